@@ -1,0 +1,47 @@
+# `make check` does what CI does. Everything runs in .venv, which `make setup` builds from the pinned versions.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CODE := src tests $(wildcard benchmarks examples)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types house check bench format clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(STAMP) ## create .venv with everything that tests need
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Detent needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
+	touch $@
+
+test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP) ## ruff: rules and format
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy --strict $(CODE)
+
+house: $(STAMP) ## the rules of the house: rooms, touch table, files
+	$(BIN)/python -m pytest -q tests/house
+
+check: lint types house test ## what CI runs
+
+bench: $(STAMP) ## measure
+	$(BIN)/python -m benchmarks
+
+format: $(STAMP) ## put the code into ruff's format
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean: ## remove .venv and all caches
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

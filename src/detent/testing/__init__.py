@@ -1,0 +1,1 @@
+"""What tests of Detent, and of programs built on it, run against."""
