@@ -1,0 +1,212 @@
+"""The process between a test run and its PostgreSQL server.
+
+It makes a directory, fills it with `initdb`, runs the server as its own child, reports where it listens as one line
+of JSON on standard output, and then waits. When standard input ends or says anything, when its parent is gone, or
+when it is told to terminate, it stops the server and removes the directory. Being a process of its own, in a session
+of its own, it does so even after the parent was killed with SIGKILL.
+
+It is started by file name, without the package around it, so it uses the standard library alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ACCOUNTS = ("postgres", "nobody")
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 15.0
+PORT_TRIES_MAX = 5
+SOCKET_PATH_MAX = 60
+"""Room for the directory's name and the socket's: the whole path may have about 100 bytes."""
+
+Account = pwd.struct_passwd | None
+
+
+class Failed(Exception):
+    """The server could not be started; the message carries what it said itself."""
+
+
+def main(bin_dir: Path, settings: dict[str, str]) -> None:
+    """Serve until the owner lets go. Leaves no process and no file behind, whatever way it ends."""
+    owner = os.getppid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))
+    account = unprivileged_account()
+    home = Path(tempfile.mkdtemp(prefix="detent-pg-", dir=temporary_root(account)))
+    try:
+        server, port = start(bin_dir, home, account, settings)
+        try:
+            report(port=port, home=str(home), pid=server.pid)
+            wait_for_the_end(owner, server)
+        finally:
+            ignore_signals()
+            stop(server)
+    except Failed as error:
+        report(error=str(error))
+        sys.exit(1)
+    finally:
+        ignore_signals()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def unprivileged_account() -> Account:
+    """Whom to run the server as: PostgreSQL refuses to run as root. None means the present user."""
+    if os.geteuid() != 0:
+        return None
+    for name in ACCOUNTS:
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise Failed(f"running as root, and none of the accounts {', '.join(ACCOUNTS)} exists to run PostgreSQL as")
+
+
+def temporary_root(account: Account) -> str:
+    """Where the directory goes: a place the account can reach, with a path short enough for a socket."""
+    for root in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        if len(root) <= SOCKET_PATH_MAX and Path(root).is_dir() and (account is None or open_to_others(Path(root))):
+            return root
+    raise Failed(f"no temporary directory with a short path that {account.pw_name if account else 'we'} can reach")
+
+
+def open_to_others(path: Path) -> bool:
+    """Whether any account may pass all directories on the way and read and enter the path itself."""
+    resolved = path.resolve()
+    way_is_open = all(parent.stat().st_mode & 0o001 for parent in resolved.parents)
+    return way_is_open and resolved.stat().st_mode & 0o005 == 0o005
+
+
+def reachable_binaries(bin_dir: Path, home: Path, account: Account) -> Path:
+    """The binaries where the account can run them: where they are, else a copy in our directory.
+
+    A virtual environment below a closed directory such as root's own is the case that needs the copy. The libraries
+    of a wheel lie beside its package (`name.libs`) and are found relative to the binaries, so they keep their place.
+    """
+    if account is None or (open_to_others(bin_dir) and open_to_others(bin_dir / "postgres")):
+        return bin_dir
+    install = bin_dir.parent
+    package = install.parent
+    copy = home / "binaries" / package.name / install.name
+    shutil.copytree(install, copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+    libraries = package.parent / f"{package.name}.libs"
+    if libraries.is_dir():
+        shutil.copytree(libraries, home / "binaries" / libraries.name)
+    for path in (home / "binaries", *(home / "binaries").rglob("*")):
+        os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    return copy / "bin"
+
+
+def start(bin_dir: Path, home: Path, account: Account, settings: dict[str, str]) -> tuple[subprocess.Popen[bytes], int]:
+    """A server that answers, and its port. Another program may take the free port first, so there are several tries."""
+    if account is not None:
+        os.chown(home, account.pw_uid, account.pw_gid)
+    binaries = reachable_binaries(bin_dir, home, account)
+    data = home / "data"
+    locale = "C.UTF-8" if sys.platform == "linux" else "C"
+    said = home / "log"
+    initdb = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8"]
+    if spawn([*initdb, f"--locale={locale}", "--no-sync", "--no-instructions"], home, account, said).wait() != 0:
+        raise Failed(f"initdb failed:\n{tail(said)}")
+    for _ in range(PORT_TRIES_MAX):
+        port = free_port()
+        options = {**settings, "port": str(port), "unix_socket_directories": str(home)}
+        flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        server = spawn([str(binaries / "postgres"), "-D", str(data), *flags], home, account, said)
+        try:
+            if answers(server, data):
+                return server, port
+        except BaseException:
+            stop(server)
+            raise
+    raise Failed(f"the server did not start:\n{tail(said)}")
+
+
+def spawn(command: list[str], home: Path, account: Account, said: Path) -> subprocess.Popen[bytes]:
+    """Run a command of PostgreSQL's as the account, untouched by the caller's PG* variables."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    with said.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+            extra_groups=[] if account else None,
+        )
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(server: subprocess.Popen[bytes], data: Path) -> bool:
+    """Wait until the server takes connections: True. False when it ended instead; `Failed` when it does neither."""
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            lines = (data / "postmaster.pid").read_text().splitlines()
+            if len(lines) >= 8 and lines[7].strip() == "ready":
+                return True
+        time.sleep(0.02)
+    raise Failed(f"the server was not ready after {START_SECONDS_MAX:.0f} s")
+
+
+def wait_for_the_end(owner: int, server: subprocess.Popen[bytes]) -> None:
+    """Return when the owner lets go or is gone, or the server has ended by itself.
+
+    The end of the pipe is the ordinary sign. The look at the parent is for an owner that was killed while a forked
+    child of its still holds the other end.
+    """
+    while os.getppid() == owner and server.poll() is None:
+        readable, _, _ = select.select([sys.stdin], [], [], 1.0)
+        if readable:
+            return
+
+
+def stop(server: subprocess.Popen[bytes]) -> None:
+    """Stop at once: the files are about to be removed, so nothing need be written."""
+    for number in (signal.SIGQUIT, signal.SIGKILL):
+        if server.poll() is None:
+            server.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(STOP_SECONDS_MAX)
+            return
+
+
+def ignore_signals() -> None:
+    """From here on nothing interrupts the clearing up."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def tail(said: Path) -> str:
+    return "\n".join(said.read_text(errors="replace").splitlines()[-20:])
+
+
+def report(**facts: int | str) -> None:
+    """One line for the owner; an owner that is gone already is no reason to stop clearing up."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), (json.dumps(facts) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
