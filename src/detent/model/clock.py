@@ -1,0 +1,107 @@
+"""The port for time: aware UTC, to the microsecond.
+
+Everything that needs the time takes a `Clock`. `SystemClock` is the real one; `TurnableClock` stands still until it
+is turned, so that tests and simulations decide when time passes. Databases keep times as whole microseconds since
+1970; `to_micros` and `from_micros` convert exactly, without a float in between.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from detent.errors import InvalidInput
+
+__all__ = ["Clock", "SystemClock", "TurnableClock", "from_micros", "to_micros"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """What time it is, how long something took, and waiting."""
+
+    def now(self) -> datetime:
+        """The time, aware and in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only grow; only differences mean anything."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Returns after that many seconds; at once for zero or less."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            time.sleep(seconds)
+
+
+class TurnableClock:
+    """A clock that stands still until it is turned; it never goes back. Sleeping turns it."""
+
+    def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self._now = _utc(start, "start")
+        self._origin = self._now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._origin).total_seconds()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.advance(seconds)
+
+    def advance(self, by: float | timedelta) -> datetime:
+        """Turns the clock forward and gives the new time; a negative step is refused."""
+        step = by if isinstance(by, timedelta) else timedelta(seconds=by)
+        if step < timedelta(0):
+            raise InvalidInput("by", f"{step.total_seconds():g} s", "zero or more: a clock never goes back")
+        self._now += step
+        return self._now
+
+    def set(self, to: datetime) -> None:
+        """Turns the clock forward to that time; an earlier one is refused."""
+        target = _utc(to, "to")
+        if target < self._now:
+            raise InvalidInput("to", target.isoformat(), f"{self._now.isoformat()} or later: a clock never goes back")
+        self._now = target
+
+
+def to_micros(value: datetime, *, field: str) -> int:
+    """Whole microseconds since 1970, exactly. A naive time is refused in the name of `field`."""
+    gap = _aware(value, field) - _EPOCH
+    return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
+
+
+def from_micros(micros: int) -> datetime:
+    """The inverse of `to_micros`; refuses what lies outside the years 1 to 9999."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise InvalidInput("micros", str(micros), "a time between the years 1 and 9999") from None
+
+
+def _aware(value: datetime, field: str) -> datetime:
+    if not isinstance(value, datetime):
+        raise InvalidInput(field, f"a value of type {type(value).__name__}", "an aware datetime")
+    if value.utcoffset() is None:
+        raise InvalidInput(field, f"the naive time {value.isoformat()}", "an aware datetime, such as datetime.now(UTC)")
+    return value
+
+
+def _utc(value: datetime, field: str) -> datetime:
+    return _aware(value, field).astimezone(UTC)

@@ -1,0 +1,123 @@
+"""The port for ids and randomness.
+
+Ids are 64-bit integers that a client reserves in blocks, so that the caller knows an id before the insert and a retry
+after a lost connection cannot insert twice. The nonce tells one client process from another: a repeated id must come
+with the nonce it was first used with.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from detent.errors import InvalidInput
+
+__all__ = ["Ids", "ReservedIds", "SeededIds"]
+
+_NONCE_BITS = 63
+
+
+class Ids(Protocol):
+    """Reserved ids, this client's nonce, and chance."""
+
+    def take(self, count: int = 1) -> list[int]:
+        """That many ids, ascending, never given out before."""
+        ...
+
+    def nonce(self) -> int:
+        """A number below 2^63 that stays the same for the life of this process."""
+        ...
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+class ReservedIds:
+    """Ids reserved from a store in blocks.
+
+    `reserve(n)` reserves n consecutive ids durably and gives the first. A take that needs more than a block reserves
+    exactly what it needs. After a fork the child drops the block, the nonce and the random sequence of its parent.
+    Callers on several threads pass a `lock`; if `reserve` raises, nothing was taken. `seed` fixes the random part only.
+    """
+
+    def __init__(
+        self,
+        reserve: Callable[[int], int],
+        block: int = 1000,
+        *,
+        lock: AbstractContextManager[Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if block < 1:
+            raise InvalidInput("block", str(block), "1 or more")
+        self._reserve = reserve
+        self._block = block
+        self._lock = lock if lock is not None else nullcontext()
+        self._seed = seed
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        self._pid = os.getpid()
+        self._rest = range(0)
+        self._nonce = secrets.randbits(_NONCE_BITS)
+        self._random = random.Random(self._seed)
+
+    def _follow_fork(self) -> None:
+        if os.getpid() != self._pid:
+            self._start_afresh()
+
+    def take(self, count: int = 1) -> list[int]:
+        _check_count(count)
+        with self._lock:
+            self._follow_fork()
+            taken = list(self._rest[:count])
+            missing = count - len(taken)
+            if not missing:
+                self._rest = self._rest[count:]
+                return taken
+            size = max(missing, self._block)
+            first = self._reserve(size)
+            fresh = range(first, first + size)
+            self._rest = fresh[missing:]
+            return [*taken, *fresh[:missing]]
+
+    def nonce(self) -> int:
+        with self._lock:
+            self._follow_fork()
+            return self._nonce
+
+    def random(self) -> float:
+        with self._lock:
+            self._follow_fork()
+            return self._random.random()
+
+
+class SeededIds:
+    """The same ids, nonce and chance for the same seed: for tests and simulation."""
+
+    def __init__(self, seed: int, start: int = 1) -> None:
+        self._random = random.Random(seed)
+        self._nonce = self._random.getrandbits(_NONCE_BITS)
+        self._next = start
+
+    def take(self, count: int = 1) -> list[int]:
+        _check_count(count)
+        first = self._next
+        self._next += count
+        return list(range(first, self._next))
+
+    def nonce(self) -> int:
+        return self._nonce
+
+    def random(self) -> float:
+        return self._random.random()
+
+
+def _check_count(count: int) -> None:
+    if count < 0:
+        raise InvalidInput("count", str(count), "zero or more")
