@@ -1,0 +1,150 @@
+"""What a lifecycle is: states, transitions and folds, as plain data that cannot change.
+
+Everything else follows from it: the validator here, the database's guards, the drawings, the documentation and the
+exhaustive tests all read the same declaration. A declaration that contradicts itself is never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeAlias, TypeVar
+
+from detent.errors import InvalidTransition, UnknownState
+from detent.lifecycle.check import check
+
+__all__ = ["Fold", "Lifecycle", "Pair", "Transition"]
+
+Pair: TypeAlias = tuple[str, str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One declared move, who makes it and when.
+
+    `record` says what ties the move to its record: "execution" is the ordinary path, tied by the row of the attempt
+    that ended or began; "log" is an explicit move, which needs a line in the transition log. A `folded` transition is
+    never shown by a row on its own: it only happens inside a fold.
+    """
+
+    source: str
+    target: str
+    trigger: str
+    actor: str
+    means: str
+    record: Literal["execution", "log"] = "log"
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Several declared steps taken in one UPDATE; the record shows each of them."""
+
+    path: tuple[str, ...]
+    trigger: str
+    means: str
+
+    @property
+    def pair(self) -> Pair:
+        """What the row shows: the first state and the last."""
+        return self.path[0], self.path[-1]
+
+    @property
+    def steps(self) -> tuple[Pair, ...]:
+        """What the record shows: each step on the way."""
+        return tuple(zip(self.path, self.path[1:], strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """The states of one kind of entity and every move between them; what is not declared does not happen.
+
+    `states` maps each name to what it means. A `final` state has no way out. In a state of `rests` waiting ends; final
+    states always rest, named or not. Refuses, with `InvalidLifecycle` naming the culprit, whatever `check` refuses.
+    """
+
+    name: str
+    _: KW_ONLY
+    states: Mapping[str, str] = field(hash=False)
+    initial: str
+    transitions: tuple[Transition, ...]
+    final: frozenset[str] = frozenset()
+    rests: frozenset[str] = frozenset()
+    folds: tuple[Fold, ...] = ()
+    version: int = 1
+    means: str = ""
+
+    def __post_init__(self) -> None:
+        settled = {
+            "states": MappingProxyType(dict(self.states)),
+            "transitions": tuple(self.transitions),
+            "final": frozenset(self.final),
+            "rests": frozenset(self.rests) | frozenset(self.final),
+            "folds": tuple(self.folds),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        check(self)
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The names of the triggers, each once, in declared order."""
+        return _once(transition.trigger for transition in self.transitions)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The declared moves as (source, target), each once, in declared order."""
+        return _once((transition.source, transition.target) for transition in self.transitions)
+
+    def allowed(self, state: str) -> tuple[str, ...]:
+        """Where one may go from `state`, in declared order; nowhere from a final or an unknown state."""
+        return tuple(target for source, target in self.pairs if source == state)
+
+    def between(self, source: str, target: str) -> tuple[Transition, ...]:
+        """Every transition of this pair: the same move may have several triggers."""
+        return tuple(t for t in self.transitions if (t.source, t.target) == (source, target))
+
+    def find(self, source: str, target: str) -> Transition | None:
+        """The first declared transition of this pair, or None."""
+        return next(iter(self.between(source, target)), None)
+
+    def by_trigger(self, source: str, trigger: str) -> tuple[Transition, ...]:
+        """Every transition `trigger` can make from `source`: one as a rule, several where the caller names the target."""
+        return tuple(t for t in self.transitions if (t.source, t.trigger) == (source, trigger))
+
+    def ordinary_pairs(self) -> tuple[Pair, ...]:
+        """The pairs a row may show without a line in the log, in declared order: single steps, then the ends of folds."""
+        single = [(t.source, t.target) for t in self.transitions if t.record == "execution" and not t.folded]
+        return _once([*single, *(fold.pair for fold in self.folds)])
+
+    def logged_pairs(self) -> tuple[Pair, ...]:
+        """The pairs a row may show together with a line in the log, in declared order."""
+        return _once((t.source, t.target) for t in self.transitions if t.record == "log")
+
+    def validate(self, entity_id: str | int, source: str, target: str) -> Transition | None:
+        """The transition that takes this entity from `source` to `target`; None where it is there already.
+
+        Refuses an undeclared move with `InvalidTransition`, which says what is allowed, and a source state that this
+        version does not know with `UnknownState`, which never guesses.
+        """
+        if source not in self.states:
+            raise UnknownState(
+                database="-",
+                detail="nothing was changed; a newer version may have written it",
+                entity=self.name,
+                entity_id=str(entity_id),
+                state=source,
+                known=tuple(self.states),
+            )
+        if source == target:
+            return None
+        transition = self.find(source, target)
+        if transition is None:
+            raise InvalidTransition(self.name, str(entity_id), source, target, self.allowed(source))
+        return transition
+
+
+def _once(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,228 @@
+"""The product in one file: everything that can happen to a job, an execution, a run and its parts.
+
+A state or a transition is one line here; guards, drawings, documentation and tests follow from it. Transitions stand in
+the order of how often they happen, which is the order in which the guards look at them.
+"""
+
+from __future__ import annotations
+
+from detent.lifecycle.declare import Fold, Lifecycle, Transition
+
+__all__ = ["BATCH_RUN", "EXECUTION", "JOB", "LIBRARY", "OPS_RUN", "PARTITION", "PIPELINE_RUN", "TARGET"]
+
+T = Transition
+
+# A transition reads as one sentence here; the formatter would stack its words.
+# fmt: off
+
+JOB = Lifecycle(
+    "job",
+    means="One unit of work that a worker executes. What it rests in follows from its executions and its logged moves.",
+    states={
+        "pending": "Waits to be claimed: due now, due later, or held back by a limit.",
+        "running": "An execution holds it under a lease.",
+        "succeeded": "Its effect is committed and its result stored. Nothing moves it any more.",
+        "failed": "An execution failed. A task without dead letters rests here; others only pass through.",
+        "quarantined": "Failed for good: among the dead letters until a person retries or discards it.",
+        "cancelled": "Stopped on request, expired before it began, or discarded.",
+    },
+    initial="pending",
+    final=frozenset({"succeeded"}),
+    rests=frozenset({"failed", "quarantined", "cancelled"}),
+    transitions=(
+        T("pending", "running", "claim", "worker", "A worker takes it under a new lease and attempt.", "execution"),
+        T("running", "succeeded", "finish", "worker or reaper",
+          "The execution is done after its commit; of a dead worker anyone may finish what it had committed.",
+          "execution"),
+        T("running", "pending", "give_back", "worker or reaper",
+          "The lease expired before the commit, or the worker released, snoozed or throttled it.", "execution"),
+        T("running", "failed", "fail", "worker or reaper",
+          "The execution ended in an error, a crash or a time-out.", "execution"),
+        T("failed", "pending", "back_off", "worker or reaper",
+          "Attempts are left: it is due again after the backoff.", "execution", folded=True),
+        T("failed", "quarantined", "give_up", "worker or reaper",
+          "The error is fatal, the outcome unknown, or no attempt is left.", "execution", folded=True),
+        T("running", "cancelled", "abort", "worker or reaper",
+          "A requested cancel was obeyed before the commit.", "execution"),
+        T("pending", "cancelled", "cancel", "client", "Cancelled before anybody had claimed it."),
+        T("pending", "cancelled", "expire", "promoter", "Its expiry passed before anybody had claimed it."),
+        T("failed", "pending", "retry", "client", "Somebody sends it through once more with fresh attempts."),
+        T("quarantined", "pending", "retry", "client", "Somebody takes it out of the dead letters for another try."),
+        T("cancelled", "pending", "retry", "client", "Somebody changed their mind about the cancel."),
+        T("quarantined", "cancelled", "discard", "client", "Somebody looked at the dead letter and lets it go."),
+        T("failed", "cancelled", "discard", "client", "Somebody looked at the failure and lets it go."),
+        T("pending", "quarantined", "force", "operator", "Set aside by hand, with a reason, before it runs."),
+        T("failed", "quarantined", "force", "operator", "Set among the dead letters by hand, with a reason."),
+        T("failed", "succeeded", "force", "operator", "Declared done by hand, with a reason: its effect is there."),
+        T("quarantined", "succeeded", "force", "operator", "Declared done by hand, with a reason: its effect is there."),
+    ),
+    folds=(
+        Fold(("running", "failed", "pending"), "fail_and_back_off", "It failed with attempts left."),
+        Fold(("running", "failed", "quarantined"), "fail_and_give_up", "It failed for good."),
+    ),
+)
+
+EXECUTION = Lifecycle(
+    "execution",
+    means="One attempt at a job, under a lease. Its row is written once, when the attempt has ended.",
+    states={
+        "leased": "A worker owns the attempt until the lease expires; the function has not begun.",
+        "in_progress": "The function has begun. Whatever it does before its commit may be repeated by another attempt.",
+        "committed": "The effect has happened, once. It is never undone or repeated by a later attempt.",
+        "done": "Ended after its commit.",
+        "aborted": "Ended before a commit: nothing of it stays.",
+    },
+    initial="leased",
+    final=frozenset({"done", "aborted"}),
+    transitions=(
+        T("leased", "in_progress", "start", "holder", "The first event, commit or finish of the attempt.", "execution"),
+        T("in_progress", "committed", "commit", "holder",
+          "The effect and this mark are written in one transaction.", "execution"),
+        T("committed", "done", "finish", "anyone", "All is said; of a dead holder anyone may say it.", "execution"),
+        T("in_progress", "aborted", "abort", "holder or reaper",
+          "Error, crash, time-out, cancel, release, or the lease expired before the commit.", "execution"),
+        T("leased", "aborted", "abort", "holder or reaper",
+          "Handed back before it began, or the lease expired.", "execution"),
+    ),
+)
+
+BATCH_RUN = Lifecycle(
+    "batch_run",
+    means="A change to many targets that a person reads before it is applied.",
+    states={
+        "preview": "Before and after of every target are computed; the world is untouched.",
+        "queued": "Accepted, whole or in part; no target is being applied yet.",
+        "applying": "Targets are being applied.",
+        "applied": "Every target that was applied for is applied.",
+        "partial": "Some targets are applied, some failed.",
+        "failed": "A critical error, or every target failed.",
+        "rolled_back": "What was applied is back to what it was before. A new run is needed to apply it again.",
+    },
+    initial="preview",
+    final=frozenset({"rolled_back"}),
+    rests=frozenset({"applied", "partial", "failed"}),
+    transitions=(
+        T("preview", "queued", "queue", "client or scheduler", "Somebody read the preview and wants it applied."),
+        T("queued", "applying", "begin", "worker", "A worker takes up the first of its targets."),
+        T("applying", "applied", "complete", "worker", "The last target ended and all of them are applied."),
+        T("applying", "partial", "complete_in_part", "worker",
+          "The last target ended; some failed with their retries used up."),
+        T("applying", "failed", "fail", "worker", "A critical error stopped it, or not one target could be applied."),
+        T("partial", "applying", "retry_failed", "client", "Somebody asks for the failed targets again, all or some."),
+        T("failed", "applying", "retry_failed", "client", "Somebody asks for all of it again."),
+        T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted every applied target."),
+        T("partial", "rolled_back", "roll_back", "client", "A requested rollback has reverted every applied target."),
+    ),
+)
+
+TARGET = Lifecycle(
+    "target",
+    means="One thing that a batch run changes.",
+    states={
+        "preview": "Its before and after are known; it is untouched.",
+        "queued": "Selected: its job waits for a worker.",
+        "applying": "Its job is running.",
+        "applied": "It is now what the preview promised.",
+        "failed": "Its retries are used up: it is among the dead letters.",
+        "rolled_back": "It is again what it was before.",
+    },
+    initial="preview",
+    final=frozenset({"rolled_back"}),
+    rests=frozenset({"applied", "failed"}),
+    transitions=(
+        T("preview", "queued", "queue", "client", "It is part of what somebody wants applied."),
+        T("queued", "applying", "begin", "worker", "A worker claims its job."),
+        T("applying", "applied", "complete", "worker", "The change is made."),
+        T("applying", "queued", "back_off", "worker or reaper",
+          "The attempt failed or was throttled, and attempts are left."),
+        T("applying", "failed", "fail", "worker or reaper", "The last attempt failed, or the error is fatal."),
+        T("failed", "queued", "retry_failed", "client", "Somebody asks for it again."),
+        T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted it."),
+    ),
+)
+
+PIPELINE_RUN = Lifecycle(
+    "pipeline_run",
+    means="Fan out over partitions, fan in to one consolidation, then advance the watermark.",
+    states={
+        "created": "The run exists and its time is captured; the plan is being made.",
+        "workers_running": "The partitions are being fetched, page by page.",
+        "consolidation_skipped": "All partitions ended and some failed: an alert is out, the watermark stays.",
+        "consolidation_triggered": "All partitions ended; the consolidation waits for a worker.",
+        "consolidating": "Staged records are taken over in batches.",
+        "completed": "All records are taken over, and the watermark advanced in the same transaction.",
+        "failed": "Ended without success; the watermark stays, and the next run sees the same records again.",
+    },
+    initial="created",
+    final=frozenset({"completed", "failed"}),
+    rests=frozenset({"consolidation_skipped"}),
+    transitions=(
+        T("created", "workers_running", "fan_out", "worker", "The plan is made and its partitions are enqueued."),
+        T("workers_running", "consolidation_triggered", "fan_in", "worker",
+          "The last partition ended and none failed, or the run was started with force."),
+        T("consolidation_triggered", "consolidating", "consolidate", "worker", "A worker takes up the consolidation."),
+        T("consolidating", "completed", "complete", "worker",
+          "No staged record is left: the watermark advances in this very transaction."),
+        T("workers_running", "consolidation_skipped", "skip", "worker",
+          "The last partition ended and at least one failed."),
+        T("consolidation_skipped", "failed", "fail", "worker", "The alert is out and nobody forced the run."),
+        T("consolidating", "failed", "fail", "worker or reaper", "The consolidation's attempts are used up."),
+        T("consolidation_triggered", "failed", "fail", "worker or reaper",
+          "The consolidation's attempts are used up before it took up a single batch."),
+        T("created", "failed", "fail", "worker or reaper", "The plan could not be made."),
+        T("consolidation_skipped", "consolidation_triggered", "force", "operator",
+          "Consolidate what is there in spite of the failed partitions, with a reason."),
+    ),
+)
+
+PARTITION = Lifecycle(
+    "partition",
+    means="One part of a pipeline run: a job with an offset. Pages move the offset, not the state.",
+    states={
+        "pending": "Planned; its job waits for a worker.",
+        "in_progress": "A worker has it; no page is stored yet.",
+        "fetching_pages": "At least one page is stored; a restart goes on at the next offset.",
+        "completed": "Its last page is stored.",
+        "failed": "Its attempts are used up; the pages stored so far stay staged.",
+    },
+    initial="pending",
+    final=frozenset({"completed", "failed"}),
+    transitions=(
+        T("pending", "in_progress", "begin", "worker", "A worker claims its job for the first time."),
+        T("in_progress", "fetching_pages", "store_page", "worker", "The first page and its offset are committed."),
+        T("fetching_pages", "completed", "complete", "worker", "The last page is committed."),
+        T("fetching_pages", "failed", "fail", "worker or reaper", "Its attempts are used up on a later page."),
+        T("in_progress", "failed", "fail", "worker or reaper", "Its attempts are used up on the first page."),
+        T("pending", "failed", "fail", "worker or reaper", "Its job ended before a worker could begin."),
+    ),
+)
+
+OPS_RUN = Lifecycle(
+    "ops_run",
+    means="A build, deploy or backup in the words of operations, shown over a job and its execution.",
+    states={
+        "queued": "Waits for a worker.",
+        "claimed": "A worker has it and has not said a word yet.",
+        "running": "The worker appends events.",
+        "success": "Finished with success.",
+        "failed": "Finished with an error, or fell silent while running.",
+        "cancelled": "Stopped by a person, or claimed and never begun.",
+    },
+    initial="queued",
+    final=frozenset({"success", "failed", "cancelled"}),
+    transitions=(
+        T("queued", "claimed", "claim", "worker", "A worker asks for the next run and gets this one."),
+        T("claimed", "running", "begin", "worker", "The worker appends its first event."),
+        T("running", "success", "succeed", "worker", "The worker finishes it with success."),
+        T("running", "failed", "fail", "worker", "The worker finishes it with an error."),
+        T("running", "failed", "stall", "reaper", "No sign of life for ten minutes."),
+        T("running", "cancelled", "cancel", "worker or client", "The worker obeys a cancel."),
+        T("claimed", "cancelled", "go_stale", "reaper", "No event within five minutes of the claim."),
+        T("queued", "cancelled", "cancel", "client", "Somebody stops it, or it expires, before a worker has it."),
+    ),
+)
+
+LIBRARY: dict[str, Lifecycle] = {
+    lifecycle.name: lifecycle
+    for lifecycle in (JOB, EXECUTION, BATCH_RUN, TARGET, PIPELINE_RUN, PARTITION, OPS_RUN)
+}
