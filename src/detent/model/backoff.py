@@ -90,7 +90,7 @@ def retry_after(header: str, now: datetime) -> float | None:
 def throttle_delay(times: int) -> float:
     """Seconds to wait after the n-th 429 in a row that came without `Retry-After`: 16, 32, 64, 64, …"""
     assert times >= 1, f"429s are counted from 1, not {times}"
-    return min(_THROTTLE_FIRST * 2 ** min(times - 1, 10), _THROTTLE_CAP)
+    return min(_THROTTLE_FIRST * 2.0 ** min(times - 1, 10), _THROTTLE_CAP)
 
 
 def _check_number(field: str, value: float, least: float, most: float) -> None:
