@@ -111,11 +111,11 @@ class Lifecycle:
         return next(iter(self.between(source, target)), None)
 
     def by_trigger(self, source: str, trigger: str) -> tuple[Transition, ...]:
-        """Every transition `trigger` can make from `source`: one as a rule, several where the caller names the target."""
+        """Every transition `trigger` makes from `source`: as a rule one; several where the caller names the target."""
         return tuple(t for t in self.transitions if (t.source, t.trigger) == (source, trigger))
 
     def ordinary_pairs(self) -> tuple[Pair, ...]:
-        """The pairs a row may show without a line in the log, in declared order: single steps, then the ends of folds."""
+        """The pairs a row may show without a line in the log: single steps as declared, then the ends of folds."""
         single = [(t.source, t.target) for t in self.transitions if t.record == "execution" and not t.folded]
         return _once([*single, *(fold.pair for fold in self.folds)])
 

@@ -53,8 +53,8 @@ JOB = Lifecycle(
         T("failed", "cancelled", "discard", "client", "Somebody looked at the failure and lets it go."),
         T("pending", "quarantined", "force", "operator", "Set aside by hand, with a reason, before it runs."),
         T("failed", "quarantined", "force", "operator", "Set among the dead letters by hand, with a reason."),
-        T("failed", "succeeded", "force", "operator", "Declared done by hand, with a reason: its effect is there."),
-        T("quarantined", "succeeded", "force", "operator", "Declared done by hand, with a reason: its effect is there."),
+        T("failed", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
+        T("quarantined", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
     ),
     folds=(
         Fold(("running", "failed", "pending"), "fail_and_back_off", "It failed with attempts left."),
