@@ -1,0 +1,407 @@
+"""Every error Detent raises on purpose.
+
+    DetentError
+    ├── Refused                   the engine said no, and nothing was changed
+    │   ├── InvalidTransition     the lifecycle declares no such move
+    │   ├── TransitionRace        somebody else moved it first
+    │   ├── LeaseLost             the caller does not hold this attempt (any more)
+    │   ├── AlreadyCommitted      the effect has happened; there is nothing left to stop or to repeat
+    │   ├── KeyConflict           the key belongs to another job
+    │   ├── IdConflict            the id belongs to another job
+    │   ├── NotFound              no such row
+    │   ├── UnknownTask           no task of that name is declared here
+    │   └── WrongPlace            the call cannot be made from where it was made
+    ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
+    │   ├── InvalidPayload        a JSON value that the door turned away
+    │   ├── InvalidArguments      a task's call does not fit its signature
+    │   ├── InvalidLifecycle      a declaration that contradicts itself
+    │   └── InvalidSetting        a setting out of its range
+    ├── DatabaseError             the database, not the request
+    │   ├── DatabaseUnreachable   no connection to be had
+    │   ├── DatabaseBusy          locked, deadlocked or out of connections; asking again is right
+    │   ├── DatabaseFull          no space left
+    │   ├── DatabaseReadOnly      it takes no writes
+    │   ├── NotADatabase          the path holds something else
+    │   ├── OutcomeUnknown        the connection was lost during COMMIT
+    │   ├── SchemaMissing         the database has no Detent schema and may not be given one
+    │   ├── SchemaTooNew          migrated by a newer Detent than this one
+    │   ├── SchemaTooOld          waits for `detent migrate`
+    │   ├── UnknownState          a row in a state this version does not know
+    │   └── GuardViolation        a guard of the database refused a statement
+    ├── JobFailed                 the awaited job rests without success
+    └── JobTimeout                the awaited job did not come to rest in time (also a TimeoutError)
+
+Fields come first, the message is made from them: what was refused, what was found, what would be allowed.
+`TABLE` at the end maps each class to its SQLSTATE, HTTP status and exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = [
+    "TABLE",
+    "AlreadyCommitted",
+    "Codes",
+    "DatabaseBusy",
+    "DatabaseError",
+    "DatabaseFull",
+    "DatabaseReadOnly",
+    "DatabaseUnreachable",
+    "DetentError",
+    "GuardViolation",
+    "IdConflict",
+    "InvalidArguments",
+    "InvalidInput",
+    "InvalidLifecycle",
+    "InvalidPayload",
+    "InvalidSetting",
+    "InvalidTransition",
+    "JobFailed",
+    "JobTimeout",
+    "KeyConflict",
+    "LeaseLost",
+    "NotADatabase",
+    "NotFound",
+    "OutcomeUnknown",
+    "Refused",
+    "SchemaMissing",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "TransitionRace",
+    "UnknownState",
+    "UnknownTask",
+    "WrongPlace",
+]
+
+
+class DetentError(Exception):
+    """The root: catch this to catch everything Detent raises on purpose."""
+
+
+class Refused(DetentError):
+    """The engine said no, and nothing was changed."""
+
+
+@dataclass(eq=False)
+class InvalidTransition(Refused):
+    """The lifecycle declares no such move; the row is untouched."""
+
+    entity: str
+    entity_id: str
+    from_state: str
+    to_state: str
+    allowed: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        ways = ", ".join(self.allowed) or "nothing, it is final"
+        return (
+            f"{self.entity} {self.entity_id} cannot go from {self.from_state} to {self.to_state}; "
+            f"allowed from {self.from_state}: {ways}"
+        )
+
+
+@dataclass(eq=False)
+class TransitionRace(Refused):
+    """Somebody else moved the row between the look and the move."""
+
+    entity: str
+    entity_id: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.entity} {self.entity_id} was moved by somebody else: "
+            f"expected {self.expected}, found {self.found}; look again and decide anew"
+        )
+
+
+@dataclass(eq=False)
+class LeaseLost(Refused):
+    """The caller does not hold this attempt (any more); whatever it did since is void."""
+
+    job_id: int
+    attempt: int
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} attempt {self.attempt} is not held by this caller: {self.found}; "
+            f"only the holder of an unexpired lease may write"
+        )
+
+
+@dataclass(eq=False)
+class AlreadyCommitted(Refused):
+    """The job's effect has happened."""
+
+    job_id: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} is committed (attempt {self.attempt}): its effect has happened and is not undone or repeated"
+
+
+@dataclass(eq=False)
+class KeyConflict(Refused):
+    """The key belongs to a job with another task or payload; that job is untouched."""
+
+    key: str
+    tenant: str
+    job_id: int
+
+    def __str__(self) -> str:
+        whose = f" of tenant {self.tenant!r}" if self.tenant else ""
+        return (
+            f"key {self.key!r}{whose} belongs to job {self.job_id}, which has another task or payload; "
+            f"use a key of its own for other work"
+        )
+
+
+@dataclass(eq=False)
+class IdConflict(Refused):
+    """The id belongs to another job; that job is untouched."""
+
+    job_id: int
+
+    def __str__(self) -> str:
+        return f"id {self.job_id} belongs to another job; ids are reserved from the database, never made up"
+
+
+@dataclass(eq=False)
+class NotFound(Refused):
+    """No such row."""
+
+    entity: str
+    entity_id: str
+
+    def __str__(self) -> str:
+        return f"there is no {self.entity} {self.entity_id} in this database (it may have been pruned)"
+
+
+@dataclass(eq=False)
+class UnknownTask(Refused):
+    """No task of that name is declared here."""
+
+    task: str
+    known: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return f"no task {self.task!r} is declared here; declared: {', '.join(self.known) or 'none'}"
+
+
+@dataclass(eq=False)
+class WrongPlace(Refused):
+    """The call cannot be made from where it was made."""
+
+    call: str
+    place: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.call} cannot be called {self.place}; {self.instead}"
+
+
+@dataclass(eq=False)
+class InvalidInput(DetentError, ValueError):
+    """The caller's value cannot be taken: which one, what was found, what is allowed."""
+
+    field: str
+    found: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: found {self.found}; allowed: {self.allowed}"
+
+
+class InvalidPayload(InvalidInput):
+    """A JSON value that the door turned away; `field` is the path to the culprit."""
+
+
+class InvalidArguments(InvalidInput):
+    """A task's call does not fit its signature."""
+
+
+class InvalidLifecycle(InvalidInput):
+    """A lifecycle declaration that contradicts itself."""
+
+
+class InvalidSetting(InvalidInput):
+    """A setting out of its range."""
+
+
+@dataclass(eq=False)
+class DatabaseError(DetentError):
+    """The database, not the request. `database` never contains a password."""
+
+    database: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self._says()} ({self.database}): {self.detail}"
+
+    def _says(self) -> str:
+        return "the database failed"
+
+
+class DatabaseUnreachable(DatabaseError):
+    """No connection to be had."""
+
+    def _says(self) -> str:
+        return "the database cannot be reached"
+
+
+class DatabaseBusy(DatabaseError):
+    """Locked, deadlocked or out of connections; nothing was written, asking again is right."""
+
+    def _says(self) -> str:
+        return "the database is busy, nothing was written"
+
+
+class DatabaseFull(DatabaseError):
+    """No space left; nothing was written."""
+
+    def _says(self) -> str:
+        return "the database has no space left, nothing was written"
+
+
+class DatabaseReadOnly(DatabaseError):
+    """It takes no writes."""
+
+    def _says(self) -> str:
+        return "the database takes no writes"
+
+
+class NotADatabase(DatabaseError):
+    """The path or address holds something else than a database Detent can use."""
+
+    def _says(self) -> str:
+        return "this is not a database Detent can use"
+
+
+class OutcomeUnknown(DatabaseError):
+    """The connection was lost during COMMIT: it may or may not have happened. Look before acting."""
+
+    def _says(self) -> str:
+        return "the connection was lost during COMMIT, its outcome is unknown"
+
+
+class SchemaMissing(DatabaseError):
+    """The database has no Detent schema and may not be given one."""
+
+    def _says(self) -> str:
+        return "there is no Detent schema here"
+
+
+@dataclass(eq=False)
+class SchemaTooNew(DatabaseError):
+    """The database was migrated by a newer Detent than this one; nothing was touched."""
+
+    found: int
+    known: int
+
+    def _says(self) -> str:
+        return f"schema {self.found} is newer than this Detent, which knows up to {self.known}; upgrade Detent"
+
+
+@dataclass(eq=False)
+class SchemaTooOld(DatabaseError):
+    """The database waits for `detent migrate`; nothing was touched."""
+
+    found: int
+    known: int
+
+    def _says(self) -> str:
+        return f"schema {self.found} is older than this Detent, which needs {self.known}; run `detent migrate`"
+
+
+@dataclass(eq=False)
+class UnknownState(DatabaseError):
+    """A row in a state this version does not know: reported, never guessed."""
+
+    entity: str
+    entity_id: str
+    state: str
+    known: Sequence[str]
+
+    def _says(self) -> str:
+        return (
+            f"{self.entity} {self.entity_id} is in state {self.state!r}, which this version does not know "
+            f"(known: {', '.join(self.known)})"
+        )
+
+
+class GuardViolation(DatabaseError):
+    """A guard or constraint of the database refused a statement; nothing was written."""
+
+    def _says(self) -> str:
+        return "a guard of the database refused"
+
+
+@dataclass(eq=False)
+class JobFailed(DetentError):
+    """The awaited job rests without success."""
+
+    job_id: int
+    state: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} is {self.state}: {self.error or 'no error recorded'}"
+
+
+@dataclass(eq=False)
+class JobTimeout(DetentError, TimeoutError):
+    """The awaited job did not come to rest in time; it goes on all the same."""
+
+    job_id: int
+    state: str
+    waited: float
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} is still {self.state} after {self.waited:g} s of waiting; it goes on all the same"
+
+
+class Codes(NamedTuple):
+    """What an error is called at the doors that know no classes."""
+
+    sqlstate: str
+    http: int
+    exit: int
+
+
+TABLE: dict[type[DetentError], Codes] = {
+    DetentError: Codes("DT000", 500, 1),
+    Refused: Codes("DT001", 409, 4),
+    InvalidTransition: Codes("DT002", 409, 4),
+    TransitionRace: Codes("DT003", 409, 4),
+    LeaseLost: Codes("DT004", 409, 4),
+    AlreadyCommitted: Codes("DT005", 409, 4),
+    KeyConflict: Codes("DT006", 409, 4),
+    IdConflict: Codes("DT007", 409, 4),
+    NotFound: Codes("DT008", 404, 3),
+    UnknownTask: Codes("DT009", 404, 3),
+    WrongPlace: Codes("DT010", 409, 4),
+    InvalidInput: Codes("DT020", 422, 2),
+    InvalidPayload: Codes("DT021", 422, 2),
+    InvalidArguments: Codes("DT022", 422, 2),
+    InvalidLifecycle: Codes("DT023", 422, 2),
+    InvalidSetting: Codes("DT024", 422, 2),
+    DatabaseError: Codes("DT030", 503, 5),
+    DatabaseUnreachable: Codes("DT031", 503, 5),
+    DatabaseBusy: Codes("DT032", 503, 5),
+    DatabaseFull: Codes("DT033", 507, 5),
+    DatabaseReadOnly: Codes("DT034", 503, 5),
+    NotADatabase: Codes("DT035", 500, 5),
+    OutcomeUnknown: Codes("DT036", 503, 5),
+    SchemaMissing: Codes("DT037", 503, 5),
+    SchemaTooNew: Codes("DT038", 503, 5),
+    SchemaTooOld: Codes("DT039", 503, 5),
+    UnknownState: Codes("DT040", 500, 1),
+    GuardViolation: Codes("DT041", 409, 4),
+    JobFailed: Codes("DT050", 409, 1),
+    JobTimeout: Codes("DT051", 504, 124),
+}

@@ -1,0 +1,330 @@
+"""The records that cross the store's contract: what goes in, and what comes out.
+
+Frozen, without behaviour. Times are aware datetimes in UTC with microseconds; JSON is text that came through the
+door (`model.jsondoor`) and is stored letter for letter, so both databases give back the same.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = [
+    "OUTCOMES",
+    "Abort",
+    "Aborted",
+    "Appended",
+    "Cancelled",
+    "Claimed",
+    "Commit",
+    "Committed",
+    "Count",
+    "Enqueued",
+    "EventRow",
+    "ExecutionRow",
+    "Finish",
+    "Finished",
+    "JobRow",
+    "Moved",
+    "NewEvent",
+    "NewJob",
+    "Outcome",
+    "Pruned",
+    "Reaped",
+    "Renewal",
+    "Started",
+    "TransitionRow",
+    "Violation",
+]
+
+Outcome = Literal[
+    "done", "error", "expired", "crashed", "cancelled", "released", "snoozed", "throttled", "timed_out", "unknown"
+]
+OUTCOMES: tuple[Outcome, ...] = (
+    "done",
+    "error",
+    "expired",
+    "crashed",
+    "cancelled",
+    "released",
+    "snoozed",
+    "throttled",
+    "timed_out",
+    "unknown",
+)
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """A job as its client describes it; the id was reserved before, so sending it twice is harmless."""
+
+    id: int
+    task: str
+    payload: str
+    nonce: int
+    fingerprint: str
+    tenant: str = ""
+    queue: str = "default"
+    priority: int = 0
+    due_at: datetime | None = None  # None, or a time already past: now
+    expires_at: datetime | None = None
+    key: str | None = None
+    key_ttl: float | None = None  # seconds; None keeps the key for ever
+    unique_pending: bool = False  # the key is given back at the first claim, or when the job leaves pending otherwise
+    metadata: str | None = None
+    correlation_id: str | None = None
+    traceparent: str | None = None
+    run_id: int | None = None
+    attempts_max: int = 4
+    dead_letter: bool = True
+    idempotent: bool = True
+    limit_key: str | None = None
+    group: int | None = None  # one refused item refuses its group
+
+
+class Enqueued(Struct, frozen=True):
+    """The job that now stands for the request; `created` is False where an earlier one was found."""
+
+    job_id: int
+    created: bool
+
+
+class Claimed(Struct, frozen=True, gc=False):
+    """A job handed to its claimer: hold it by (job_id, attempt) under the lease that was asked for."""
+
+    job_id: int
+    attempt: int
+    task: str
+    payload: str
+    tenant: str
+    queue: str
+    metadata: str | None
+    correlation_id: str | None
+    traceparent: str | None
+    run_id: int | None
+    spared: int
+    attempts_max: int
+    committed: bool = False
+
+
+class Started(Struct, frozen=True):
+    """The attempt is in progress."""
+
+    job_id: int
+    attempt: int
+
+
+class Renewal(Struct, frozen=True):
+    """What a renewal found: `held` is False where the reaper took the lease away."""
+
+    lease_id: int
+    held: bool
+    cancel_requested: tuple[int, ...] = ()  # ids of jobs under this lease that somebody wants stopped
+
+
+class NewEvent(Struct, frozen=True, kw_only=True):
+    """A line to append. With `attempt` the writer must hold it; without, it is a note by somebody else."""
+
+    job_id: int
+    attempt: int | None
+    level: str
+    message: str
+    payload: str | None = None
+    key: str | None = None
+
+
+class Appended(Struct, frozen=True):
+    """Where the line stands; `created` is False where the same line was there already."""
+
+    job_id: int
+    seq: int
+    created: bool
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """The mark that the effect of an attempt has happened, with what must follow from it."""
+
+    job_id: int
+    attempt: int
+    result: str | None = None
+    intents: tuple[NewJob, ...] = ()
+
+
+class Committed(Struct, frozen=True):
+    """The one commit of this job."""
+
+    job_id: int
+    attempt: int
+
+
+class Finish(Struct, frozen=True, gc=False):
+    """An attempt that did its work."""
+
+    job_id: int
+    attempt: int
+    result: str | None = None
+
+
+class Finished(Struct, frozen=True, gc=False):
+    """The job succeeded with this attempt."""
+
+    job_id: int
+    attempt: int
+
+
+class Abort(Struct, frozen=True, kw_only=True):
+    """An attempt that ended without its work being done, and how."""
+
+    job_id: int
+    attempt: int
+    outcome: Outcome
+    error: str | None = None
+    delay: float = 0.0  # seconds until the job is due again, where it goes back to pending
+    fatal: bool = False  # no further attempt, however many are left
+
+
+class Aborted(Struct, frozen=True):
+    """What the end of the attempt made of the job."""
+
+    job_id: int
+    attempt: int
+    outcome: Outcome
+    state: str
+
+
+class Cancelled(Struct, frozen=True):
+    """`cancelled` now, or `running` with the request on record for its holder."""
+
+    job_id: int
+    state: str
+
+
+class Moved(Struct, frozen=True):
+    """The entity is in `state`; `changed` is False where it was there already."""
+
+    entity_id: str
+    state: str
+    changed: bool
+
+
+class Reaped(Struct, frozen=True):
+    """What one pass of the reaper did."""
+
+    leases: int = 0  # expired leases taken away
+    aborted: tuple[int, ...] = ()  # jobs whose attempt ended as expired (or unknown)
+    recovered: tuple[int, ...] = ()  # committed jobs brought to succeeded
+
+
+class Pruned(Struct, frozen=True):
+    """How many jobs went, and where to go on; `next_id` None means the end was reached."""
+
+    jobs: int
+    next_id: int | None
+
+
+class Count(Struct, frozen=True):
+    """How many jobs of a queue are in a state."""
+
+    tenant: str
+    queue: str
+    state: str
+    jobs: int
+
+
+class JobRow(Struct, frozen=True, kw_only=True):
+    """A job as it stands."""
+
+    id: int
+    tenant: str
+    task: str
+    queue: str
+    priority: int
+    due_at: datetime
+    expires_at: datetime | None
+    payload: str
+    metadata: str | None
+    correlation_id: str | None
+    traceparent: str | None
+    run_id: int | None
+    created_at: datetime
+    attempts_max: int
+    dead_letter: bool
+    idempotent: bool
+    limit_key: str | None
+    state: str
+    attempt: int
+    spared: int
+    ended: int
+    result: str | None
+    error: str | None
+    finished_at: datetime | None
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
+    lease_id: int | None
+    leased_at: datetime | None
+    started_at: datetime | None
+    committed_at: datetime | None
+
+
+class ExecutionRow(Struct, frozen=True, kw_only=True):
+    """An attempt, ended or in flight (the view `executions`)."""
+
+    job_id: int
+    attempt: int
+    state: str
+    worker: str
+    leased_at: datetime
+    started_at: datetime | None
+    committed_at: datetime | None
+    done_at: datetime | None
+    aborted_at: datetime | None
+    outcome: str | None
+    error: str | None
+    next_state: str | None
+    next_due_at: datetime | None
+    counted: bool | None
+    lease_id: int | None
+    expires_at: datetime | None
+
+
+class EventRow(Struct, frozen=True, kw_only=True):
+    """A line that a job wrote."""
+
+    job_id: int
+    seq: int
+    attempt: int
+    level: str
+    message: str
+    payload: str | None
+    key: str | None
+    at: datetime
+
+
+class TransitionRow(Struct, frozen=True, kw_only=True):
+    """One change of anything (the view `transition`); its order is (attempt, rank, n)."""
+
+    entity: str
+    entity_id: str
+    from_state: str | None
+    to_state: str
+    trigger: str
+    at: datetime
+    actor: str
+    reason: str | None
+    metadata: str | None
+    correlation_id: str | None
+    forced: bool
+    attempt: int
+    rank: int
+    n: int
+
+
+class Violation(Struct, frozen=True):
+    """Rows that break an invariant: its name, the row it speaks of, and what is wrong with it."""
+
+    invariant: str
+    entity: str
+    entity_id: str
+    detail: str

@@ -1,0 +1,397 @@
+"""The catalogue of verbs: everything that may be done to the record, the same on every database.
+
+A verb is atomic. Most take many items at once and answer item by item, in the order asked: an answer is a record, or
+the error that refused this item (returned, never raised), so one caller's mistake does not undo a stranger's work.
+What a verb refuses, it leaves untouched.
+
+Words used below. *now* is the database's clock, read once per verb, and never earlier than a time already on the row.
+The *holder* of (job, attempt): the job is running, its `attempt` is this one, and its lease has not expired. A caller
+that is not the holder gets `LeaseLost`. An attempt *ends* in one statement: the job leaves running, `ended` becomes
+`attempt`, and its execution row is inserted.
+
+How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with outcome expired), first rule that fits:
+  1. the job is committed                      → it is not aborted: the caller is answered `AlreadyCommitted`;
+                                                  the reaper brings it to succeeded instead (outcome done)
+  2. outcome expired, crashed or timed_out, the task is not idempotent, and the attempt had started
+                                                → outcome unknown, quarantined, reason `unknown`
+  3. outcome cancelled, or a cancel was requested → cancelled
+  4. outcome released, snoozed or throttled     → pending after `delay`; spared + 1, the attempt does not count
+  5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
+  6. otherwise                                  → pending after `delay` (expired: at once)
+Row effects: pending gets its ready row (due now) or waiting row (due later), due_at = now + delay; quarantined gets its
+dead row; states other than pending get finished_at = now. job.error is the error where the job comes to rest, and NULL
+otherwise. execution.counted is false only by rule 4. execution.error keeps the error of its attempt, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar
+
+from ..errors import (
+    AlreadyCommitted,
+    DetentError,
+    IdConflict,
+    InvalidTransition,
+    KeyConflict,
+    LeaseLost,
+    NotFound,
+)
+from ..lifecycle.declare import Lifecycle
+from ..model.records import (
+    Abort,
+    Aborted,
+    Appended,
+    Cancelled,
+    Claimed,
+    Commit,
+    Committed,
+    Count,
+    Enqueued,
+    EventRow,
+    ExecutionRow,
+    Finish,
+    Finished,
+    JobRow,
+    Moved,
+    NewEvent,
+    NewJob,
+    Pruned,
+    Reaped,
+    Renewal,
+    Started,
+    TransitionRow,
+    Violation,
+)
+
+__all__ = ["CATALOGUE", "JobFilter", "Store", "Tx", "Verb", "Verbs"]
+
+T = TypeVar("T")
+
+
+class Verbs(Protocol):
+    """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
+
+    # -- ids ---------------------------------------------------------------------------------------------------
+
+    def ids_reserve(self, count: int) -> int:
+        """Reserve `count` consecutive ids for ever and give the first. Ids serve jobs and leases alike."""
+        ...
+
+    # -- the way in --------------------------------------------------------------------------------------------
+
+    def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
+        """Accept jobs in state pending.
+
+        An id already there answers `Enqueued(id, created=False)` if task, payload and nonce are the same, else
+        `IdConflict`. A key that is taken (and not expired) answers the job that holds it, created=False, if the
+        fingerprint is the same, else `KeyConflict`; a key seen earlier in the same call counts as taken. Two callers
+        that race for one key both get the same job; where the first one's transaction rolls back, the second creates
+        it. A refused item refuses every item of its group with the same error. due_at is never before now.
+        """
+        ...
+
+    # -- the holder's verbs ------------------------------------------------------------------------------------
+
+    def job_claim(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> list[Claimed]:
+        """Take up to `limit` ready jobs of these tasks (and queues, tenants; None is any) that are not in paused queues.
+
+        Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
+        alphabetical order beginning after `after_tenant`. Each job is handed to one caller only: state running,
+        attempt + 1, leased now, a lease row `lease_id` that expires `lease` seconds from now and names the jobs. No
+        lease row is written where nothing was claimed. A key held until the first claim is given back. Nobody waits
+        for anybody: rows locked by others are passed over. The number of rows touched is bounded whatever lies ahead.
+        """
+        ...
+
+    def claim_find(self, lease_id: int) -> list[Claimed]:
+        """The jobs still held under a lease: for a claim whose answer was lost. Empty where there are none."""
+        ...
+
+    def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
+        """Put (job, attempt) in progress on record; once started it stays as it is. Only by the holder."""
+        ...
+
+    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+        """Extend leases to `lease` seconds from now. An expired lease that nobody has reaped may still be renewed.
+
+        `begun` names jobs under these leases that have started since; they are put in progress. Jobs and leases whose
+        rows are locked by others are passed over for `begun` and `cancel_requested`, never waited for.
+        """
+        ...
+
+    def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
+        """Append lines; seq counts from 1 within the job, without gaps.
+
+        With an attempt, only by its holder, and it starts the attempt if it had not started (E2). Without one, to any
+        job that exists (`NotFound` otherwise). A key already used in this job answers the first line, created=False.
+        Without a key, a line equal in level, message and payload (attempt too) to one appended in the last 10 seconds,
+        itself without key, is the same line (E3).
+        """
+        ...
+
+    def job_commit(self, item: Commit) -> Committed | DetentError:
+        """Mark the attempt committed, and enqueue its intents in the same transaction. Only by the holder.
+
+        `AlreadyCommitted` where the job is committed, by whichever attempt. A refused intent refuses the commit.
+        """
+        ...
+
+    def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
+        """End attempts as done; the job succeeds. By the holder, or by anyone where the attempt is committed.
+
+        Commits in the same statement where the attempt was not committed before; then `result` is stored (a result
+        stored by the commit is kept unless this one has its own). Finishing again answers the same again.
+        """
+        ...
+
+    def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:
+        """End attempts that did not succeed, by the rules at the top. Only by the holder.
+
+        Aborting again an attempt that ended with the same outcome answers the same again. Outcome done and expired
+        are not the caller's to give.
+        """
+        ...
+
+    # -- anyone's verbs ----------------------------------------------------------------------------------------
+
+    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
+        """Stop jobs. Pending: cancelled at once. Running: the request is recorded (the first one stands) and told at
+        the next renewal. Cancelled: nothing to do. Committed or succeeded: `AlreadyCommitted`. Other states:
+        `InvalidTransition`; no such job: `NotFound`."""
+        ...
+
+    def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """Bring failed, quarantined and cancelled jobs back to pending, due now, with all attempts anew
+        (spared = attempt). Pending: nothing to do. Other states: `InvalidTransition`; no such job: `NotFound`."""
+        ...
+
+    def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. Other states: `InvalidTransition`."""
+        ...
+
+    def job_force(
+        self, job_id: int, to_state: str, actor: str, reason: str
+    ) -> Moved | DetentError:
+        """An operator's override along the transitions declared as `force`; actor and reason are required and the
+        record is marked. To succeeded: committed_at is set where it was not. Same state: nothing to do. Not declared:
+        `InvalidTransition`."""
+        ...
+
+    # -- the services' verbs -----------------------------------------------------------------------------------
+
+    def job_promote(self, limit: int) -> int:
+        """Move up to `limit` waiting jobs that have come due (and are not blocked by a limit) to ready; how many."""
+        ...
+
+    def job_expire(self, limit: int) -> list[int]:
+        """Cancel up to `limit` pending jobs whose expires_at has passed (trigger expire, actor system); their ids."""
+        ...
+
+    def lease_reap(self, limit: int) -> Reaped:
+        """Take up to `limit` expired leases away: uncommitted jobs end as expired, committed ones come to succeeded.
+
+        Expiry is checked again in the statement that acts. Jobs locked by others are passed over and their lease row
+        stays until a later pass; a lease row goes only when no running job names it.
+        """
+        ...
+
+    def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
+        """Bring committed jobs to succeeded, by anyone and however often. Not committed: `LeaseLost`."""
+        ...
+
+    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+        """Delete finished jobs (finished before `before`) with all their records, looking at up to `limit` jobs with
+        ids above `after_id`. The horizon only moves forward and is recorded; keys survive; expired keys go."""
+        ...
+
+    def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """No claim enters this queue until it is resumed. Pausing a paused queue changes nothing. Recorded."""
+        ...
+
+    def queue_resume(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """Claims enter this queue again. Recorded."""
+        ...
+
+    def entity_move(
+        self,
+        lifecycle: Lifecycle,
+        table: str,
+        id_column: str,
+        state_column: str,
+        entity_id: str,
+        trigger: str,
+        actor: str,
+        reason: str | None = None,
+        metadata: str | None = None,
+    ) -> Moved | DetentError:
+        """Move a user's own entity by a declared trigger: the log row and the compare-and-set in one transaction.
+
+        A row already in a state that the trigger leads to from elsewhere, with no move of that trigger from its own
+        state, is there already: nothing to do (L3). `InvalidTransition`, `NotFound`, `UnknownState`.
+        """
+        ...
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
+
+    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
+        """Jobs that fit the filter, by ascending id above `after_id`."""
+        ...
+
+    def job_executions(self, job_id: int) -> list[ExecutionRow]:
+        """Every attempt of a job, ended or in flight, in order."""
+        ...
+
+    def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]: ...
+
+    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
+        """Every change of one entity in order. For entity `job` the lines of its executions are in between."""
+        ...
+
+    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
+        """The state at a past moment: folded from the record; None before its beginning."""
+        ...
+
+    def counts(self) -> list[Count]:
+        """Jobs by tenant, queue and state, now."""
+        ...
+
+    def counts_as_of(self, at: datetime) -> list[Count]:
+        """Jobs by tenant, queue and state at a past moment within retention, folded from the record."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's clock."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs; None means any."""
+
+    state: str | None = None
+    task: str | None = None
+    queue: str | None = None
+    tenant: str | None = None
+
+
+class Tx(Protocol):
+    """The commit block's hand on the database: the user's own statements, in the transaction that marks committed."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for ORMs."""
+        ...
+
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        ...
+
+    def intend(self, job: NewJob) -> None:
+        """Enqueue a job in this very transaction."""
+        ...
+
+    def result(self, text: str) -> None:
+        """Store the job's result with the commit."""
+        ...
+
+
+class Store(Verbs, Protocol):
+    """A database with the record in it. Verbs called on it are durable when they return."""
+
+    @property
+    def name(self) -> str:
+        """The database for messages, without secrets."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; the names of the migrations that were applied. Safe when many do it at once."""
+        ...
+
+    def ready(self) -> None:
+        """Create the schema in an empty database; otherwise check that this version may work with it.
+        `SchemaTooNew`, `SchemaTooOld`, `NotADatabase`, `DatabaseUnreachable`, `DatabaseReadOnly`."""
+        ...
+
+    def together(self, work: Callable[[Verbs], T]) -> T:
+        """Run several verbs in one transaction, durable when this returns. Deadlocks and serialization failures
+        repeat the whole of `work` (R4); anything else it raises rolls everything back."""
+        ...
+
+    def on(self, connection: Any) -> Verbs:
+        """The client's verbs inside the caller's own transaction on the caller's own connection."""
+        ...
+
+    def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
+        """The commit boundary: on entry the holder is checked, on exit the mark is set, both in one transaction with
+        the statements between. Raises `LeaseLost` or `AlreadyCommitted`; then nothing of the block remains."""
+        ...
+
+    def verify(self) -> list[Violation]:
+        """Every invariant, each one query; empty is healthy."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A line of the catalogue."""
+
+    name: str
+    role: Literal["client", "worker", "viewer", "admin"]
+    refuses: tuple[type[DetentError], ...] = ()
+
+
+CATALOGUE: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("ids_reserve", "client"),
+        Verb("job_enqueue", "client", (IdConflict, KeyConflict)),
+        Verb("job_cancel", "client", (AlreadyCommitted, InvalidTransition, NotFound)),
+        Verb("job_retry", "client", (InvalidTransition, NotFound)),
+        Verb("job_discard", "client", (InvalidTransition, NotFound)),
+        Verb("job_claim", "worker"),
+        Verb("claim_find", "worker"),
+        Verb("job_start", "worker", (LeaseLost,)),
+        Verb("lease_renew", "worker"),
+        Verb("event_append", "worker", (LeaseLost, NotFound)),
+        Verb("job_commit", "worker", (LeaseLost, AlreadyCommitted, IdConflict, KeyConflict)),
+        Verb("job_finish", "worker", (LeaseLost,)),
+        Verb("job_abort", "worker", (LeaseLost, AlreadyCommitted)),
+        Verb("job_recover", "worker", (LeaseLost, NotFound)),
+        Verb("job_promote", "worker"),
+        Verb("job_expire", "worker"),
+        Verb("lease_reap", "worker"),
+        Verb("entity_move", "client", (InvalidTransition, NotFound)),
+        Verb("queue_pause", "admin"),
+        Verb("queue_resume", "admin"),
+        Verb("job_force", "admin", (InvalidTransition, NotFound)),
+        Verb("job_prune", "admin"),
+        Verb("job_get", "viewer"),
+        Verb("job_list", "viewer"),
+        Verb("job_executions", "viewer"),
+        Verb("job_events", "viewer"),
+        Verb("transitions", "viewer"),
+        Verb("state_as_of", "viewer"),
+        Verb("counts", "viewer"),
+        Verb("counts_as_of", "viewer"),
+        Verb("now", "viewer"),
+    )
+}

@@ -1,0 +1,33 @@
+"""From a database URL to its store. A driver is imported only when its database is asked for."""
+
+from __future__ import annotations
+
+from ..errors import InvalidSetting
+from ..model.clock import Clock, SystemClock
+from .contract import Store
+
+__all__ = ["open_store"]
+
+_ALLOWED = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database"
+
+
+def open_store(url: str, *, clock: Clock | None = None) -> Store:
+    """The store behind `url`; nothing is touched until it is used. `clock` is SQLite's; PostgreSQL has its own.
+
+    Refuses a URL it does not understand with `InvalidSetting`, without repeating it (it may hold a password).
+    """
+    scheme, _, rest = url.partition("://")
+    match scheme:
+        case "sqlite":
+            from .sqlite.store import SqliteStore
+
+            path = rest.removeprefix("/")
+            if not rest.startswith("/") or not path:
+                raise InvalidSetting("database url", "sqlite without a path", _ALLOWED)
+            return SqliteStore(path, clock=clock or SystemClock())
+        case "postgresql" | "postgres":
+            from .postgres.store import PostgresStore
+
+            return PostgresStore(url)
+        case _:
+            raise InvalidSetting("database url", f"scheme {scheme!r}" if rest else "no scheme", _ALLOWED)

@@ -1,0 +1,1 @@
+"""The record in one SQLite file: a verb is a short script under BEGIN IMMEDIATE."""
