@@ -1,0 +1,146 @@
+"""From a lifecycle to the triggers that make the database refuse what it does not declare.
+
+`job_guards` gives the text of migration 0002 for each database; the committed file is kept equal by a test, and
+`python -m detent.lifecycle.guard` writes it. `entity_guards` gives the triggers for a user's own table.
+
+The ordinary path costs a comparison only: the WHEN clause lets it through, commonest first. Everything else reaches the
+trigger's body, which lets a move through that has its line in the log, newest of its entity and written for this very
+pair and attempt, and refuses the rest. A refusal's text begins with the SQLSTATE that `errors.TABLE` knows.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Literal
+
+from ..errors import InvalidInput
+from .declare import Lifecycle, Pair
+from .guard_text import (
+    ENTITY_POSTGRES,
+    ENTITY_SQLITE,
+    HEADER,
+    JOB_POSTGRES,
+    JOB_SQLITE,
+    KEEP_POSTGRES,
+    KEEP_SQLITE,
+    KEEP_SQLITE_LOG,
+)
+from .library import JOB
+
+__all__ = ["Dialect", "entity_guards", "job_guards", "quoted"]
+
+Dialect = Literal["postgres", "sqlite"]
+
+# What an UPDATE may do to the rest of the row while it takes the ordinary path.
+_CLAIM = "NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL"
+_HELD = (
+    "NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at"
+    " AND NEW.spared >= OLD.spared"
+    " AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at)"
+    " AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at)"
+)
+_FROZEN = ("id", "tenant", "task", "payload", "run_id", "nonce", "created_at", "dead_letter", "idempotent")
+_APPEND_ONLY_OF_JOB = ("execution", "event")
+_APPEND_ONLY_FOR_EVER = ("horizon", "migration")
+# SQLite's REPLACE deletes, without asking, whatever stands in the way of any unique key: so each key is asked before.
+_UNIQUE = {
+    "execution": (
+        "job_id = NEW.job_id AND attempt = NEW.attempt",
+        "job_id = NEW.job_id AND committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL",
+    ),
+    "event": ("job_id = NEW.job_id AND seq = NEW.seq", "job_id = NEW.job_id AND key IS NOT NULL AND key = NEW.key"),
+    "horizon": ("n = NEW.n",),
+    "migration": ("version = NEW.version",),
+}
+
+
+def job_guards(dialect: Dialect, lifecycle: Lifecycle = JOB) -> str:
+    """The guards of the record's own tables, as the text of a migration."""
+    unequal = "IS DISTINCT FROM" if dialect == "postgres" else "IS NOT"
+    fill = {
+        "ordinary": _ordinary(lifecycle),
+        "logged": _either(lifecycle.logged_pairs()),
+        "initial": lifecycle.initial,
+        "at_rest": _listed(sorted(lifecycle.rests)),
+        "frozen": ", ".join(_FROZEN),
+        "thawed": " OR ".join(f"NEW.{column} {unequal} OLD.{column}" for column in _FROZEN),
+    }
+    job, keep = (JOB_POSTGRES, KEEP_POSTGRES) if dialect == "postgres" else (JOB_SQLITE, KEEP_SQLITE)
+    parts = [HEADER.format(name=lifecycle.name, version=lifecycle.version), job.format(**fill)]
+    of_job = "NOT EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)"
+    if dialect == "postgres":
+        parts += [keep.format(table=table) for table in (*_APPEND_ONLY_OF_JOB, "transition_log", *_APPEND_ONLY_FOR_EVER)]
+    else:
+        parts += [
+            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless=of_job) for table in _APPEND_ONLY_OF_JOB
+        ]
+        parts += [KEEP_SQLITE_LOG.format(unless=f"OLD.job_id IS NOT NULL AND {of_job}")]
+        parts += [
+            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless="FALSE") for table in _APPEND_ONLY_FOR_EVER
+        ]
+    return "\n".join(parts)
+
+
+def entity_guards(dialect: Dialect, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> str:
+    """The guards and the record for a user's own table: moves only as declared and logged, beginnings only as declared
+    and put on record. May be run again. Refuses names that cannot be quoted with `InvalidInput`."""
+    name = lifecycle.name
+    fill = {
+        "trigger": f"detent_{name}",
+        "name": literal(name),
+        "table": quoted(table),
+        "id": quoted(id_column),
+        "state": quoted(state_column),
+        "id_literal": literal(id_column),
+        "state_literal": literal(state_column),
+        "initial": literal(lifecycle.initial),
+        "pairs_literal": literal(",".join(f"{source}>{target}" for source, target in lifecycle.pairs)),
+        "pairs": _either(lifecycle.pairs, quoted(state_column)),
+    }
+    return (ENTITY_POSTGRES if dialect == "postgres" else ENTITY_SQLITE).format(**fill)
+
+
+def quoted(name: str) -> str:
+    """An identifier for SQL, possibly qualified by dots; refuses what no database would take."""
+    parts = name.split(".")
+    if not all(parts) or any("\x00" in part or len(part.encode()) > 63 for part in parts):
+        raise InvalidInput("table or column name", repr(name), "one to 63 bytes, no NUL, parts joined by dots")
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def literal(text: str) -> str:
+    """A string for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _ordinary(lifecycle: Lifecycle) -> str:
+    """The WHEN of the ordinary path: ends and progress of a held attempt first, then claims."""
+    pairs = lifecycle.ordinary_pairs()
+    held = [target for source, target in pairs if source == "running"]
+    claims = [pair for pair in pairs if pair[1] == "running"]
+    ways = [f"OLD.state = 'running' AND NEW.state IN ({_listed([*held, 'running'])}) AND {_HELD}"]
+    ways += [f"OLD.state = '{source}' AND NEW.state = '{target}' AND {_CLAIM}" for source, target in claims]
+    return "\n   OR ".join(f"({way})" for way in ways)
+
+
+def _either(pairs: tuple[Pair, ...], column: str = "state") -> str:
+    return " OR ".join(f"(OLD.{column} = '{source}' AND NEW.{column} = '{target}')" for source, target in pairs)
+
+
+def _there(table: str, *conditions: str) -> str:
+    return "\n    OR ".join(f"EXISTS (SELECT 1 FROM detent_{table} WHERE {condition})" for condition in conditions)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _write() -> None:
+    for dialect in ("postgres", "sqlite"):
+        target = files("detent.store").joinpath(dialect, "schema", "0002_guards.sql")
+        with open(str(target), "w", encoding="utf-8") as file:
+            file.write(job_guards(dialect))
+
+
+if __name__ == "__main__":
+    _write()
