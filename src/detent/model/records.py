@@ -34,6 +34,7 @@ __all__ = [
     "Pruned",
     "Reaped",
     "Renewal",
+    "RepairStep",
     "Started",
     "TransitionRow",
     "Violation",
@@ -328,3 +329,13 @@ class Violation(Struct, frozen=True):
     entity: str
     entity_id: str
     detail: str
+
+
+class RepairStep(Struct, frozen=True):
+    """One thing that repair does, or cannot do."""
+
+    invariant: str
+    entity: str
+    entity_id: str
+    does: str
+    can: bool = True

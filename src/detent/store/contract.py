@@ -62,6 +62,7 @@ from ..model.records import (
     Pruned,
     Reaped,
     Renewal,
+    RepairStep,
     Started,
     TransitionRow,
     Violation,
@@ -345,6 +346,15 @@ class Store(Verbs, Protocol):
 
     def verify(self) -> list[Violation]:
         """Every invariant, each one query; empty is healthy."""
+        ...
+
+    def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
+        """What would bring the projections back to what the records say; with `apply`, do it, in one transaction.
+
+        Rebuilds job states, queue rows, dead rows and leases from execution and transition_log; never changes a
+        committed fact, never an append-only row. Each applied step is on record (trigger `repair`). What cannot be
+        rebuilt is a step with `can` False that says why, for a person.
+        """
         ...
 
     def close(self) -> None: ...
