@@ -162,6 +162,7 @@ def _launch(bin_dir: Path, settings: dict[str, str]) -> Cluster:
         [sys.executable, "-I", postgres_guardian.__file__, str(bin_dir), json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        bufsize=0,
         start_new_session=True,
     )
     assert guardian.stdout is not None
@@ -185,7 +186,6 @@ def _let_go(guardian: subprocess.Popen[bytes]) -> None:
     if not guardian.stdin.closed:
         with contextlib.suppress(BrokenPipeError):
             guardian.stdin.write(b"\n")
-            guardian.stdin.flush()
         guardian.stdin.close()
         guardian.stdout.close()
     guardian.wait(STOP_SECONDS_MAX)

@@ -57,8 +57,8 @@ def main(bin_dir: Path, settings: dict[str, str]) -> None:
             report(port=port, home=str(home), pid=server.pid)
             wait_for_the_end(owner, server)
             ignore_signals()
-    except Failed as error:
-        report(error=str(error))
+    except Exception as error:
+        report(error=str(error) if isinstance(error, Failed) else repr(error))
         sys.exit(1)
 
 
@@ -117,7 +117,7 @@ def reachable_binaries(bin_dir: Path, home: Path, account: Account) -> Path:
         shutil.copytree(libraries, home / "binaries" / libraries.name)
     for path in (home / "binaries", *(home / "binaries").rglob("*")):
         os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-    return copy / "bin"
+    return copy / bin_dir.name
 
 
 def start(bin_dir: Path, home: Path, account: Account, settings: dict[str, str]) -> tuple[subprocess.Popen[bytes], int]:

@@ -1,0 +1,160 @@
+"""A store whose clock the test turns, and a look at its bare tables.
+
+    with turnable_store(url) as (store, clock):
+        clock.advance(31)
+
+On SQLite the clock is injected. On PostgreSQL time is the database's own, so the test's database gets a `detent.clock()`
+that reads a one-row table; `install_clock` puts it there once, and a template made from that database carries it along.
+What is read or typed by hand goes through `plain_connection`: an ordinary connection of the driver's own, as a user has.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from detent.model.clock import TurnableClock
+from detent.store.contract import Store
+from detent.store.open import open_store
+
+__all__ = [
+    "START",
+    "TestClock",
+    "deadlocks",
+    "dump",
+    "install_clock",
+    "is_sqlite",
+    "plain_connection",
+    "table",
+    "turnable_store",
+]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""Where every test's time begins."""
+
+LOCK_SECONDS_MAX = 60.0
+
+Dump = dict[str, list[tuple[Any, ...]]]
+
+
+class TestClock(Protocol):
+    """The database's clock in a test: it stands still until it is turned, and never goes back."""
+
+    __test__ = False
+
+    def now(self) -> datetime:
+        """The time the database takes it to be."""
+        ...
+
+    def advance(self, by: float | timedelta) -> datetime:
+        """Turn it forward and give the new time."""
+        ...
+
+    def set(self, to: datetime) -> None:
+        """Turn it forward to that time; an earlier one is refused."""
+        ...
+
+
+@contextmanager
+def turnable_store(url: str) -> Iterator[tuple[Store, TestClock]]:
+    """The store behind `url`, ready for use, and its clock, which begins at `START`. Both are closed at the end."""
+    if is_sqlite(url):
+        turnable = TurnableClock(START)
+        with closing(open_store(url, clock=turnable)) as store:
+            store.ready()
+            yield store, turnable
+        return
+    with closing(open_store(url)) as store:
+        store.ready()
+        install_clock(url)
+        with closing(_TableClock(url)) as table_clock:
+            yield store, table_clock
+
+
+def install_clock(url: str) -> None:
+    """Let the time of a PostgreSQL test database be read from a table, from `START` on. Its owner calls it."""
+    with closing(plain_connection(url)) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS detent.test_clock (at timestamptz NOT NULL)")
+        connection.execute(
+            "CREATE OR REPLACE FUNCTION detent.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE "
+            "AS $$ SELECT at FROM detent.test_clock $$"
+        )
+        connection.execute("DELETE FROM detent.test_clock")
+        connection.execute("INSERT INTO detent.test_clock VALUES (%s)", (START,))
+        connection.commit()
+
+
+class _TableClock:
+    """A `TurnableClock` whose hands stand in the database, seen by every connection at once."""
+
+    def __init__(self, url: str) -> None:
+        self._clock = TurnableClock(START)
+        self._connection = plain_connection(url)
+        self._connection.autocommit = True
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def advance(self, by: float | timedelta) -> datetime:
+        self._clock.advance(by)
+        self._write()
+        return self._clock.now()
+
+    def set(self, to: datetime) -> None:
+        self._clock.set(to)
+        self._write()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _write(self) -> None:
+        self._connection.execute("UPDATE detent.test_clock SET at = %s", (self._clock.now(),))
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether the url names a SQLite file; otherwise it is PostgreSQL's."""
+    return url.startswith("sqlite:")
+
+
+def plain_connection(url: str) -> Any:
+    """An ordinary connection of the driver's own, in the driver's default mode. The caller commits and closes."""
+    if is_sqlite(url):
+        return sqlite3.connect(url.removeprefix("sqlite:///"), timeout=LOCK_SECONDS_MAX)
+    import psycopg
+
+    return psycopg.connect(url)
+
+
+def table(url: str, name: str) -> str:
+    """The name by which a table or view of Detent's goes in this database."""
+    return f"detent_{name}" if is_sqlite(url) else f"detent.{name}"
+
+
+def dump(url: str) -> Dump:
+    """Every row of every table of Detent's, letter for letter: equal dumps mean that nothing was changed."""
+    with closing(plain_connection(url)) as connection:
+        if is_sqlite(url):
+            listing = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'detent!_%' ESCAPE '!' ORDER BY 1"
+        else:
+            listing = (
+                "SELECT 'detent.' || tablename FROM pg_tables WHERE schemaname = 'detent' AND tablename <> 'test_clock' "
+                "ORDER BY 1"
+            )
+        names = [name for (name,) in connection.execute(listing).fetchall()]
+        return {name[len("detent_") :]: _rows(connection, name) for name in names}
+
+
+def _rows(connection: Any, name: str) -> list[tuple[Any, ...]]:
+    return sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+
+
+def deadlocks(url: str) -> int:
+    """How many deadlocks the database has met. SQLite has one writer, so it has none."""
+    if is_sqlite(url):
+        return 0
+    with closing(plain_connection(url)) as connection:
+        row = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").fetchone()
+        return int(row[0])
