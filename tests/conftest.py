@@ -1,4 +1,4 @@
-"""What every test may ask for: a throw-away database of either kind.
+"""What every test may ask for: a throw-away database of either kind, empty or with a store and a clock to turn.
 
 One PostgreSQL server serves the whole run. Under xdist the controlling process owns it and tells the workers its url,
 so it outlives each of them; without xdist the session's fixture owns it, and a run that needs none starts none.
@@ -9,12 +9,16 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from detent.store.contract import Store
+from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
+from detent.testing.stores import StoreClock, install_clock, turnable_store
 
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
@@ -61,3 +65,47 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """An empty database of each kind in turn."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_cluster: Cluster) -> str:
+    """The name of a database with the record and the clock in it, to be copied: ten times faster than migrating."""
+    name = f"detent_template_{RUN}"
+    url = postgres_cluster.create_database(name)
+    with closing(open_store(url)) as store:
+        store.ready()
+    install_clock(url)
+    return name
+
+
+@pytest.fixture
+def postgres_store_url(postgres_cluster: Cluster, postgres_template: str) -> Iterator[str]:
+    """A PostgreSQL database of this test's own with the record in it."""
+    name = f"detent_test_{RUN}_{next(numbers)}"
+    yield postgres_cluster.create_database(name, template=postgres_template)
+    postgres_cluster.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """A database of each kind in turn, for the store that the test opens on it."""
+    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgres": "postgres_store_url"}[request.param])
+    return url
+
+
+@pytest.fixture
+def store_and_clock(store_url: str) -> Iterator[tuple[Store, StoreClock]]:
+    with turnable_store(store_url) as pair:
+        yield pair
+
+
+@pytest.fixture
+def store(store_and_clock: tuple[Store, StoreClock]) -> Store:
+    """An empty store of each kind in turn, ready for use. Its time is `clock`."""
+    return store_and_clock[0]
+
+
+@pytest.fixture
+def clock(store_and_clock: tuple[Store, StoreClock]) -> StoreClock:
+    """The time of `store`: it stands still until the test turns it."""
+    return store_and_clock[1]

@@ -3,9 +3,9 @@
     with turnable_store(url) as (store, clock):
         clock.advance(31)
 
-On SQLite the clock is injected. On PostgreSQL time is the database's own, so the test's database gets a `detent.clock()`
-that reads a one-row table; `install_clock` puts it there once, and a template made from that database carries it along.
-What is read or typed by hand goes through `plain_connection`: an ordinary connection of the driver's own, as a user has.
+On SQLite the clock is injected. On PostgreSQL time is the database's own, so the test's database gets a
+`detent.clock()` that reads a one-row table; `install_clock` puts it there once, and a copy of that database carries it
+along. What is read or typed by hand goes through `plain_connection`: an ordinary connection, as a user has it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detent.store.open import open_store
 
 __all__ = [
     "START",
-    "TestClock",
+    "StoreClock",
     "deadlocks",
     "dump",
     "install_clock",
@@ -37,13 +37,16 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 LOCK_SECONDS_MAX = 60.0
 
+_SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) = 'detent_'"
+_POSTGRES_TABLES = """
+    SELECT 'detent.' || tablename FROM pg_tables WHERE schemaname = 'detent' AND tablename <> 'test_clock'
+"""
+
 Dump = dict[str, list[tuple[Any, ...]]]
 
 
-class TestClock(Protocol):
+class StoreClock(Protocol):
     """The database's clock in a test: it stands still until it is turned, and never goes back."""
-
-    __test__ = False
 
     def now(self) -> datetime:
         """The time the database takes it to be."""
@@ -59,7 +62,7 @@ class TestClock(Protocol):
 
 
 @contextmanager
-def turnable_store(url: str) -> Iterator[tuple[Store, TestClock]]:
+def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
     """The store behind `url`, ready for use, and its clock, which begins at `START`. Both are closed at the end."""
     if is_sqlite(url):
         turnable = TurnableClock(START)
@@ -136,13 +139,7 @@ def table(url: str, name: str) -> str:
 def dump(url: str) -> Dump:
     """Every row of every table of Detent's, letter for letter: equal dumps mean that nothing was changed."""
     with closing(plain_connection(url)) as connection:
-        if is_sqlite(url):
-            listing = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'detent!_%' ESCAPE '!' ORDER BY 1"
-        else:
-            listing = (
-                "SELECT 'detent.' || tablename FROM pg_tables WHERE schemaname = 'detent' AND tablename <> 'test_clock' "
-                "ORDER BY 1"
-            )
+        listing = _SQLITE_TABLES if is_sqlite(url) else _POSTGRES_TABLES
         names = [name for (name,) in connection.execute(listing).fetchall()]
         return {name[len("detent_") :]: _rows(connection, name) for name in names}
 

@@ -1,0 +1,32 @@
+"""Around every contract test: a record that is healthy in the end, and a watch for "nothing was changed"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.contract.kit import Untouched
+
+from detent.store.contract import Store
+from detent.testing.stores import dump
+
+
+@pytest.fixture(name="store")
+def store_that_ends_healthy(store: Store) -> Iterator[Store]:
+    """The store of the house; whatever a test did to it, every invariant holds in the end (R2)."""
+    yield store
+    assert store.verify() == []
+
+
+@pytest.fixture
+def untouched(store_url: str) -> Untouched:
+    """`with untouched():` around calls that must not change a single row."""
+
+    @contextmanager
+    def watch() -> Iterator[None]:
+        before = dump(store_url)
+        yield
+        assert dump(store_url) == before
+
+    return watch
