@@ -13,9 +13,9 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Literal
 
-from ..errors import InvalidInput
-from .declare import Lifecycle, Pair
-from .guard_text import (
+from detent.errors import InvalidInput
+from detent.lifecycle.declare import Lifecycle, Pair
+from detent.lifecycle.guard_text import (
     ENTITY_POSTGRES,
     ENTITY_SQLITE,
     HEADER,
@@ -25,7 +25,7 @@ from .guard_text import (
     KEEP_SQLITE,
     KEEP_SQLITE_LOG,
 )
-from .library import JOB
+from detent.lifecycle.library import JOB
 
 __all__ = ["Dialect", "entity_guards", "job_guards", "quoted"]
 
@@ -69,14 +69,18 @@ def job_guards(dialect: Dialect, lifecycle: Lifecycle = JOB) -> str:
     parts = [HEADER.format(name=lifecycle.name, version=lifecycle.version), job.format(**fill)]
     of_job = "NOT EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)"
     if dialect == "postgres":
-        parts += [keep.format(table=table) for table in (*_APPEND_ONLY_OF_JOB, "transition_log", *_APPEND_ONLY_FOR_EVER)]
+        parts += [
+            keep.format(table=table) for table in (*_APPEND_ONLY_OF_JOB, "transition_log", *_APPEND_ONLY_FOR_EVER)
+        ]
     else:
         parts += [
-            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless=of_job) for table in _APPEND_ONLY_OF_JOB
+            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless=of_job)
+            for table in _APPEND_ONLY_OF_JOB
         ]
         parts += [KEEP_SQLITE_LOG.format(unless=f"OLD.job_id IS NOT NULL AND {of_job}")]
         parts += [
-            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless="FALSE") for table in _APPEND_ONLY_FOR_EVER
+            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless="FALSE")
+            for table in _APPEND_ONLY_FOR_EVER
         ]
     return "\n".join(parts)
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
-from ..errors import (
+from detent.errors import (
     AlreadyCommitted,
     DetentError,
     IdConflict,
@@ -40,8 +40,8 @@ from ..errors import (
     LeaseLost,
     NotFound,
 )
-from ..lifecycle.declare import Lifecycle
-from ..model.records import (
+from detent.lifecycle.declare import Lifecycle
+from detent.model.records import (
     Abort,
     Aborted,
     Appended,
@@ -185,9 +185,7 @@ class Verbs(Protocol):
         """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. Other states: `InvalidTransition`."""
         ...
 
-    def job_force(
-        self, job_id: int, to_state: str, actor: str, reason: str
-    ) -> Moved | DetentError:
+    def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
         """An operator's override along the transitions declared as `force`; actor and reason are required and the
         record is marked. To succeeded: committed_at is set where it was not. Same state: nothing to do. Not declared:
         `InvalidTransition`."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from ..errors import SchemaTooNew, SchemaTooOld
+from detent.errors import SchemaTooNew, SchemaTooOld
 
 __all__ = ["Applied", "Migration", "check", "load", "pending"]
 

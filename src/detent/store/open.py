@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..errors import InvalidSetting
-from ..model.clock import Clock, SystemClock
-from .contract import Store
+from detent.errors import InvalidSetting
+from detent.model.clock import Clock, SystemClock
+from detent.store.contract import Store
 
 __all__ = ["open_store"]
 
@@ -19,14 +19,14 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
     scheme, _, rest = url.partition("://")
     match scheme:
         case "sqlite":
-            from .sqlite.store import SqliteStore
+            from detent.store.sqlite.store import SqliteStore
 
             path = rest.removeprefix("/")
             if not rest.startswith("/") or not path:
                 raise InvalidSetting("database url", "sqlite without a path", _ALLOWED)
             return SqliteStore(path, clock=clock or SystemClock())
         case "postgresql" | "postgres":
-            from .postgres.store import PostgresStore
+            from detent.store.postgres.store import PostgresStore
 
             return PostgresStore(url)
         case _:
