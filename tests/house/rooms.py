@@ -1,0 +1,173 @@
+"""Reads a package's imports and says which of them the house forbids.
+
+Two rules. Rooms: imports go down only, and rooms on one floor do not know each other. Touch: time, chance, drivers,
+the environment and threads each have the few places that may reach for them. An import inside a function, or one for
+the type checker alone, counts like any other: it is knowledge of the other room all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("lifecycle",),
+    ("model",),
+    ("store",),
+    ("declare",),
+    ("client", "views"),
+    ("batch", "pipeline", "ops", "schedule", "limits"),
+    ("app",),
+    ("worker",),
+    ("telemetry",),
+    ("http", "testing"),
+    ("cli",),
+)
+"""Lowest first."""
+
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+FRONT_DOOR = ("__init__", "__main__")
+"""The package's own first modules stand above all rooms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Something that only a few files may reach for. A name covers everything below it: `time` covers `time.sleep`."""
+
+    what: str
+    names: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+MADE_IDS = tuple(f"uuid.uuid{version}" for version in (1, 4, 6, 7, 8))
+"""Not `uuid.UUID`: that is only a type."""
+
+PRESENT_MOMENTS = tuple(
+    f"datetime.{kind}.{call}" for kind in ("datetime", "date") for call in ("now", "utcnow", "today")
+)
+
+TOUCHES = (
+    Touch(
+        what="time, chance and ids",
+        names=("time", "random", "secrets", "os.urandom", "os.getrandom", *MADE_IDS, *PRESENT_MOMENTS),
+        places=("model/clock.py", "model/ids.py", "testing/postgres*.py"),
+    ),
+    Touch(
+        what="a database driver",
+        names=("sqlite3", "psycopg", "psycopg_pool", "sqlalchemy", "asyncpg", "aiosqlite", "apsw"),
+        places=("store/*", "testing/*"),
+    ),
+    Touch(
+        what="a backend by name",
+        names=("detent.store.sqlite", "detent.store.postgres"),
+        places=("store/*", "testing/*"),
+    ),
+    Touch(
+        what="the environment",
+        names=("os.environ", "os.environb", "os.getenv", "os.putenv"),
+        places=("declare/settings.py", "declare/settings/*", "cli/*", "testing/*"),
+    ),
+    Touch(
+        what="threads and async",
+        names=("threading", "_thread", "asyncio", "concurrent", "multiprocessing", "queue", "selectors"),
+        places=(
+            "store/writer.py",
+            "store/*/driver*",
+            "store/*/wake*",
+            "client/aio.py",
+            "worker/*",
+            "http/*",
+            "testing/*",
+        ),
+    ),
+)
+
+
+def violations(package: Path) -> list[str]:
+    """Every forbidden import and touch in the package, as `file:line: what`; an empty list is a healthy house."""
+    found: list[str] = []
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        for use in names_used(path, package):
+            if complaint := wrong_room(place, use.name, package.name) or wrong_touch(place, use.name, package.name):
+                found.append(f"{place}:{use.line}: {complaint}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A dotted name, from its module on, that a file imports or reaches through an import."""
+
+    name: str
+    line: int
+
+
+def names_used(path: Path, package: Path) -> Iterator[Use]:
+    tree = ast.parse(path.read_text(), filename=str(path))
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound[alias.asname or alias.name.partition(".")[0]] = (
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+                yield Use(alias.name, node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            module = absolute_module(node, path, package)
+            for alias in node.names:
+                bound[alias.asname or alias.name] = f"{module}.{alias.name}"
+                yield Use(f"{module}.{alias.name}", node.lineno)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and (name := dotted(node, bound)):
+            yield Use(name, node.lineno)
+
+
+def absolute_module(node: ast.ImportFrom, path: Path, package: Path) -> str:
+    """The module an import speaks of, with the dots of a relative one resolved."""
+    if not node.level:
+        return node.module or ""
+    home = [package.name, *path.relative_to(package).parent.parts]
+    base = home[: len(home) - (node.level - 1)]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def dotted(node: ast.expr, bound: dict[str, str]) -> str | None:
+    """What an attribute reaches, if it starts from an imported name: `datetime.now` → `datetime.datetime.now`."""
+    match node:
+        case ast.Attribute(value=value, attr=attr):
+            base = dotted(value, bound)
+            return f"{base}.{attr}" if base else None
+        case ast.Name(id=name):
+            return bound.get(name)
+        case _:
+            return None
+
+
+def wrong_room(place: Path, name: str, package: str) -> str | None:
+    """Why a file in this place may not use this name of our own package; None when it may."""
+    here = place.parts[0].removesuffix(".py")
+    if here not in FRONT_DOOR and here not in FLOOR_OF:
+        return f"{here} is not a room: give it a floor"
+    parts = name.split(".")
+    if parts[0] != package or here in FRONT_DOOR:
+        return None
+    there = parts[1] if len(parts) > 1 else ""
+    if there not in FLOOR_OF:
+        return f"{here} goes out by the front door ({name}): import from the room itself"
+    if there == here or FLOOR_OF[there] < FLOOR_OF[here]:
+        return None
+    return f"{here} imports {there}, which is {'beside' if FLOOR_OF[there] == FLOOR_OF[here] else 'above'} it ({name})"
+
+
+def wrong_touch(place: Path, name: str, package: str) -> str | None:
+    """Why a file in this place may not reach for this name; None when it may."""
+    name = f"detent.{name.partition('.')[2]}" if name.partition(".")[0] == package else name
+    for touch in TOUCHES:
+        reaches = any(name == forbidden or name.startswith(f"{forbidden}.") for forbidden in touch.names)
+        if reaches and not any(fnmatch.fnmatch(place.as_posix(), allowed) for allowed in touch.places):
+            return f"touches {touch.what} ({name}): only {', '.join(touch.places)} may"
+    return None
