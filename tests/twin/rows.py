@@ -1,0 +1,156 @@
+"""The rows of the reference model: the tables of the record, column by column, with times as whole microseconds.
+
+A surrogate number that means nothing outside its database (the id of a lane, the n of a log line) is not there: a lane
+is written out, and log lines stand in order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Job(NamedTuple):
+    id: int
+    tenant: str
+    task: str
+    queue: str
+    priority: int
+    due_at: int
+    expires_at: int | None
+    payload: str
+    metadata: str | None
+    correlation_id: str | None
+    traceparent: str | None
+    run_id: int | None
+    nonce: int
+    created_at: int
+    attempts_max: int
+    dead_letter: bool
+    idempotent: bool
+    limit_key: str | None
+    state: str = "pending"
+    attempt: int = 0
+    spared: int = 0
+    ended: int = 0
+    result: str | None = None
+    error: str | None = None
+    finished_at: int | None = None
+    cancel_requested_at: int | None = None
+    cancel_requested_by: str | None = None
+    cancel_reason: str | None = None
+    lease_id: int | None = None
+    leased_at: int | None = None
+    started_at: int | None = None
+    committed_at: int | None = None
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.queue, self.task, self.tenant, self.priority)
+
+
+class JobKey(NamedTuple):
+    tenant: str
+    key: str
+    job_id: int
+    fingerprint: str
+    expires_at: int | None
+    until_claim: bool
+
+
+class Queue(NamedTuple):
+    name: str
+    paused_at: int | None
+    paused_by: str | None
+    reason: str | None
+
+
+class Lane(NamedTuple):
+    queue: str
+    task: str
+    tenant: str
+    priority: int
+
+
+class Ready(NamedTuple):
+    lane: Lane
+    ready_at: int
+    job_id: int
+    holds_key: bool
+    expires_at: int | None
+
+
+class Waiting(NamedTuple):
+    job_id: int
+    lane: Lane
+    due_at: int
+    holds_key: bool
+    expires_at: int | None
+    limit_key: str | None
+    priority: int
+
+
+class Lease(NamedTuple):
+    id: int
+    worker: str
+    leased_at: int
+    expires_at: int
+    job_ids: tuple[int, ...]
+
+
+class Execution(NamedTuple):
+    job_id: int
+    attempt: int
+    worker: str
+    leased_at: int
+    started_at: int | None
+    committed_at: int | None
+    done_at: int | None
+    aborted_at: int | None
+    outcome: str
+    error: str | None
+    next_state: str
+    next_due_at: int | None
+    counted: bool
+
+
+class TransitionLog(NamedTuple):
+    tenant: str
+    entity: str
+    entity_id: str
+    job_id: int | None
+    attempt: int
+    from_state: str | None
+    to_state: str
+    trigger: str
+    actor: str
+    reason: str | None
+    metadata: str | None
+    correlation_id: str | None
+    forced: bool
+    at: int
+
+
+class Event(NamedTuple):
+    job_id: int
+    seq: int
+    attempt: int
+    level: str
+    message: str
+    payload: str | None
+    key: str | None
+    at: int
+
+
+class Dead(NamedTuple):
+    job_id: int
+    tenant: str
+    queue: str
+    task: str
+    reason: str
+    quarantined_at: int
+
+
+class Horizon(NamedTuple):
+    before: int
+    actor: str
+    at: int

@@ -1,0 +1,262 @@
+"""The reference model's ground: the tables of the record, and the rules that its verbs share.
+
+`lost` is the fence, `end` the rules by which an attempt ends that did not succeed. Rows are immutable: a rule looks,
+decides and replaces rows. The clock is a number of microseconds that the test sets.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar
+
+from detent.errors import (
+    InvalidTransition,
+    LeaseLost,
+)
+from detent.lifecycle.library import JOB
+from detent.model.records import (
+    Abort,
+    Aborted,
+    Claimed,
+    Outcome,
+)
+from tests.twin.rows import (
+    Dead,
+    Event,
+    Execution,
+    Horizon,
+    Job,
+    JobKey,
+    Lane,
+    Lease,
+    Queue,
+    Ready,
+    TransitionLog,
+    Waiting,
+)
+
+T = TypeVar("T")
+SECOND = 1_000_000
+EVENT_WINDOW = 10 * SECOND
+GIVEN_BACK = ("released", "snoozed", "throttled")
+MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
+
+
+class Record:
+    """The whole record as dictionaries of rows, and the only ways in which they change."""
+
+    def __init__(self, clock: int = 0) -> None:
+        self.clock = clock
+        self.next_id = 1
+        self.job: dict[int, Job] = {}
+        self.job_key: dict[tuple[str, str], JobKey] = {}
+        self.queue: dict[str, Queue] = {}
+        self.lane: dict[Lane, Lane] = {}
+        self.ready: dict[int, Ready] = {}
+        self.waiting: dict[int, Waiting] = {}
+        self.lease: dict[int, Lease] = {}
+        self.execution: dict[tuple[int, int], Execution] = {}
+        self.transition_log: list[TransitionLog] = []
+        self.event: dict[tuple[int, int], Event] = {}
+        self.dead: dict[int, Dead] = {}
+        self.horizon: list[Horizon] = []
+
+    def now_for(self, job: Job) -> int:
+        """The clock, but never before anything that has happened to the job."""
+        past = (
+            job.created_at,
+            job.leased_at,
+            job.started_at,
+            job.committed_at,
+            job.finished_at,
+            job.cancel_requested_at,
+        )
+        return max(self.clock, *(at for at in past if at is not None))
+
+    def lost(self, job_id: int, attempt: int) -> LeaseLost | None:
+        """The fence: why this caller is not the holder, or None where it is."""
+        job = self.job.get(job_id)
+        if job is None:
+            return LeaseLost(job_id, attempt, "no such job")
+        if job.state != "running":
+            return LeaseLost(job_id, attempt, f"the job is {job.state}")
+        if job.attempt != attempt:
+            return LeaseLost(job_id, attempt, f"attempt {job.attempt} is current")
+        lease = self.lease.get(job.lease_id or 0)
+        if lease is None or lease.expires_at <= self.clock:
+            return LeaseLost(job_id, attempt, "its lease has expired")
+        return None
+
+    def committed_by(self, job: Job, attempt: int) -> bool:
+        return job.state == "running" and job.attempt == attempt and job.committed_at is not None
+
+    def held_by(self, lease_id: int) -> list[Job]:
+        held = (job for job in self.job.values() if job.state == "running" and job.lease_id == lease_id)
+        return sorted(held, key=lambda job: job.id)
+
+    def mark_started(self, job: Job) -> None:
+        if job.started_at is None:
+            self.job[job.id] = job._replace(started_at=self.now_for(job))
+
+    def mark_committed(self, job: Job, result: str | None) -> None:
+        now = self.now_for(job)
+        self.job[job.id] = job._replace(
+            started_at=first(job.started_at, now),
+            committed_at=first(job.committed_at, now),
+            result=first(result, job.result),
+        )
+
+    def succeed(self, job: Job, worker: str, result: str | None) -> None:
+        """Running to succeeded; committed in the same stroke where it was not."""
+        now = self.now_for(job)
+        self.mark_committed(job, result)
+        job = self.job[job.id]._replace(state="succeeded", ended=job.attempt, finished_at=now, error=None)
+        self.ended(job, worker, "done", None, None, True, now)
+
+    def end(self, job: Job, item: Abort, worker: str) -> Aborted:
+        """The rules 2 to 6 of the contract, the first that fits."""
+        now = self.now_for(job)
+        outcome: Outcome = item.outcome
+        state: Literal["pending", "cancelled", "quarantined", "failed"]
+        spared = job.spared
+        reason = "fatal" if item.fatal else "attempts used up"
+        if outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None:
+            outcome, state, reason = "unknown", "quarantined", "unknown"
+        elif outcome == "cancelled" or job.cancel_requested_at is not None:
+            state = "cancelled"
+        elif outcome in GIVEN_BACK:
+            state, spared = "pending", spared + 1
+        elif item.fatal or job.attempt - job.spared >= job.attempts_max:
+            state = "quarantined" if job.dead_letter else "failed"
+        else:
+            state = "pending"
+        rests = state != "pending"
+        due_at = job.due_at if rests else now + micros(item.delay)
+        job = job._replace(
+            state=state,
+            ended=job.attempt,
+            spared=spared,
+            due_at=due_at,
+            error=item.error if rests else None,
+            finished_at=now if rests else None,
+        )
+        self.ended(job, worker, outcome, item.error, None if rests else due_at, spared == self.job[job.id].spared, now)
+        if state == "pending":
+            self.enter_queue(job, holds_key=False)
+        if state == "quarantined":
+            self.dead[job.id] = Dead(job.id, job.tenant, job.queue, job.task, reason, now)
+        return Aborted(job.id, job.attempt, outcome, state)
+
+    def ended(
+        self, job: Job, worker: str, outcome: str, error: str | None, due_at: int | None, counted: bool, now: int
+    ) -> None:
+        """The job leaves running, and the row of its attempt is written, once."""
+        assert job.leased_at is not None
+        assert (job.id, job.attempt) not in self.execution
+        self.job[job.id] = job
+        self.execution[job.id, job.attempt] = Execution(
+            job_id=job.id,
+            attempt=job.attempt,
+            worker=worker,
+            leased_at=job.leased_at,
+            started_at=job.started_at,
+            committed_at=job.committed_at,
+            done_at=now if outcome == "done" else None,
+            aborted_at=None if outcome == "done" else now,
+            outcome=outcome,
+            error=error,
+            next_state=job.state,
+            next_due_at=due_at,
+            counted=counted,
+        )
+
+    def enter_queue(self, job: Job, *, holds_key: bool) -> None:
+        """A pending job gets its one row: ready where it is due, waiting where it is not."""
+        lane = self.lane.setdefault(job.lane, job.lane)
+        if job.due_at <= self.now_for(job):
+            self.ready[job.id] = Ready(lane, job.due_at, job.id, holds_key, job.expires_at)
+        else:
+            self.waiting[job.id] = Waiting(job.id, lane, job.due_at, holds_key, job.expires_at, None, job.priority)
+
+    def leave_queue(self, job: Job) -> Job:
+        """A job that stops being pending gives back its row, and the key it held only until then."""
+        self.ready.pop(job.id, None)
+        self.waiting.pop(job.id, None)
+        self.job_key = {
+            place: row for place, row in self.job_key.items() if row.job_id != job.id or not row.until_claim
+        }
+        return job
+
+    def put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None) -> None:
+        """Logged moves to a state of rest: cancel, expire, discard and force."""
+        now = self.log(job, to_state, trigger, actor, reason)
+        self.leave_queue(job)
+        self.dead.pop(job.id, None)
+        if to_state == "quarantined":
+            self.dead[job.id] = Dead(job.id, job.tenant, job.queue, job.task, "forced", now)
+        committed_at = first(job.committed_at, now) if to_state == "succeeded" else job.committed_at
+        self.job[job.id] = job._replace(state=to_state, finished_at=now, committed_at=committed_at)
+
+    def log(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None) -> int:
+        now = self.now_for(job)
+        self.transition_log.append(
+            TransitionLog(
+                tenant=job.tenant,
+                entity="job",
+                entity_id=str(job.id),
+                job_id=job.id,
+                attempt=job.attempt,
+                from_state=job.state,
+                to_state=to_state,
+                trigger=trigger,
+                actor=actor,
+                reason=reason,
+                metadata=None,
+                correlation_id=job.correlation_id,
+                forced=trigger == "force",
+                at=now,
+            )
+        )
+        return now
+
+    def is_paused(self, queue: str) -> bool:
+        row = self.queue.get(queue)
+        return row is not None and row.paused_at is not None
+
+    def log_queue(
+        self, queue: str, from_state: str, to_state: str, trigger: str, actor: str, reason: str | None
+    ) -> None:
+        self.transition_log.append(
+            TransitionLog(
+                "", "queue", queue, None, 0, from_state, to_state, trigger, actor, reason, None, None, False, self.clock
+            )
+        )
+
+
+def micros(seconds: float) -> int:
+    return round(seconds * SECOND)
+
+
+def first(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value
+
+
+def undeclared(job: Job, to_state: str) -> InvalidTransition:
+    return InvalidTransition("job", str(job.id), job.state, to_state, JOB.allowed(job.state))
+
+
+def claimed(job: Job) -> Claimed:
+    return Claimed(
+        job_id=job.id,
+        attempt=job.attempt,
+        task=job.task,
+        payload=job.payload,
+        tenant=job.tenant,
+        queue=job.queue,
+        metadata=job.metadata,
+        correlation_id=job.correlation_id,
+        traceparent=job.traceparent,
+        run_id=job.run_id,
+        spared=job.spared,
+        attempts_max=job.attempts_max,
+        committed=job.committed_at is not None,
+    )
