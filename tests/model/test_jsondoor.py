@@ -27,7 +27,8 @@ KEYS = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x00"),
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | KEYS
 VALUES = st.recursive(LEAVES, lambda part: st.lists(part, max_size=4) | st.dictionaries(KEYS, part, max_size=4))
 
-BAD_TEXT = st.text(alphabet=st.sampled_from("ab\x00\ud800\udfff\\u0"), max_size=6)
+# One half of a surrogate pair only: both halves side by side are two faults in Python, but one character in JSON text.
+BAD_TEXT = st.text(alphabet=st.sampled_from("ab\x00\udfff\\u0"), max_size=6)
 ODD_LEAVES = LEAVES | BAD_TEXT | st.sampled_from([math.nan, math.inf, -math.inf, 10**308, 10**309, -(10**400)])
 ODD_VALUES = st.recursive(ODD_LEAVES, lambda part: st.lists(part, max_size=4) | st.dictionaries(BAD_TEXT, part))
 

@@ -42,7 +42,9 @@ class NotText(Exception):
 
 
 class Liar(Exception):
-    __module__ = 7  # type: ignore[assignment]
+    @property
+    def __cause__(self) -> BaseException | None:  # type: ignore[override]
+        raise RuntimeError("no cause to speak of")
 
 
 def assert_storable(text: str, bytes_max: int) -> None:
