@@ -68,7 +68,7 @@ from detent.model.records import (
     Violation,
 )
 
-__all__ = ["CATALOGUE", "JobFilter", "Store", "Tx", "Verb", "Verbs"]
+__all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs"]
 
 T = TypeVar("T")
 
@@ -311,6 +311,20 @@ class Tx(Protocol):
         ...
 
 
+class AsyncVerbs(Protocol):
+    """The client's verbs on an async connection; the words are those of `Verbs`."""
+
+    async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]: ...
+
+    async def job_cancel(
+        self, ids: Sequence[int], actor: str, reason: str | None = None
+    ) -> list[Cancelled | DetentError]: ...
+
+    async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]: ...
+
+    async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
+
+
 class Store(Verbs, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return."""
 
@@ -335,6 +349,14 @@ class Store(Verbs, Protocol):
 
     def on(self, connection: Any) -> Verbs:
         """The client's verbs inside the caller's own transaction on the caller's own connection."""
+        ...
+
+    def on_async(self, connection: Any) -> AsyncVerbs:
+        """The same on an async connection of the caller's. `WrongPlace` where this database has none."""
+        ...
+
+    def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
+        """Install (again) the guards and the record of a user's own table. `NotFound` where there is no such table."""
         ...
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
