@@ -1,3 +1,24 @@
-"""Detent: a durable run engine for Python, on one SQLite file or on PostgreSQL."""
+"""Detent: a durable run engine for Python.
+
+A job moves through a declared lifecycle that the database itself enforces; its effect is committed exactly once; every
+transition is on record. These names are the public surface; everything else is private.
+"""
+
+from detent import errors
+from detent.app.detent import Detent
+from detent.client.job import Job
+from detent.declare.context import Context
+from detent.lifecycle.declare import Lifecycle, Transition
+from detent.model.backoff import Retry
+
+__all__ = [
+    "Context",
+    "Detent",
+    "Job",
+    "Lifecycle",
+    "Retry",
+    "Transition",
+    "errors",
+]
 
 __version__ = "0.1.0"

@@ -28,6 +28,10 @@ class Ids(Protocol):
         """That many ids, ascending, never given out before."""
         ...
 
+    def left(self) -> int:
+        """How many ids can be taken without asking the database."""
+        ...
+
     def nonce(self) -> int:
         """A number below 2^63 that stays the same for the life of this process."""
         ...
@@ -86,6 +90,11 @@ class ReservedIds:
             self._rest = fresh[missing:]
             return [*taken, *fresh[:missing]]
 
+    def left(self) -> int:
+        with self._lock:
+            self._follow_fork()
+            return len(self._rest)
+
     def nonce(self) -> int:
         with self._lock:
             self._follow_fork()
@@ -110,6 +119,9 @@ class SeededIds:
         first = self._next
         self._next += count
         return list(range(first, self._next))
+
+    def left(self) -> int:
+        return 2**62 - self._next
 
     def nonce(self) -> int:
         return self._nonce

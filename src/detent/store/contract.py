@@ -320,7 +320,9 @@ class AsyncVerbs(Protocol):
         self, ids: Sequence[int], actor: str, reason: str | None = None
     ) -> list[Cancelled | DetentError]: ...
 
-    async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]: ...
+    async def job_retry(
+        self, ids: Sequence[int], actor: str, reason: str | None = None
+    ) -> list[Moved | DetentError]: ...
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
@@ -331,6 +333,11 @@ class Store(Verbs, Protocol):
     @property
     def name(self) -> str:
         """The database for messages, without secrets."""
+        ...
+
+    @property
+    def ids_by_transaction(self) -> bool:
+        """Whether ids for a caller's own transaction must be reserved inside it, since it keeps all others out."""
         ...
 
     def migrate(self) -> list[str]:

@@ -1,0 +1,1 @@
+"""The façade `Detent`: it declares and does, by delegating."""

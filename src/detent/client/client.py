@@ -1,0 +1,183 @@
+"""What a client does to jobs, over whichever connection it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from detent.client.job import Job
+from detent.declare.enqueue import Sending, new_job
+from detent.declare.settings import Settings
+from detent.declare.task import Call
+from detent.errors import DetentError, InvalidInput
+from detent.model import jsondoor
+from detent.model.clock import Clock
+from detent.model.ids import Ids
+from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
+from detent.store.contract import Verbs
+from detent.store.writer import Writer
+
+__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "one"]
+
+R = TypeVar("R")
+T = TypeVar("T")
+Take = Callable[[int], list[int]]
+
+
+def job_enqueue(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+    """The writer's name for the verb: one object, so that neighbours share a call."""
+    return verbs.job_enqueue(items)
+
+
+class Prepared:
+    """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common."""
+
+    def __init__(self, ids: Ids, settings: Settings, clock: Clock, verbs: Verbs, take: Take | None = None) -> None:
+        self._ids = ids
+        self._take = take or ids.take
+        self.settings = settings
+        self.clock = clock
+        self._verbs = verbs
+
+    def jobs(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], list[NewJob]]:
+        """One job for each call; several form a group, which stands or falls together."""
+        most = self.settings.enqueue_many_max
+        listed = list(islice(calls, most + 1))
+        if len(listed) > most:
+            raise InvalidInput("calls", f"more than {most}", f"at most {most} calls at once (enqueue_many_max)")
+        for call in listed:
+            if not isinstance(call, Call):
+                raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
+        # Everything is checked before the first id is taken.
+        checked = [new_job(call, sending, settings=self.settings) for call in listed]
+        ids = self._take(len(checked))
+        nonce = self._ids.nonce()
+        group = ids[0] if len(ids) > 1 else None
+        jobs = [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
+        return listed, jobs
+
+    def has_ids(self, count: int) -> bool:
+        """Whether that many ids are at hand, without a round trip."""
+        return self._ids.left() >= count
+
+    def handle(self, call: Call[R], answer: Enqueued | DetentError) -> Job[R]:
+        """The handle for an answer; raises a refusal."""
+        found = one(answer)
+        return self.job(found.job_id, created=found.created, decode=call.task.decode_result)
+
+    def job(
+        self,
+        job_id: int,
+        *,
+        created: bool = False,
+        decode: Callable[[str | None], Any] | None = None,
+        row: JobRow | None = None,
+    ) -> Job[Any]:
+        """A handle, with what was seen of the job so far."""
+        return Job(
+            job_id,
+            verbs=self._verbs,
+            clock=self.clock,
+            settings=self.settings,
+            decode=decode,
+            created=created,
+            row=row,
+        )
+
+
+class DirectClient:
+    """A client whose every call goes straight to its verbs: on the caller's own connection, in its transaction."""
+
+    def __init__(self, verbs: Verbs, prepared: Prepared) -> None:
+        self._verbs = verbs
+        self._prepared = prepared
+
+    def enqueue(self, call: Call[R], **sending: Any) -> Job[R]:
+        """Enqueue one call. See `Detent.enqueue` for what may be said about it."""
+        calls, jobs = self._prepared.jobs([call], Sending(**sending))
+        return self._prepared.handle(calls[0], self._enqueue(jobs)[0])
+
+    def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
+        """Enqueue many calls, all or nothing. A key cannot be given to many."""
+        if sending.get("key") is not None:
+            raise InvalidInput(
+                "key", repr(sending["key"]), "no key for many jobs; enqueue them one by one with a key each"
+            )
+        listed, jobs = self._prepared.jobs(calls, Sending(**sending))
+        answers = self._enqueue(jobs) if jobs else []
+        return [self._prepared.handle(call, answer) for call, answer in zip(listed, answers, strict=True)]
+
+    def _enqueue(self, jobs: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+        return self._verbs.job_enqueue(jobs)
+
+    def cancel(self, job_id: int, *, actor: str, reason: str | None = None) -> Cancelled:
+        """Stop a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        return one(self._verbs.job_cancel([check_id(job_id)], who, why)[0])
+
+    def retry(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+        """Bring a job that rests without success back to pending. `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        return one(self._verbs.job_retry([check_id(job_id)], who, why)[0])
+
+    def discard(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+        """Give up a quarantined or failed job. `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        return one(self._verbs.job_discard([check_id(job_id)], who, why)[0])
+
+    def force(self, job_id: int, to_state: str, *, actor: str, reason: str) -> Moved:
+        """An operator's override, on record as such. `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        if not why:
+            raise InvalidInput("reason", repr(reason), "a reason: an override always has one")
+        return one(self._verbs.job_force(check_id(job_id), to_state, who, why))
+
+    def get(self, job_id: int) -> Job[Any]:
+        """The job as it stands. `NotFound`."""
+        return self._prepared.job(check_id(job_id)).refresh()
+
+
+class Client(DirectClient):
+    """The application's own client: enqueues share transactions through the writer."""
+
+    def __init__(self, verbs: Verbs, prepared: Prepared, plain: Writer, keyed: Writer) -> None:
+        super().__init__(verbs, prepared)
+        self.plain = plain
+        self.keyed = keyed
+
+    def _enqueue(self, jobs: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+        return self.writer_for(jobs).write(job_enqueue, jobs)
+
+    def writer_for(self, jobs: list[NewJob]) -> Writer:
+        """Keyed jobs may have to wait for a stranger's transaction, so they are no company for the others."""
+        return self.keyed if any(job.key is not None for job in jobs) else self.plain
+
+
+def one(answer: T | DetentError) -> T:
+    """The answer, or its refusal raised."""
+    if isinstance(answer, DetentError):
+        raise answer
+    return answer
+
+
+def check_id(job_id: int) -> int:
+    """A job's id as a whole number; text of digits is taken too, since ids are strings in JSON."""
+    if isinstance(job_id, str) and job_id.isascii() and job_id.isdigit() and len(job_id) < 20:
+        return int(job_id)
+    if isinstance(job_id, bool) or not isinstance(job_id, int) or not 0 <= job_id < 2**63:
+        raise InvalidInput("job id", repr(job_id)[:80], "a whole number below 2^63")
+    return job_id
+
+
+def actor_and_reason(actor: str, reason: str | None, settings: Settings) -> tuple[str, str | None]:
+    """Who and why, through the door."""
+    who = jsondoor.text(actor, field="actor", bytes_max=settings.name_max)
+    why = (
+        None
+        if reason is None
+        else jsondoor.text(reason, field="reason", bytes_max=settings.reason_max, allow_empty=True)
+    )
+    return who, why

@@ -1,0 +1,151 @@
+"""The handle of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from detent.declare.settings import Settings
+from detent.errors import JobFailed, JobTimeout, NotFound
+from detent.lifecycle.library import JOB
+from detent.model import jsondoor
+from detent.model.clock import Clock
+from detent.model.records import JobRow
+from detent.store.contract import Verbs
+
+__all__ = ["Job"]
+
+R = TypeVar("R")
+
+_FIRST_PAUSE = 0.005
+
+
+class Job(Generic[R]):
+    """A job by its id. It shows the job as of the last look: the first use looks, `refresh()` looks again.
+
+    Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
+    """
+
+    def __init__(
+        self,
+        job_id: int,
+        *,
+        verbs: Verbs,
+        clock: Clock,
+        settings: Settings,
+        decode: Callable[[str | None], Any] | None = None,
+        created: bool = False,
+        row: JobRow | None = None,
+    ) -> None:
+        self.id = job_id
+        self.created = created
+        self._verbs = verbs
+        self._clock = clock
+        self._settings = settings
+        self._decode = decode or _decode_any
+        self._row = row
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def row(self) -> JobRow:
+        """Everything on record about the job itself. `NotFound` where it is gone."""
+        if self._row is None:
+            self.refresh()
+            assert self._row is not None
+        return self._row
+
+    @property
+    def state(self) -> str:
+        """Where it is in its lifecycle."""
+        return self.row.state
+
+    @property
+    def attempt(self) -> int:
+        """The number of the latest attempt; 0 before the first."""
+        return self.row.attempt
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self.row.task
+
+    @property
+    def tenant(self) -> str:
+        """Whose job it is."""
+        return self.row.tenant
+
+    @property
+    def payload(self) -> Any:
+        """The arguments as JSON values."""
+        return jsondoor.decode(self.row.payload)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the client attached."""
+        found: dict[str, Any] = {} if self.row.metadata is None else jsondoor.decode(self.row.metadata)
+        return found
+
+    @property
+    def due_at(self) -> datetime:
+        """When it may be claimed next, or could be."""
+        return self.row.due_at
+
+    @property
+    def finished_at(self) -> datetime | None:
+        """When it came to rest."""
+        return self.row.finished_at
+
+    @property
+    def error(self) -> str | None:
+        """Why it rests without success."""
+        return self.row.error
+
+    @property
+    def rests(self) -> bool:
+        """Whether it has come to rest: nothing happens to it by itself any more."""
+        return self.row.state in JOB.rests
+
+    @property
+    def result(self) -> R:
+        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it does not rest."""
+        row = self.row
+        if row.state == "succeeded":
+            result: R = self._decode(row.result)
+            return result
+        if row.state in JOB.rests:
+            raise JobFailed(self.id, row.state, row.error or row.cancel_reason or "")
+        raise JobTimeout(self.id, row.state, 0.0)
+
+    def refresh(self) -> Job[R]:
+        """Look again."""
+        (row,) = self._verbs.job_get([self.id])
+        if row is None:
+            raise NotFound("job", str(self.id))
+        self._row = row
+        return self
+
+    def wait(self, timeout: float | None = None) -> Job[R]:
+        """Return this handle when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
+        begun = self._clock.monotonic()
+        pause = _FIRST_PAUSE
+        while not self.refresh().rests:
+            waited = self._clock.monotonic() - begun
+            if timeout is not None and waited >= timeout:
+                raise JobTimeout(self.id, self.row.state, waited)
+            left = pause if timeout is None else min(pause, timeout - waited)
+            self._clock.sleep(left)
+            pause = min(pause * 1.5, self._settings.wait_poll)
+        return self
+
+
+def _decode_any(text: str | None) -> Any:
+    return None if text is None else jsondoor.decode(text, field="result")

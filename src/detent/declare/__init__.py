@@ -1,0 +1,1 @@
+"""Declare: tasks, calls and settings. Nothing here is sent, nothing runs."""

@@ -1,0 +1,81 @@
+"""What a running function holds in its hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+__all__ = ["CommitBlock", "Context"]
+
+
+class CommitBlock(Protocol):
+    """The open commit boundary of an attempt: statements here happen exactly once, or not at all."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for ORMs."""
+        ...
+
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        ...
+
+    def intend(self, call: Any, *, key: str | None = None) -> None:
+        """Enqueue a call in this very transaction; it is carried out after the commit, under a stable key."""
+        ...
+
+    def result(self, value: object) -> None:
+        """Store the job's result with the commit."""
+        ...
+
+
+class Context(Protocol):
+    """One attempt at a job, as its function sees it."""
+
+    @property
+    def job_id(self) -> int:
+        """The job."""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, counted from 1; it is also the fence."""
+        ...
+
+    @property
+    def effect_key(self) -> str:
+        """A key for effects elsewhere: the same in every attempt at this job."""
+        ...
+
+    @property
+    def tenant(self) -> str:
+        """Whose job it is; empty for nobody's in particular."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the client attached to the job."""
+        ...
+
+    @property
+    def correlation_id(self) -> str | None:
+        """What ties this job to others."""
+        ...
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody wants this job to stop."""
+        ...
+
+    def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
+        """Append a line to the job's record. `LeaseLost` where this attempt is no longer the holder."""
+        ...
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far it is; shown to people, and a sign of life."""
+        ...
+
+    def commit(self) -> AbstractContextManager[CommitBlock]:
+        """Open the commit boundary. `LeaseLost`, `AlreadyCommitted`."""
+        ...

@@ -1,0 +1,183 @@
+"""A task is a decorated function; a call is a task with its arguments, described but not sent."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+
+import msgspec
+
+from detent.declare.context import Context
+from detent.declare.settings import Settings
+from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
+from detent.model import jsondoor
+from detent.model.backoff import Retry
+
+__all__ = ["Call", "Options", "Task"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a task's jobs are treated; checked when the task is declared."""
+
+    queue: str = "default"
+    priority: int = 0
+    retry: Retry = field(default_factory=Retry)
+    timeout: float | None = None
+    unique: Literal["pending"] | None = None
+    idempotent: bool = True
+    dead_letter: bool = True
+    result_ttl: float | None = None
+
+    def __post_init__(self) -> None:
+        check_priority(self.priority)
+        if self.unique not in (None, "pending"):
+            raise InvalidSetting("unique", repr(self.unique), "None or 'pending'")
+        for name in ("timeout", "result_ttl"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 10**9:
+                raise InvalidSetting(name, repr(value), "a positive number of seconds, or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R_co]):
+    """A task with its arguments: typed, checked, encoded, and not sent."""
+
+    task: Task[..., R_co]
+    payload: str
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this call from another under the same key."""
+        return jsondoor.fingerprint(self.task.name, self.payload)
+
+
+class Task(Generic[P, R]):
+    """A function that workers execute: `task.call(...)` describes a call, `task(ctx, ...)` just runs it.
+
+    Refuses at declaration a function that cannot be called by name from JSON.
+    """
+
+    def __init__(
+        self,
+        function: Callable[Concatenate[Context, P], R],
+        *,
+        name: str | None,
+        aliases: Sequence[str],
+        options: Options,
+        settings: Settings,
+    ) -> None:
+        self.function = function
+        self.name = name or _name_of(function)
+        self.aliases = tuple(aliases)
+        self.options = options
+        self._settings = settings
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", self.name)
+        for one in (self.name, *self.aliases):
+            jsondoor.text(one, field="task name", bytes_max=settings.name_max)
+        jsondoor.text(options.queue, field="queue", bytes_max=settings.name_max)
+        self._parameters = _parameters(self.name, function)
+
+    def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function here and now, without any record."""
+        return self.function(ctx, *args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function."""
+        return inspect.iscoroutinefunction(self.function)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArguments(self.name, str(error), str(self._signature)) from None
+        text = jsondoor.encode(
+            bound.arguments, field=self.name, size_max=self._settings.payload_max, depth_max=self._settings.depth_max
+        )
+        self.decode(text)
+        return Call(self, text)
+
+    def decode(self, payload: str) -> dict[str, Any]:
+        """The arguments by name, typed as the signature says. `InvalidArguments` where they no longer fit."""
+        try:
+            arguments = jsondoor.decode(payload, self._arguments, field=self.name)
+        except InvalidPayload as error:
+            raise InvalidArguments(error.field, error.found, error.allowed) from None
+        return {name: getattr(arguments, name) for name in self._parameters if getattr(arguments, name) is not _ABSENT}
+
+    def encode_result(self, value: object) -> str | None:
+        """A result as it is stored; None stores nothing."""
+        if value is None:
+            return None
+        return jsondoor.encode(value, field=f"result of {self.name}", size_max=self._settings.result_max)
+
+    def decode_result(self, text: str | None) -> R:
+        """A stored result, typed as the function's return annotation says."""
+        hint = self._hints.get("return", Any)
+        return typing.cast(R, None if text is None else jsondoor.decode(text, hint, field=f"result of {self.name}"))
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.Signature(list(self._parameters.values()))
+
+    @cached_property
+    def _hints(self) -> dict[str, Any]:
+        try:
+            return typing.get_type_hints(self.function, include_extras=True)
+        except NameError as error:
+            raise InvalidArguments(
+                self.name, f"an annotation that cannot be resolved: {error}", "types that are defined at module level"
+            ) from None
+
+    @cached_property
+    def _arguments(self) -> type[msgspec.Struct]:
+        """The arguments as a type, so that one decoder checks them all."""
+        fields: list[Any] = []
+        for name, parameter in self._parameters.items():
+            hint = self._hints.get(name, Any)
+            if parameter.default is inspect.Parameter.empty:
+                fields.append((name, hint))
+            else:
+                fields.append((name, hint | _Absent if hint is None else typing.Union[hint, _Absent], _ABSENT))  # noqa: UP007
+        return msgspec.defstruct(f"arguments of {self.name}", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+_Absent = msgspec.UnsetType
+_ABSENT = msgspec.UNSET
+
+
+def check_priority(value: int) -> int:
+    """A priority within its range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not -32768 <= value <= 32767:
+        raise InvalidInput("priority", repr(value), "a whole number from -32768 to 32767, higher first")
+    return value
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}".removeprefix("__main__.")
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters after the context, all callable by name."""
+    parameters = list(inspect.signature(function).parameters.values())
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if not parameters or parameters[0].kind not in positional:
+        raise InvalidArguments(name, "a function without a context", "a function whose first parameter is the Context")
+    for parameter in parameters[1:]:
+        if parameter.kind not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
+            raise InvalidArguments(name, f"the parameter {parameter}", "parameters that can be given by name")
+    return {parameter.name: parameter for parameter in parameters[1:]}

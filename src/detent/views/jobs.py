@@ -1,0 +1,97 @@
+"""Looking at jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from detent.declare.settings import Settings
+from detent.errors import NotFound
+from detent.lifecycle.library import JOB
+from detent.model.clock import Clock
+from detent.model.records import EventRow, JobRow
+from detent.store.contract import Verbs
+
+__all__ = ["Looking", "explain", "follow_events"]
+
+_PAGE = 500
+_FIRST_PAUSE = 0.01
+
+
+class Looking(Protocol):
+    """What patience needs: a clock and the settings."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock to wait by."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """How long a pause may be."""
+        ...
+
+
+def follow_events(
+    verbs: Verbs, job_id: int, looking: Looking, *, follow: bool, after_seq: int = 0
+) -> Iterator[EventRow]:
+    """A job's lines in order, each once. With `follow` it goes on until the job rests. `NotFound`."""
+    pause = _FIRST_PAUSE
+    while True:
+        row = _row(verbs, job_id)
+        lines = verbs.job_events(job_id, after_seq, _PAGE)
+        for line in lines:
+            after_seq = line.seq
+            yield line
+        if len(lines) == _PAGE:
+            continue
+        # The row was read before the lines: a job at rest then has no line that was missed.
+        if not follow or row.state in JOB.rests:
+            return
+        pause = _FIRST_PAUSE if lines else min(pause * 1.5, looking.settings.wait_poll)
+        looking.clock.sleep(pause)
+
+
+def explain(verbs: Verbs, job_id: int) -> str:
+    """Why a job is where it is, in one sentence for people. `NotFound`."""
+    row = _row(verbs, job_id)
+    match row.state:
+        case "pending":
+            return _why_pending(verbs, row)
+        case "running":
+            return _why_running(verbs, row)
+        case "succeeded":
+            return f"it succeeded with attempt {row.attempt}"
+        case "cancelled":
+            return f"it was cancelled: {row.cancel_reason or 'see its transitions for who and why'}"
+        case _:
+            return (
+                f"it is {row.state} after attempt {row.attempt}: {(row.error or 'no error recorded').splitlines()[-1]}"
+            )
+
+
+def _why_pending(verbs: Verbs, row: JobRow) -> str:
+    if row.due_at > verbs.now():
+        return f"it waits for its time: due at {row.due_at.isoformat()}" + (
+            f" after attempt {row.attempt}" if row.attempt else ""
+        )
+    paused = [line for line in verbs.transitions("queue", row.queue)]
+    if paused and paused[-1].to_state == "paused":
+        return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
+    return f"it is ready in queue {row.queue!r} and waits for a worker that knows task {row.task!r}"
+
+
+def _why_running(verbs: Verbs, row: JobRow) -> str:
+    attempts = verbs.job_executions(row.id)
+    held = attempts[-1] if attempts else None
+    who = f"{held.worker!r} holds attempt {row.attempt}" if held else f"attempt {row.attempt} is in flight"
+    if row.cancel_requested_at is not None:
+        return f"{who}, and {row.cancel_requested_by} asked for it to stop"
+    return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
+
+
+def _row(verbs: Verbs, job_id: int) -> JobRow:
+    (row,) = verbs.job_get([job_id])
+    if row is None:
+        raise NotFound("job", str(job_id))
+    return row
