@@ -142,7 +142,10 @@ class AlreadyCommitted(Refused):
     attempt: int
 
     def __str__(self) -> str:
-        return f"job {self.job_id} is committed (attempt {self.attempt}): its effect has happened and is not undone or repeated"
+        return (
+            f"job {self.job_id} is committed (attempt {self.attempt}): "
+            f"its effect has happened and is not undone or repeated"
+        )
 
 
 @dataclass(eq=False)

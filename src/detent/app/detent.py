@@ -74,7 +74,7 @@ class Detent:
 
     def task(
         self,
-        function: Callable[Concatenate[Context, P], R] | None = None,
+        function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
@@ -94,7 +94,7 @@ class Detent:
         not be repeated blindly says `idempotent=False`. Two tasks of one name are refused.
         """
 
-        def declare(found: Callable[Concatenate[Context, P], R]) -> SendableTask[P, R]:
+        def declare(found: Callable[..., Any]) -> SendableTask[..., Any]:
             options = Options(
                 queue=queue,
                 priority=priority,
@@ -105,7 +105,9 @@ class Detent:
                 dead_letter=dead_letter,
                 result_ttl=result_ttl,
             )
-            task = SendableTask(found, name=name, aliases=aliases, options=options, settings=self.settings, sender=self)
+            task: SendableTask[..., Any] = SendableTask(
+                found, name=name, aliases=aliases, options=options, settings=self.settings, sender=self
+            )
             for one_name in (task.name, *task.aliases):
                 if one_name in self._tasks:
                     raise InvalidInput("task", f"the name {one_name!r} twice", "one task for each name")

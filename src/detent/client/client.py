@@ -103,9 +103,7 @@ class DirectClient:
     def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
         """Enqueue many calls, all or nothing. A key cannot be given to many."""
         if sending.get("key") is not None:
-            raise InvalidInput(
-                "key", repr(sending["key"]), "no key for many jobs; enqueue them one by one with a key each"
-            )
+            raise InvalidInput("key", repr(sending["key"]), "no key for many; enqueue them one by one")
         listed, jobs = self._prepared.jobs(calls, Sending(**sending))
         answers = self._enqueue(jobs) if jobs else []
         return [self._prepared.handle(call, answer) for call, answer in zip(listed, answers, strict=True)]
@@ -163,7 +161,7 @@ def one(answer: T | DetentError) -> T:
     return answer
 
 
-def check_id(job_id: int) -> int:
+def check_id(job_id: int | str) -> int:
     """A job's id as a whole number; text of digits is taken too, since ids are strings in JSON."""
     if isinstance(job_id, str) and job_id.isascii() and job_id.isdigit() and len(job_id) < 20:
         return int(job_id)

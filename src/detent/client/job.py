@@ -116,7 +116,7 @@ class Job(Generic[R]):
 
     @property
     def result(self) -> R:
-        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it does not rest."""
+        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it goes on."""
         row = self.row
         if row.state == "succeeded":
             result: R = self._decode(row.result)
@@ -134,7 +134,7 @@ class Job(Generic[R]):
         return self
 
     def wait(self, timeout: float | None = None) -> Job[R]:
-        """Return this handle when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
+        """This handle, when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
         begun = self._clock.monotonic()
         pause = _FIRST_PAUSE
         while not self.refresh().rests:

@@ -41,5 +41,5 @@ class SendableTask(Task[P, R]):
         self._sender = sender
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Send a call with the task's own options; the job's handle. Use `app.enqueue(task.call(...), key=…)` for more."""
+        """Send a call with the task's own options; the job's handle. For more, `app.enqueue(task.call(...), key=…)`."""
         return self._sender.enqueue(self.call(*args, **kwargs))

@@ -73,15 +73,9 @@ def job_guards(dialect: Dialect, lifecycle: Lifecycle = JOB) -> str:
             keep.format(table=table) for table in (*_APPEND_ONLY_OF_JOB, "transition_log", *_APPEND_ONLY_FOR_EVER)
         ]
     else:
-        parts += [
-            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless=of_job)
-            for table in _APPEND_ONLY_OF_JOB
-        ]
+        parts += [keep.format(table=table, there=_there(table), unless=of_job) for table in _APPEND_ONLY_OF_JOB]
         parts += [KEEP_SQLITE_LOG.format(unless=f"OLD.job_id IS NOT NULL AND {of_job}")]
-        parts += [
-            keep.format(table=table, there=_there(table, *_UNIQUE[table]), unless="FALSE")
-            for table in _APPEND_ONLY_FOR_EVER
-        ]
+        parts += [keep.format(table=table, there=_there(table), unless="FALSE") for table in _APPEND_ONLY_FOR_EVER]
     return "\n".join(parts)
 
 
@@ -131,8 +125,9 @@ def _either(pairs: tuple[Pair, ...], column: str = "state") -> str:
     return " OR ".join(f"(OLD.{column} = '{source}' AND NEW.{column} = '{target}')" for source, target in pairs)
 
 
-def _there(table: str, *conditions: str) -> str:
-    return "\n    OR ".join(f"EXISTS (SELECT 1 FROM detent_{table} WHERE {condition})" for condition in conditions)
+def _there(table: str) -> str:
+    found = [f"EXISTS (SELECT 1 FROM detent_{table} WHERE {condition})" for condition in _UNIQUE[table]]
+    return "\n    OR ".join(found)
 
 
 def _listed(names: list[str]) -> str:

@@ -32,11 +32,12 @@ BEGIN
     END IF;
   END IF;
   IF {logged} THEN
-    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log', OLD.id, OLD.state, NEW.state
-      USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',
+      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';
   END IF;
   IF OLD.state = NEW.state THEN
-    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id
+      USING ERRCODE = 'DT041';
   END IF;
   RAISE EXCEPTION 'DT002 job % cannot go from % to % in this way', OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT002';
 END $$;
@@ -65,7 +66,8 @@ CREATE TRIGGER job_frozen BEFORE UPDATE OF {frozen} ON detent.job
 
 CREATE TRIGGER job_begins BEFORE INSERT ON detent.job
   FOR EACH ROW WHEN (NEW.state <> '{initial}' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0
-    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL)
+    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL
+    OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL)
   EXECUTE FUNCTION detent.job_refuse();
 
 CREATE TRIGGER job_goes BEFORE DELETE ON detent.job FOR EACH ROW EXECUTE FUNCTION detent.job_refuse();
@@ -112,7 +114,8 @@ BEGIN
     RAISE EXCEPTION 'DT002 % % cannot go from % to %', entity, id, was, now_is USING ERRCODE = 'DT002';
   END IF;
   SELECT l.from_state, l.to_state INTO last
-    FROM detent.transition_log l WHERE l.job_id IS NULL AND l.entity = TG_ARGV[0] AND l.entity_id = id ORDER BY l.n DESC LIMIT 1;
+    FROM detent.transition_log l
+   WHERE l.job_id IS NULL AND l.entity = TG_ARGV[0] AND l.entity_id = id ORDER BY l.n DESC LIMIT 1;
   IF FOUND AND last.from_state = was AND last.to_state = now_is THEN
     RETURN NEW;
   END IF;
@@ -145,8 +148,8 @@ BEGIN
        WHERE last.from_state = OLD.state AND last.to_state = NEW.state
          AND (last.trigger = 'repair'
               OR (last.attempt = OLD.attempt AND NEW.attempt = OLD.attempt AND NEW.ended = OLD.ended
-                  AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at AND NEW.started_at IS OLD.started_at
-                  AND ({logged}))))
+                  AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at
+                  AND NEW.started_at IS OLD.started_at AND ({logged}))))
       THEN NULL
     WHEN {logged}
       THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')
@@ -165,14 +168,17 @@ END;
 -- differs: a REPLACE would delete the old row without asking, so an id that is there is refused before.
 CREATE TRIGGER detent_job_begins BEFORE INSERT ON detent_job
   FOR EACH ROW WHEN NEW.state <> '{initial}' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0
-    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL
+    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL
+    OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL
     OR EXISTS (SELECT 1 FROM detent_job WHERE id = NEW.id)
 BEGIN
   SELECT RAISE(ABORT, 'DT002 job: it must begin once, in state {initial}, without attempts');
 END;
 
 CREATE TRIGGER detent_job_goes BEFORE DELETE ON detent_job
-  FOR EACH ROW WHEN (OLD.state IN ({at_rest}) AND OLD.finished_at < (SELECT max(before) FROM detent_horizon)) IS NOT TRUE
+  FOR EACH ROW WHEN (
+      OLD.state IN ({at_rest}) AND OLD.finished_at < (SELECT max(before) FROM detent_horizon)
+  ) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, 'DT041 job: it is not below the recorded horizon of retention');
 END;
@@ -224,7 +230,8 @@ BEGIN
     WHEN ({pairs}) IS NOT TRUE THEN RAISE(ABORT, 'DT002 this entity cannot go from its state to that one')
     WHEN EXISTS (
       SELECT 1 FROM (SELECT from_state, to_state FROM detent_transition_log
-                      WHERE job_id IS NULL AND entity = {name} AND entity_id = CAST(OLD.{id} AS TEXT) ORDER BY n DESC LIMIT 1) last
+                      WHERE job_id IS NULL AND entity = {name} AND entity_id = CAST(OLD.{id} AS TEXT)
+                      ORDER BY n DESC LIMIT 1) last
        WHERE last.from_state = OLD.{state} AND last.to_state = NEW.{state})
       THEN NULL
     ELSE RAISE(ABORT, 'DT041 this move is made only together with its line in transition_log')
@@ -246,6 +253,7 @@ CREATE TRIGGER {trigger}_record AFTER INSERT ON {table} FOR EACH ROW
 BEGIN
   INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, at)
     VALUES ({name}, CAST(NEW.{id} AS TEXT), NULL, {initial}, 'create', 'database',
-            CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
+            CAST(strftime('%s', 'now') AS INTEGER) * 1000000
+              + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
 END;
 """

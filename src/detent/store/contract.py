@@ -109,7 +109,7 @@ class Verbs(Protocol):
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
     ) -> list[Claimed]:
-        """Take up to `limit` ready jobs of these tasks (and queues, tenants; None is any) that are not in paused queues.
+        """Take up to `limit` ready jobs of these tasks (and queues, tenants; None is any), but none of paused queues.
 
         Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
         alphabetical order beginning after `after_tenant`. Each job is handed to one caller only: state running,
@@ -182,7 +182,7 @@ class Verbs(Protocol):
         ...
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. Other states: `InvalidTransition`."""
+        """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. Else `InvalidTransition`, `NotFound`."""
         ...
 
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:

@@ -75,7 +75,7 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
         return f"it waits for its time: due at {row.due_at.isoformat()}" + (
             f" after attempt {row.attempt}" if row.attempt else ""
         )
-    paused = [line for line in verbs.transitions("queue", row.queue)]
+    paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":
         return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
     return f"it is ready in queue {row.queue!r} and waits for a worker that knows task {row.task!r}"

@@ -25,11 +25,12 @@ BEGIN
     END IF;
   END IF;
   IF (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded') THEN
-    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log', OLD.id, OLD.state, NEW.state
-      USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',
+      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';
   END IF;
   IF OLD.state = NEW.state THEN
-    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id
+      USING ERRCODE = 'DT041';
   END IF;
   RAISE EXCEPTION 'DT002 job % cannot go from % to % in this way', OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT002';
 END $$;
@@ -59,7 +60,8 @@ CREATE TRIGGER job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, no
 
 CREATE TRIGGER job_begins BEFORE INSERT ON detent.job
   FOR EACH ROW WHEN (NEW.state <> 'pending' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0
-    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL)
+    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL
+    OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL)
   EXECUTE FUNCTION detent.job_refuse();
 
 CREATE TRIGGER job_goes BEFORE DELETE ON detent.job FOR EACH ROW EXECUTE FUNCTION detent.job_refuse();
@@ -106,7 +108,8 @@ BEGIN
     RAISE EXCEPTION 'DT002 % % cannot go from % to %', entity, id, was, now_is USING ERRCODE = 'DT002';
   END IF;
   SELECT l.from_state, l.to_state INTO last
-    FROM detent.transition_log l WHERE l.job_id IS NULL AND l.entity = TG_ARGV[0] AND l.entity_id = id ORDER BY l.n DESC LIMIT 1;
+    FROM detent.transition_log l
+   WHERE l.job_id IS NULL AND l.entity = TG_ARGV[0] AND l.entity_id = id ORDER BY l.n DESC LIMIT 1;
   IF FOUND AND last.from_state = was AND last.to_state = now_is THEN
     RETURN NEW;
   END IF;

@@ -19,8 +19,8 @@ BEGIN
        WHERE last.from_state = OLD.state AND last.to_state = NEW.state
          AND (last.trigger = 'repair'
               OR (last.attempt = OLD.attempt AND NEW.attempt = OLD.attempt AND NEW.ended = OLD.ended
-                  AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at AND NEW.started_at IS OLD.started_at
-                  AND ((OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')))))
+                  AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at
+                  AND NEW.started_at IS OLD.started_at AND ((OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')))))
       THEN NULL
     WHEN (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')
       THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')
@@ -39,14 +39,17 @@ END;
 -- differs: a REPLACE would delete the old row without asking, so an id that is there is refused before.
 CREATE TRIGGER detent_job_begins BEFORE INSERT ON detent_job
   FOR EACH ROW WHEN NEW.state <> 'pending' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0
-    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL
+    OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL
+    OR NEW.started_at IS NOT NULL OR NEW.committed_at IS NOT NULL
     OR EXISTS (SELECT 1 FROM detent_job WHERE id = NEW.id)
 BEGIN
   SELECT RAISE(ABORT, 'DT002 job: it must begin once, in state pending, without attempts');
 END;
 
 CREATE TRIGGER detent_job_goes BEFORE DELETE ON detent_job
-  FOR EACH ROW WHEN (OLD.state IN ('cancelled', 'failed', 'quarantined', 'succeeded') AND OLD.finished_at < (SELECT max(before) FROM detent_horizon)) IS NOT TRUE
+  FOR EACH ROW WHEN (
+      OLD.state IN ('cancelled', 'failed', 'quarantined', 'succeeded') AND OLD.finished_at < (SELECT max(before) FROM detent_horizon)
+  ) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, 'DT041 job: it is not below the recorded horizon of retention');
 END;
