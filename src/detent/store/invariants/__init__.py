@@ -1,0 +1,36 @@
+"""The invariants: one SQL file each, the same names for both databases.
+
+A file is one SELECT that gives the rows which break its invariant as (entity, entity_id, detail); no rows is healthy.
+Its stem is the invariant's name. On SQLite the parameter `:now` is the time in microseconds; on PostgreSQL time is the
+database's own. What must keep up with the lifecycle or the schema is generated (`python -m detent.store.invariants.generate`).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Literal
+
+__all__ = ["Dialect", "Invariant", "load"]
+
+Dialect = Literal["postgres", "sqlite"]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What must hold, as the query for the rows that break it."""
+
+    name: str
+    sql: str
+
+
+@functools.cache
+def load(dialect: Dialect) -> tuple[Invariant, ...]:
+    """Every invariant for a database, by name."""
+    found = [
+        Invariant(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
+        for file in files(__name__).joinpath(dialect).iterdir()
+        if file.name.endswith(".sql")
+    ]
+    return tuple(sorted(found, key=lambda invariant: invariant.name))

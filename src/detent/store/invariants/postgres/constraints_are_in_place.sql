@@ -1,0 +1,50 @@
+-- C1, J3, R3: every CHECK, primary key and unique index is there, valid and enforced.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+WITH wanted (name, relation, kind) AS (VALUES
+    ('migration_pkey', 'migration', 'p'),
+    ('job_pkey', 'job', 'p'),
+    ('job_state_known', 'job', 'c'),
+    ('job_running_has_open_attempt', 'job', 'c'),
+    ('job_attempts_in_order', 'job', 'c'),
+    ('job_attempts_max_positive', 'job', 'c'),
+    ('job_succeeded_is_committed', 'job', 'c'),
+    ('job_finished_has_time', 'job', 'c'),
+    ('job_running_has_lease', 'job', 'c'),
+    ('job_commit_is_of_a_running_or_succeeded_job', 'job', 'c'),
+    ('job_key_pkey', 'job_key', 'p'),
+    ('queue_pkey', 'queue', 'p'),
+    ('lane_pkey', 'lane', 'p'),
+    ('lane_of_one_rank', 'lane', 'u'),
+    ('ready_pkey', 'ready', 'p'),
+    ('waiting_pkey', 'waiting', 'p'),
+    ('lease_pkey', 'lease', 'p'),
+    ('execution_pkey', 'execution', 'p'),
+    ('execution_outcome_known', 'execution', 'c'),
+    ('execution_next_state_known', 'execution', 'c'),
+    ('execution_ended_one_way', 'execution', 'c'),
+    ('execution_done_is_committed', 'execution', 'c'),
+    ('execution_done_succeeds', 'execution', 'c'),
+    ('execution_attempt_positive', 'execution', 'c'),
+    ('transition_log_pkey', 'transition_log', 'p'),
+    ('transition_log_has_actor', 'transition_log', 'c'),
+    ('transition_log_force_has_reason', 'transition_log', 'c'),
+    ('event_pkey', 'event', 'p'),
+    ('event_seq_positive', 'event', 'c'),
+    ('dead_pkey', 'dead', 'p'),
+    ('horizon_pkey', 'horizon', 'p'),
+    ('execution_one_commit', 'execution', 'i'),
+    ('event_one_per_key', 'event', 'i')
+  )
+SELECT 'constraint' AS entity, w.name AS entity_id,
+       CASE WHEN c.oid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END AS detail
+  FROM wanted w
+  LEFT JOIN pg_catalog.pg_constraint c
+    ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
+ WHERE w.kind <> 'i' AND (c.oid IS NULL OR NOT c.convalidated OR pg_get_constraintdef(c.oid) LIKE '%NOT ENFORCED%')
+UNION ALL
+SELECT 'index', w.name, CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END
+  FROM wanted w
+  LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
+ WHERE w.kind = 'i' AND (x.indexrelid IS NULL OR NOT (x.indisunique AND x.indisvalid AND x.indisready)
+                         OR x.indrelid <> to_regclass('detent.' || w.relation))
+ ORDER BY 1, 2;

@@ -1,0 +1,19 @@
+-- J1, R3: a job that returned to pending is due when the record that brought it there says so.
+-- A job that never left pending has its due time from its client alone.
+WITH record AS (
+    SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
+      FROM detent.execution
+    UNION ALL
+    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger = 'retry' THEN at END
+      FROM detent.transition_log
+     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'repair')
+  ),
+  last AS (
+    SELECT job_id, state, at, due_at
+      FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place FROM record) ranked
+     WHERE place = 1
+  )
+SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id, 'due_at is not the time its last record gave' AS detail
+  FROM detent.job j JOIN last ON last.job_id = j.id
+ WHERE j.state = 'pending' AND last.state = 'pending' AND j.due_at IS DISTINCT FROM last.due_at
+ ORDER BY j.id;

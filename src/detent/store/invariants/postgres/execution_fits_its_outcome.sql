@@ -1,0 +1,14 @@
+-- J6, J7: an ended attempt leads where its outcome may lead, and goes uncounted only where it was handed back.
+SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT) AS entity_id,
+       'outcome ' || outcome || ' leads to ' || next_state || CASE WHEN counted THEN ', counted' ELSE ', not counted' END
+       || CASE WHEN next_due_at IS NULL THEN '' ELSE ', due again' END AS detail
+  FROM detent.execution
+ WHERE (outcome = 'done') <> (next_state = 'succeeded')
+    OR (outcome = 'done') <> (committed_at IS NOT NULL)
+    OR (outcome = 'done') <> (done_at IS NOT NULL)
+    OR (outcome = 'done') = (aborted_at IS NOT NULL)
+    OR (outcome = 'cancelled' AND next_state <> 'cancelled')
+    OR (outcome IN ('released', 'snoozed', 'throttled') AND next_state NOT IN ('pending', 'cancelled'))
+    OR (NOT counted) <> (outcome IN ('released', 'snoozed', 'throttled') AND next_state = 'pending')
+    OR (next_state = 'pending') <> (next_due_at IS NOT NULL)
+ ORDER BY job_id, attempt;

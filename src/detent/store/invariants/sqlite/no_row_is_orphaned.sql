@@ -1,0 +1,19 @@
+-- R3: every row that speaks of a job has its job, and every queue row its lane. Keys and leases are meant to outlive jobs.
+SELECT 'ready' AS entity, CAST(r.job_id AS TEXT) AS entity_id, 'there is no job ' || r.job_id AS detail
+  FROM detent_ready r WHERE NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = r.job_id)
+UNION ALL
+SELECT 'waiting', CAST(w.job_id AS TEXT), 'there is no job ' || w.job_id
+  FROM detent_waiting w WHERE NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = w.job_id)
+UNION ALL
+SELECT 'dead', CAST(d.job_id AS TEXT), 'there is no job ' || d.job_id
+  FROM detent_dead d WHERE NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = d.job_id)
+UNION ALL
+SELECT 'execution', CAST(e.job_id AS TEXT) || '/' || CAST(e.attempt AS TEXT), 'there is no job ' || e.job_id
+  FROM detent_execution e WHERE NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = e.job_id)
+UNION ALL
+SELECT 'event', CAST(v.job_id AS TEXT) || '/' || CAST(v.seq AS TEXT), 'there is no job ' || v.job_id
+  FROM detent_event v WHERE NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = v.job_id)
+UNION ALL
+SELECT 'transition_log', CAST(l.n AS TEXT), 'there is no job ' || l.job_id
+  FROM detent_transition_log l WHERE l.job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM detent_job j WHERE j.id = l.job_id)
+ ORDER BY 1, 2;

@@ -1,0 +1,10 @@
+-- J5, R3: a running job names a lease, and the lease's row names the job: the reaper looks for work only there.
+-- differs: the ids of a lease are a JSON array.
+SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
+       CASE WHEN j.lease_id IS NULL OR j.leased_at IS NULL THEN 'it is running without a lease'
+            WHEN l.id IS NULL THEN 'it is running under lease ' || j.lease_id || ', which has no row'
+            ELSE 'it is running under lease ' || j.lease_id || ', which does not name it' END AS detail
+  FROM detent_job j LEFT JOIN detent_lease l ON l.id = j.lease_id
+ WHERE j.state = 'running' AND (j.leased_at IS NULL OR l.id IS NULL OR NOT EXISTS (
+   SELECT 1 FROM json_each(CASE WHEN json_valid(l.job_ids) THEN l.job_ids ELSE '[]' END) held WHERE held.value = j.id))
+ ORDER BY j.id;

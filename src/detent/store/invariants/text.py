@@ -1,0 +1,107 @@
+"""The fixed text around what is generated, one piece for each invariant."""
+
+from __future__ import annotations
+
+STATES = """\
+-- L8, R3: every state and outcome on record is one this version knows; others are reported, never guessed.
+-- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
+SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'state ' || state AS detail
+  FROM {p}job
+ WHERE state NOT IN ({states})
+UNION ALL
+SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT), 'outcome ' || outcome || ', next state ' || next_state
+  FROM {p}execution
+ WHERE outcome NOT IN ({outcomes})
+    OR next_state NOT IN ({ends})
+UNION ALL
+SELECT 'transition_log', CAST(n AS TEXT), 'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
+  FROM {p}transition_log
+ WHERE entity = 'job'
+   AND (to_state NOT IN ({states})
+        OR (trigger <> 'repair' AND coalesce(from_state, '') NOT IN ({states})))
+ ORDER BY 1, 2;
+"""
+
+MOVES = """\
+-- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where it was forced.
+-- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
+WITH declared (source, target, name) AS (VALUES
+    {moves}
+  )
+SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
+       'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state || ' by ' || l.trigger
+       || CASE WHEN l.forced THEN ', forced' ELSE '' END AS detail
+  FROM {p}transition_log l
+ WHERE (l.entity = 'job' OR l.job_id IS NOT NULL)
+   AND (l.entity <> 'job' OR l.job_id IS NULL OR l.entity_id <> CAST(l.job_id AS TEXT)
+        OR (l.forced = {yes}) <> (l.trigger = 'force')
+        OR CASE l.trigger
+             WHEN 'repair' THEN l.to_state NOT IN ({states})
+             WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
+             ELSE NOT EXISTS (SELECT 1 FROM declared d WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)
+           END)
+ ORDER BY l.n;
+"""
+
+GUARDS_POSTGRES = """\
+-- L2, E1, G4, R3: every guard is there, enabled, for the same events and columns, with its function's own body.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
+    {triggers}
+  ),
+  body (name, digest) AS (VALUES
+    {functions}
+  )
+SELECT 'trigger' AS entity, w.name AS entity_id,
+       CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation
+            WHEN t.tgenabled NOT IN ('O', 'A') THEN 'it is disabled on ' || w.relation
+            ELSE 'it is not the guard of ' || w.relation || ' that was installed' END AS detail
+  FROM wanted w
+  LEFT JOIN pg_catalog.pg_trigger t ON t.tgname = w.name AND t.tgrelid = to_regclass('detent.' || w.relation) AND NOT t.tgisinternal
+  LEFT JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+ WHERE t.oid IS NULL OR t.tgenabled NOT IN ('O', 'A')
+    OR t.tgtype <> w.kind OR p.proname <> w.function OR p.pronamespace <> 'detent'::regnamespace
+    OR (t.tgqual IS NOT NULL) <> w.conditional
+    OR w.columns <> coalesce((SELECT string_agg(a.attname, ',' ORDER BY a.attname COLLATE "C")
+                                FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
+UNION ALL
+SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'its body was changed' END
+  FROM body b
+  LEFT JOIN pg_catalog.pg_proc p ON p.proname = b.name AND p.pronamespace = 'detent'::regnamespace AND p.pronargs = 0
+ WHERE p.oid IS NULL OR md5(p.prosrc) <> b.digest
+ ORDER BY 1, 2;
+"""
+
+CONSTRAINTS_POSTGRES = """\
+-- C1, J3, R3: every CHECK, primary key and unique index is there, valid and enforced.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+WITH wanted (name, relation, kind) AS (VALUES
+    {constraints}
+  )
+SELECT 'constraint' AS entity, w.name AS entity_id,
+       CASE WHEN c.oid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END AS detail
+  FROM wanted w
+  LEFT JOIN pg_catalog.pg_constraint c
+    ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
+ WHERE w.kind <> 'i' AND (c.oid IS NULL OR NOT c.convalidated OR pg_get_constraintdef(c.oid) LIKE '%NOT ENFORCED%')
+UNION ALL
+SELECT 'index', w.name, CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END
+  FROM wanted w
+  LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
+ WHERE w.kind = 'i' AND (x.indexrelid IS NULL OR NOT (x.indisunique AND x.indisvalid AND x.indisready)
+                         OR x.indrelid <> to_regclass('detent.' || w.relation))
+ ORDER BY 1, 2;
+"""
+
+SCHEMA_SQLITE = """\
+-- {what}
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+-- differs: SQLite keeps the text of its schema, so the text is compared.
+WITH wanted (type, name, text) AS (VALUES
+    {expected}
+  )
+SELECT w.type AS entity, w.name AS entity_id, CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+  FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
+ WHERE s.name IS NULL OR s.sql <> w.text
+ ORDER BY 1, 2;
+"""
