@@ -2,7 +2,7 @@
 
 A file is one SELECT that gives the rows which break its invariant as (entity, entity_id, detail); no rows is healthy.
 Its stem is the invariant's name. On SQLite the parameter `:now` is the time in microseconds; on PostgreSQL time is the
-database's own. What must keep up with the lifecycle or the schema is generated (`python -m detent.store.invariants.generate`).
+database's own. What must keep up with the lifecycle or the schema is written by `generate`.
 """
 
 from __future__ import annotations

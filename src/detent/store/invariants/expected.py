@@ -35,7 +35,9 @@ _TRIGGER = re.compile(
     re.MULTILINE,
 )
 _TABLE = re.compile(r"^CREATE TABLE detent\.(?P<table>\w+) \((?P<columns>.*?)^\)", re.MULTILINE | re.DOTALL)
-_CONSTRAINT = re.compile(r"^  (?P<ddl>CONSTRAINT (?P<name>\w+) (?P<kind>CHECK|PRIMARY KEY|UNIQUE)\b.*?),?$", re.MULTILINE)
+_CONSTRAINT = re.compile(
+    r"^  (?P<ddl>CONSTRAINT (?P<name>\w+) (?P<kind>CHECK|PRIMARY KEY|UNIQUE)\b.*?),?$", re.MULTILINE
+)
 _UNIQUE_INDEX = re.compile(
     r"^(?P<ddl>CREATE UNIQUE INDEX (?P<name>\w+) ON detent\.(?P<table>\w+) [^;]+);", re.MULTILINE
 )

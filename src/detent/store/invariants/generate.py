@@ -1,6 +1,6 @@
 """Writes the invariants that follow from the lifecycle and the schema; a test keeps the committed files equal.
 
-    python -m detent.store.invariants.generate
+`python -m detent.store.invariants.generate` does it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _schema_postgres() -> dict[str, str]:
         (t.name, t.table, t.function, t.kind, ",".join(t.columns), t.conditional) for t in postgres_triggers().values()
     ]
     # md5 is what PostgreSQL can say without an extension; it tells edits apart and proves nothing against malice.
-    functions = [(f.name, md5(f.body.encode(), usedforsecurity=False).hexdigest()) for f in postgres_functions().values()]
+    functions = [
+        (f.name, md5(f.body.encode(), usedforsecurity=False).hexdigest()) for f in postgres_functions().values()
+    ]
     constraints = [(c.name, c.table, c.kind) for c in postgres_constraints().values()]
     return {
         "guards_are_in_place": GUARDS_POSTGRES.format(triggers=_values(triggers), functions=_values(functions)),
@@ -68,7 +70,7 @@ def _schema_sqlite() -> dict[str, str]:
     tables = [(kind, name, text) for (kind, name), text in sqlite_schema().items() if kind != "trigger"]
     return {
         "guards_are_in_place": SCHEMA_SQLITE.format(
-            what="L2, E1, G4, R3: every guard is there, letter for letter: an owner who dropped or changed one is found.",
+            what="L2, E1, G4, R3: every guard is there, letter for letter; one that was dropped or changed is found.",
             expected=_values(guards),
         ),
         "constraints_are_in_place": SCHEMA_SQLITE.format(
@@ -101,7 +103,8 @@ def _write() -> None:
     dialects: tuple[Dialect, ...] = ("postgres", "sqlite")
     for dialect in dialects:
         for name, text in generated(dialect).items():
-            with open(str(files("detent.store.invariants").joinpath(dialect, f"{name}.sql")), "w", encoding="utf-8") as file:
+            path = str(files("detent.store.invariants").joinpath(dialect, f"{name}.sql"))
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
 
 

@@ -9,12 +9,14 @@ SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'state ' || state AS deta
   FROM {p}job
  WHERE state NOT IN ({states})
 UNION ALL
-SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT), 'outcome ' || outcome || ', next state ' || next_state
+SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT),
+       'outcome ' || outcome || ', next state ' || next_state
   FROM {p}execution
  WHERE outcome NOT IN ({outcomes})
     OR next_state NOT IN ({ends})
 UNION ALL
-SELECT 'transition_log', CAST(n AS TEXT), 'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
+SELECT 'transition_log', CAST(n AS TEXT),
+       'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
   FROM {p}transition_log
  WHERE entity = 'job'
    AND (to_state NOT IN ({states})
@@ -23,14 +25,14 @@ SELECT 'transition_log', CAST(n AS TEXT), 'job ' || entity_id || ' from ' || coa
 """
 
 MOVES = """\
--- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where it was forced.
+-- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where forced.
 -- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
 WITH declared (source, target, name) AS (VALUES
     {moves}
   )
 SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
-       'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state || ' by ' || l.trigger
-       || CASE WHEN l.forced THEN ', forced' ELSE '' END AS detail
+       'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state
+       || ' by ' || l.trigger || CASE WHEN l.forced THEN ', forced' ELSE '' END AS detail
   FROM {p}transition_log l
  WHERE (l.entity = 'job' OR l.job_id IS NOT NULL)
    AND (l.entity <> 'job' OR l.job_id IS NULL OR l.entity_id <> CAST(l.job_id AS TEXT)
@@ -38,7 +40,8 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
         OR CASE l.trigger
              WHEN 'repair' THEN l.to_state NOT IN ({states})
              WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
-             ELSE NOT EXISTS (SELECT 1 FROM declared d WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)
+             ELSE NOT EXISTS (SELECT 1 FROM declared d
+                               WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)
            END)
  ORDER BY l.n;
 """
@@ -57,13 +60,15 @@ SELECT 'trigger' AS entity, w.name AS entity_id,
             WHEN t.tgenabled NOT IN ('O', 'A') THEN 'it is disabled on ' || w.relation
             ELSE 'it is not the guard of ' || w.relation || ' that was installed' END AS detail
   FROM wanted w
-  LEFT JOIN pg_catalog.pg_trigger t ON t.tgname = w.name AND t.tgrelid = to_regclass('detent.' || w.relation) AND NOT t.tgisinternal
+  LEFT JOIN pg_catalog.pg_trigger t
+    ON t.tgname = w.name AND t.tgrelid = to_regclass('detent.' || w.relation) AND NOT t.tgisinternal
   LEFT JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
  WHERE t.oid IS NULL OR t.tgenabled NOT IN ('O', 'A')
     OR t.tgtype <> w.kind OR p.proname <> w.function OR p.pronamespace <> 'detent'::regnamespace
     OR (t.tgqual IS NOT NULL) <> w.conditional
     OR w.columns <> coalesce((SELECT string_agg(a.attname, ',' ORDER BY a.attname COLLATE "C")
-                                FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
+                                FROM pg_catalog.pg_attribute a
+                               WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
 UNION ALL
 SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'its body was changed' END
   FROM body b
@@ -79,13 +84,14 @@ WITH wanted (name, relation, kind) AS (VALUES
     {constraints}
   )
 SELECT 'constraint' AS entity, w.name AS entity_id,
-       CASE WHEN c.oid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END AS detail
+       CASE WHEN c.oid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation AS detail
   FROM wanted w
   LEFT JOIN pg_catalog.pg_constraint c
     ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
  WHERE w.kind <> 'i' AND (c.oid IS NULL OR NOT c.convalidated OR pg_get_constraintdef(c.oid) LIKE '%NOT ENFORCED%')
 UNION ALL
-SELECT 'index', w.name, CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END
+SELECT 'index', w.name,
+       CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation
   FROM wanted w
   LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
  WHERE w.kind = 'i' AND (x.indexrelid IS NULL OR NOT (x.indisunique AND x.indisvalid AND x.indisready)
@@ -100,7 +106,8 @@ SCHEMA_SQLITE = """\
 WITH wanted (type, name, text) AS (VALUES
     {expected}
   )
-SELECT w.type AS entity, w.name AS entity_id, CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+SELECT w.type AS entity, w.name AS entity_id,
+       CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
   FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
  WHERE s.name IS NULL OR s.sql <> w.text
  ORDER BY 1, 2;

@@ -5,7 +5,8 @@ WITH counted AS (
      GROUP BY j.id, j.attempt, j.ended
   )
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id,
-       'attempt ' || attempt || ', ended ' || ended || ', ' || executions || ' executions, the newest of attempt ' || newest AS detail
+       'attempt ' || attempt || ', ended ' || ended || ', ' || executions || ' executions, the newest of attempt ' || newest
+         AS detail
   FROM counted
  WHERE ended <> newest OR executions <> newest OR attempt NOT IN (newest, newest + 1)
  ORDER BY id;

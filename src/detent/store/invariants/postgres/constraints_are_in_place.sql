@@ -36,13 +36,14 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('event_one_per_key', 'event', 'i')
   )
 SELECT 'constraint' AS entity, w.name AS entity_id,
-       CASE WHEN c.oid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END AS detail
+       CASE WHEN c.oid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation AS detail
   FROM wanted w
   LEFT JOIN pg_catalog.pg_constraint c
     ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
  WHERE w.kind <> 'i' AND (c.oid IS NULL OR NOT c.convalidated OR pg_get_constraintdef(c.oid) LIKE '%NOT ENFORCED%')
 UNION ALL
-SELECT 'index', w.name, CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' || w.relation ELSE 'it is not enforced on ' || w.relation END
+SELECT 'index', w.name,
+       CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation
   FROM wanted w
   LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
  WHERE w.kind = 'i' AND (x.indexrelid IS NULL OR NOT (x.indisunique AND x.indisvalid AND x.indisready)

@@ -9,7 +9,8 @@ WITH record AS (
   ),
   last AS (
     SELECT job_id, state, at, due_at
-      FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place FROM record) ranked
+      FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place
+              FROM record) ranked
      WHERE place = 1
   )
 SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,

@@ -28,13 +28,15 @@ SELECT 'trigger' AS entity, w.name AS entity_id,
             WHEN t.tgenabled NOT IN ('O', 'A') THEN 'it is disabled on ' || w.relation
             ELSE 'it is not the guard of ' || w.relation || ' that was installed' END AS detail
   FROM wanted w
-  LEFT JOIN pg_catalog.pg_trigger t ON t.tgname = w.name AND t.tgrelid = to_regclass('detent.' || w.relation) AND NOT t.tgisinternal
+  LEFT JOIN pg_catalog.pg_trigger t
+    ON t.tgname = w.name AND t.tgrelid = to_regclass('detent.' || w.relation) AND NOT t.tgisinternal
   LEFT JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
  WHERE t.oid IS NULL OR t.tgenabled NOT IN ('O', 'A')
     OR t.tgtype <> w.kind OR p.proname <> w.function OR p.pronamespace <> 'detent'::regnamespace
     OR (t.tgqual IS NOT NULL) <> w.conditional
     OR w.columns <> coalesce((SELECT string_agg(a.attname, ',' ORDER BY a.attname COLLATE "C")
-                                FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
+                                FROM pg_catalog.pg_attribute a
+                               WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
 UNION ALL
 SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'its body was changed' END
   FROM body b

@@ -11,14 +11,16 @@ WITH record AS (
   ),
   last AS (
     SELECT job_id, state, at, due_at
-      FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place FROM record) ranked
+      FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place
+              FROM record) ranked
      WHERE place = 1
   )
-SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id, 'the row says ' || j.state || ', the record says ' || folded.state AS detail
+SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
+       'the row says ' || j.state || ', the record says ' || folded.state AS detail
   FROM detent.job j
   JOIN (SELECT k.id,
-               CASE WHEN k.attempt > (SELECT coalesce(max(e.attempt), 0) FROM detent.execution e WHERE e.job_id = k.id) THEN 'running'
-                    ELSE coalesce(last.state, 'pending') END AS state
+               CASE WHEN k.attempt > (SELECT coalesce(max(e.attempt), 0) FROM detent.execution e WHERE e.job_id = k.id)
+                    THEN 'running' ELSE coalesce(last.state, 'pending') END AS state
           FROM detent.job k LEFT JOIN last ON last.job_id = k.id) folded ON folded.id = j.id
  WHERE j.state <> folded.state
  ORDER BY j.id;

@@ -4,11 +4,15 @@ SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, detail
     SELECT j.id,
            CASE WHEN j.state = 'succeeded' AND j.committed_at IS NULL THEN 'succeeded without committed_at'
                 WHEN j.state = 'succeeded' AND e.job_id IS NULL AND NOT EXISTS (
-                       SELECT 1 FROM detent.transition_log l WHERE l.job_id = j.id AND l.entity = 'job' AND l.to_state = 'succeeded' AND l.forced)
+                       SELECT 1 FROM detent.transition_log l
+                        WHERE l.job_id = j.id AND l.entity = 'job' AND l.to_state = 'succeeded' AND l.forced)
                   THEN 'succeeded without a committed execution, and not forced'
-                WHEN j.state <> 'succeeded' AND e.job_id IS NOT NULL THEN 'it is ' || j.state || ' after attempt ' || e.attempt || ' committed'
-                WHEN j.state NOT IN ('running', 'succeeded') AND j.committed_at IS NOT NULL THEN 'it is ' || j.state || ' and has committed_at'
-                WHEN e.job_id IS NOT NULL AND j.committed_at <> e.committed_at THEN 'committed_at is not that of attempt ' || e.attempt
+                WHEN j.state <> 'succeeded' AND e.job_id IS NOT NULL
+                  THEN 'it is ' || j.state || ' after attempt ' || e.attempt || ' committed'
+                WHEN j.state NOT IN ('running', 'succeeded') AND j.committed_at IS NOT NULL
+                  THEN 'it is ' || j.state || ' and has committed_at'
+                WHEN e.job_id IS NOT NULL AND j.committed_at <> e.committed_at
+                  THEN 'committed_at is not that of attempt ' || e.attempt
            END AS detail
       FROM detent.job j
       LEFT JOIN detent.execution e ON e.job_id = j.id AND e.committed_at IS NOT NULL

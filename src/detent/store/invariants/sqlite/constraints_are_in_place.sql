@@ -182,7 +182,8 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT waiting_pkey PRIMARY KEY (job_id)
 ) STRICT')
   )
-SELECT w.type AS entity, w.name AS entity_id, CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+SELECT w.type AS entity, w.name AS entity_id,
+       CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
   FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
  WHERE s.name IS NULL OR s.sql <> w.text
  ORDER BY 1, 2;

@@ -1,4 +1,4 @@
--- L2, E1, G4, R3: every guard is there, letter for letter: an owner who dropped or changed one is found.
+-- L2, E1, G4, R3: every guard is there, letter for letter; one that was dropped or changed is found.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 -- differs: SQLite keeps the text of its schema, so the text is compared.
 WITH wanted (type, name, text) AS (VALUES
@@ -118,7 +118,8 @@ BEGIN
   SELECT RAISE(ABORT, ''DT041 transition_log is append-only: UPDATE refused'');
 END')
   )
-SELECT w.type AS entity, w.name AS entity_id, CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+SELECT w.type AS entity, w.name AS entity_id,
+       CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
   FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
  WHERE s.name IS NULL OR s.sql <> w.text
  ORDER BY 1, 2;

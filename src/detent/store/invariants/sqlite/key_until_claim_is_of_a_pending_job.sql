@@ -6,5 +6,6 @@ SELECT 'job_key' AS entity, k.tenant || '/' || k.key AS entity_id,
   FROM detent_job_key k LEFT JOIN detent_job j ON j.id = k.job_id
  WHERE k.until_claim
    AND (j.id IS NULL OR j.state <> 'pending'
-        OR k.job_id NOT IN (SELECT r.job_id FROM detent_ready r WHERE r.holds_key UNION ALL SELECT w.job_id FROM detent_waiting w WHERE w.holds_key))
+        OR k.job_id NOT IN (SELECT r.job_id FROM detent_ready r WHERE r.holds_key
+                            UNION ALL SELECT w.job_id FROM detent_waiting w WHERE w.holds_key))
  ORDER BY k.tenant, k.key;

@@ -1,7 +1,8 @@
 -- J1, R2: every record begins in the state to which the one before it led, in the order (attempt, rank, n).
 -- Lines of trigger repair are left out: they begin in whatever was found.
 WITH record AS (
-    SELECT id AS job_id, 0 AS attempt, 0 AS rank, 0 AS n, NULL AS from_state, 'pending' AS to_state, 'job' AS entity, CAST(id AS TEXT) AS entity_id
+    SELECT id AS job_id, 0 AS attempt, 0 AS rank, 0 AS n, NULL AS from_state, 'pending' AS to_state,
+           'job' AS entity, CAST(id AS TEXT) AS entity_id
       FROM detent_job
     UNION ALL
     SELECT job_id, attempt, 10, 0, 'pending', 'running', 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT)
@@ -14,7 +15,8 @@ WITH record AS (
     SELECT job_id, attempt, 50, 0, 'running', next_state, 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT)
       FROM detent_execution
     UNION ALL
-    SELECT job_id, attempt, CASE WHEN from_state = 'running' THEN 45 ELSE 90 END, n, from_state, to_state, 'transition_log', CAST(n AS TEXT)
+    SELECT job_id, attempt, CASE WHEN from_state = 'running' THEN 45 ELSE 90 END, n, from_state, to_state,
+           'transition_log', CAST(n AS TEXT)
       FROM detent_transition_log
      WHERE entity = 'job' AND job_id IS NOT NULL AND trigger <> 'repair'
   ),

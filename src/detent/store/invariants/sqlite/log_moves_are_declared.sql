@@ -1,4 +1,4 @@
--- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where it was forced.
+-- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where forced.
 -- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
 WITH declared (source, target, name) AS (VALUES
     ('pending', 'cancelled', 'cancel'),
@@ -14,8 +14,8 @@ WITH declared (source, target, name) AS (VALUES
     ('quarantined', 'succeeded', 'force')
   )
 SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
-       'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state || ' by ' || l.trigger
-       || CASE WHEN l.forced THEN ', forced' ELSE '' END AS detail
+       'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state
+       || ' by ' || l.trigger || CASE WHEN l.forced THEN ', forced' ELSE '' END AS detail
   FROM detent_transition_log l
  WHERE (l.entity = 'job' OR l.job_id IS NOT NULL)
    AND (l.entity <> 'job' OR l.job_id IS NULL OR l.entity_id <> CAST(l.job_id AS TEXT)
@@ -23,6 +23,7 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
         OR CASE l.trigger
              WHEN 'repair' THEN l.to_state NOT IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')
              WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
-             ELSE NOT EXISTS (SELECT 1 FROM declared d WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)
+             ELSE NOT EXISTS (SELECT 1 FROM declared d
+                               WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)
            END)
  ORDER BY l.n;

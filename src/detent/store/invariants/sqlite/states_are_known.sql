@@ -4,12 +4,14 @@ SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'state ' || state AS deta
   FROM detent_job
  WHERE state NOT IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')
 UNION ALL
-SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT), 'outcome ' || outcome || ', next state ' || next_state
+SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT),
+       'outcome ' || outcome || ', next state ' || next_state
   FROM detent_execution
  WHERE outcome NOT IN ('done', 'error', 'expired', 'crashed', 'cancelled', 'released', 'snoozed', 'throttled', 'timed_out', 'unknown')
     OR next_state NOT IN ('pending', 'succeeded', 'failed', 'quarantined', 'cancelled')
 UNION ALL
-SELECT 'transition_log', CAST(n AS TEXT), 'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
+SELECT 'transition_log', CAST(n AS TEXT),
+       'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
   FROM detent_transition_log
  WHERE entity = 'job'
    AND (to_state NOT IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')
