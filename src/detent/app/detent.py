@@ -19,6 +19,7 @@ from detent.lifecycle.declare import Lifecycle
 from detent.model import jsondoor
 from detent.model.backoff import Retry
 from detent.model.clock import Clock
+from detent.model.ids import Ids
 from detent.model.records import (
     Cancelled,
     Count,
@@ -59,6 +60,7 @@ class Detent:
     @overload
     def task(
         self,
+        /,
         *,
         name: str | None = None,
         aliases: Sequence[str] = (),
@@ -79,40 +81,24 @@ class Detent:
         *,
         name: str | None = None,
         aliases: Sequence[str] = (),
-        queue: str = "default",
-        priority: int = 0,
         retry: Retry | None = None,
-        timeout: float | None = None,
-        unique: Literal["pending"] | None = None,
-        idempotent: bool = True,
-        dead_letter: bool = True,
-        result_ttl: float | None = None,
+        **options: Any,
     ) -> Any:
         """Declare a task: `@app.task`, or `@app.task(queue="mail", retry=Retry(3))`.
 
-        `retry` counts retries, so `Retry(3)` makes four attempts; without it a task has three. A task whose effect must
-        not be repeated blindly says `idempotent=False`. Two tasks of one name are refused.
+        `retry` counts retries, so `Retry(3)` makes four attempts, which is also what a task has without it. A task
+        whose effect must not be repeated blindly says `idempotent=False`. Two tasks of one name are refused.
         """
+        chosen = Options(retry=retry or Retry(), **options)
 
         def declare(found: Callable[..., Any]) -> SendableTask[..., Any]:
-            options = Options(
-                queue=queue,
-                priority=priority,
-                retry=retry or Retry(),
-                timeout=timeout,
-                unique=unique,
-                idempotent=idempotent,
-                dead_letter=dead_letter,
-                result_ttl=result_ttl,
-            )
             task: SendableTask[..., Any] = SendableTask(
-                found, name=name, aliases=aliases, options=options, settings=self.settings, sender=self
+                found, name=name, aliases=aliases, options=chosen, settings=self.settings, sender=self
             )
-            for one_name in (task.name, *task.aliases):
-                if one_name in self._tasks:
-                    raise InvalidInput("task", f"the name {one_name!r} twice", "one task for each name")
-            for one_name in (task.name, *task.aliases):
-                self._tasks[one_name] = task
+            names = (task.name, *task.aliases)
+            for twice in (one_name for one_name in names if one_name in self._tasks):
+                raise InvalidInput("task", f"the name {twice!r} twice", "one task for each name")
+            self._tasks.update(dict.fromkeys(names, task))
             return task
 
         return declare if function is None else declare(function)
@@ -316,6 +302,16 @@ class Detent:
         if not why:
             raise InvalidInput("reason", repr(reason), "a reason: a repair always has one")
         return self._wiring.store.repair(who, why, apply=apply)
+
+    @property
+    def ids(self) -> Ids:
+        """Reserved ids and chance."""
+        return self._wiring.ids
+
+    def rewire(self, wiring: Wiring) -> Wiring:
+        """Put this application on another database; the wiring it had. For tests."""
+        before, self._wiring = self._wiring, wiring
+        return before
 
     def close(self) -> None:
         """Let go of the database; what was sent is written first."""

@@ -20,11 +20,11 @@ __all__ = ["Wiring"]
 class Wiring:
     """Each part is made when it is first needed; the store is made ready when it is first used."""
 
-    def __init__(self, settings: Settings, clock: Clock | None) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None, store: Store | None = None) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
-        self._ready = False
-        self.bare_store = open_store(settings.database_url, clock=self._clock)
+        self._ready = store is not None
+        self.bare_store = store or open_store(settings.database_url, clock=self._clock)
 
     @property
     def store(self) -> Store:

@@ -182,7 +182,7 @@ class Verbs(Protocol):
         ...
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. Else `InvalidTransition`, `NotFound`."""
+        """Give up quarantined or failed jobs: cancelled. Cancelled: nothing to do. `InvalidTransition`, `NotFound`."""
         ...
 
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:

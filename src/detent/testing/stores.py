@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from detent.model.clock import TurnableClock
+from detent.model.clock import Clock, TurnableClock
 from detent.store.contract import Store
 from detent.store.open import open_store
 
@@ -45,12 +45,8 @@ _POSTGRES_TABLES = """
 Dump = dict[str, list[tuple[Any, ...]]]
 
 
-class StoreClock(Protocol):
+class StoreClock(Clock, Protocol):
     """The database's clock in a test: it stands still until it is turned, and never goes back."""
-
-    def now(self) -> datetime:
-        """The time the database takes it to be."""
-        ...
 
     def advance(self, by: float | timedelta) -> datetime:
         """Turn it forward and give the new time."""
@@ -100,6 +96,13 @@ class _TableClock:
 
     def now(self) -> datetime:
         return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.advance(seconds)
 
     def advance(self, by: float | timedelta) -> datetime:
         self._clock.advance(by)

@@ -1,0 +1,1 @@
+"""Carry out: one attempt at a job, from its claim to its end."""
