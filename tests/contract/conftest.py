@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.contract.kit import Untouched
 
 from detent.store.contract import Store
 from detent.testing.stores import dump
+from tests.contract.kit import Untouched
 
 
 @pytest.fixture(name="store")

@@ -1,0 +1,59 @@
+"""job_expire: what nobody claimed in time is cancelled."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from detent.store.contract import Store
+from detent.testing.stores import StoreClock
+from tests.contract.kit import Untouched, abort, claim, claim_one, enqueue, finish, job, state
+
+
+def test_pending_jobs_past_their_expiry_are_cancelled(store: Store, clock: StoreClock, untouched: Untouched) -> None:
+    """J12: due or not, on record."""
+    soon = clock.now() + timedelta(seconds=10)
+    ready = enqueue(store, expires_at=soon)
+    waiting = enqueue(store, expires_at=soon, due_at=clock.now() + timedelta(hours=1))
+    patient = enqueue(store, expires_at=clock.now() + timedelta(hours=1))
+    endless = enqueue(store)
+    clock.advance(9)
+    with untouched():
+        assert store.job_expire(10) == []
+    clock.advance(2)
+    assert sorted(store.job_expire(10)) == [ready, waiting]
+    assert (state(store, ready), job(store, ready).finished_at) == ("cancelled", clock.now())
+    last = store.transitions("job", str(waiting))[-1]
+    assert (last.from_state, last.to_state, last.trigger, last.actor) == ("pending", "cancelled", "expire", "system")
+    assert [held.job_id for held in claim(store)] == [patient, endless]
+    with untouched():
+        assert store.job_expire(10) == []
+
+
+def test_what_was_claimed_in_time_does_not_expire(store: Store, clock: StoreClock) -> None:
+    """J12: also not while it runs; back in pending it does."""
+    expires = clock.now() + timedelta(seconds=10)
+    finished, returned = enqueue(store, expires_at=expires), enqueue(store, expires_at=expires)
+    first, second = claim(store)
+    clock.advance(11)
+    assert store.job_expire(10) == []
+    finish(store, first)
+    abort(store, second, "released")
+    assert store.job_expire(10) == [returned]
+    assert (state(store, finished), state(store, returned)) == ("succeeded", "cancelled")
+
+
+def test_in_portions(store: Store, clock: StoreClock) -> None:
+    ids = {enqueue(store, expires_at=clock.now() + timedelta(seconds=1)) for _ in range(5)}
+    clock.advance(2)
+    gone = [store.job_expire(2) for _ in range(4)]
+    assert [len(portion) for portion in gone] == [2, 2, 1, 0]
+    assert {job_id for portion in gone for job_id in portion} == ids
+
+
+def test_an_expired_job_may_be_retried(store: Store, clock: StoreClock) -> None:
+    enqueue(store, expires_at=clock.now() + timedelta(seconds=1))
+    clock.advance(2)
+    (job_id,) = store.job_expire(10)
+    store.job_retry([job_id], "ana")
+    assert state(store, job_id) == "pending"
+    assert claim_one(store).job_id == job_id
