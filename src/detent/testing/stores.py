@@ -23,6 +23,7 @@ from detent.store.open import open_store
 __all__ = [
     "START",
     "StoreClock",
+    "another_store",
     "deadlocks",
     "dump",
     "install_clock",
@@ -71,6 +72,14 @@ def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
         install_clock(url)
         with closing(_TableClock(url)) as table_clock:
             yield store, table_clock
+
+
+def another_store(url: str, clock: StoreClock | None = None) -> Store:
+    """A further store on a database that is ready, with connections of its own: a second process, as it were.
+
+    It shares the time of `clock`; a process of its own on SQLite has none to share, and its time stands at `START`.
+    """
+    return open_store(url, clock=clock if isinstance(clock, TurnableClock) else TurnableClock(START))
 
 
 def install_clock(url: str) -> None:

@@ -1,0 +1,273 @@
+"""Typed by hand into the database: what the lifecycle does not declare is refused by the database itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.lifecycle.library import JOB
+from detent.store.contract import Store
+from detent.testing.stores import StoreClock
+from tests.contract.kit import abort, claim_one, commit, enqueue, event, finish, state
+from tests.guards.prompt import Prompt
+
+PAIRS = [(source, target) for source in JOB.states for target in JOB.states if source != target]
+POSSIBLE = set(JOB.ordinary_pairs()) | set(JOB.logged_pairs())
+UNDECLARED = [pair for pair in PAIRS if pair not in POSSIBLE]
+
+
+def brought_to(store: Store, found: str) -> int:
+    """A job that came into this state in the ordinary way."""
+    job_id = enqueue(store, dead_letter=found != "failed")
+    match found:
+        case "running":
+            claim_one(store)
+        case "succeeded":
+            finish(store, claim_one(store))
+        case "failed" | "quarantined":
+            abort(store, claim_one(store), error="boom", fatal=True)
+        case "cancelled":
+            store.job_cancel([job_id], "ana")
+    assert state(store, job_id) == found
+    return job_id
+
+
+def logged(job_id: int, source: str, target: str, prompt: Prompt, attempt: str = "attempt") -> str:
+    """The line in the log that a move of this pair would need."""
+    return (
+        "INSERT INTO {transition_log} (entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, at) "
+        f"SELECT 'job', '{job_id}', id, {attempt}, '{source}', '{target}', 'retry', 'me', {prompt.now()} "
+        f"FROM {{job}} WHERE id = {job_id}"
+    )
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_a_bare_set_state_is_refused(store: Store, prompt: Prompt, source: str, target: str) -> None:
+    """L2, G4: undeclared, or declared but without its record: no state changes by a bare SET state."""
+    job_id = brought_to(store, source)
+    prompt.refuses(f"UPDATE {{job}} SET state = '{target}' WHERE id = {job_id}")
+    assert state(store, job_id) == source
+
+
+@pytest.mark.parametrize(("source", "target"), UNDECLARED)
+def test_an_undeclared_move_is_refused_however_well_it_is_dressed(
+    store: Store, prompt: Prompt, source: str, target: str
+) -> None:
+    """L2: also with a line in the log, and with every other column as that state would have it."""
+    job_id = brought_to(store, source)
+    rests = target not in ("pending", "running")
+    columns = {
+        "state": f"'{target}'",
+        "finished_at": prompt.now() if rests else "NULL",
+        "committed_at": f"coalesce(committed_at, {prompt.now()})" if target == "succeeded" else "NULL",
+        "lease_id": "coalesce(lease_id, 1)",
+        "leased_at": f"coalesce(leased_at, {prompt.now()})",
+        "attempt": "attempt + 1" if target == "running" else "attempt",
+        "ended": "attempt",
+    }
+    settings = ", ".join(f"{column} = {value}" for column, value in columns.items())
+    only_what_differs = ", ".join(
+        f"{column} = {columns[column]}" for column in ("state", "finished_at", "committed_at", "ended")
+    )
+    for change in (settings, only_what_differs):
+        prompt.refuses(logged(job_id, source, target, prompt), f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
+    assert state(store, job_id) == source
+
+
+@pytest.mark.parametrize(("source", "target"), JOB.logged_pairs())
+def test_a_line_in_the_log_serves_its_own_move_only(store: Store, prompt: Prompt, source: str, target: str) -> None:
+    """G4: a line of another pair, or of another attempt, does not carry a declared move."""
+    job_id = brought_to(store, source)
+    finished = prompt.now() if target != "pending" else "NULL"
+    committed = prompt.now() if target == "succeeded" else "NULL"
+    change = f"state = '{target}', finished_at = {finished}, committed_at = {committed}"
+    update = f"UPDATE {{job}} SET {change} WHERE id = {job_id}"
+    prompt.refuses(logged(job_id, source, target, prompt, attempt="attempt + 1"), update)
+    prompt.refuses(logged(job_id, target, source, prompt), update)
+    prompt.refuses(logged(job_id, source, "running", prompt), update)
+    prompt.run(logged(job_id, source, target, prompt), update)
+    assert state(store, job_id) == target
+
+
+@pytest.mark.parametrize("source", JOB.states)
+def test_a_state_nobody_declared(store: Store, prompt: Prompt, source: str) -> None:
+    """L2"""
+    job_id = brought_to(store, source)
+    prompt.refuses(logged(job_id, source, "melted", prompt), f"UPDATE {{job}} SET state = 'melted' WHERE id = {job_id}")
+
+
+@pytest.mark.parametrize("found", JOB.states)
+@pytest.mark.parametrize("column", ["created_at", "leased_at", "started_at", "committed_at"])
+def test_times_are_written_once(store: Store, clock: StoreClock, prompt: Prompt, found: str, column: str) -> None:
+    """G4: a time on record is neither changed nor taken back, in whatever state the job is."""
+    job_id = brought_to(store, found)
+    if found == "running":
+        store.job_start([(job_id, 1)])
+        store.job_commit(commit(store.claim_find(_lease_of(store, job_id))[0]))
+    there = prompt.value(f"SELECT {column} FROM {{job}} WHERE id = {job_id}") is not None
+    for forged in (prompt.later(column), "NULL") if there else (prompt.now(),):
+        prompt.refuses(f"UPDATE {{job}} SET {column} = {forged} WHERE id = {job_id}")
+
+
+@pytest.mark.parametrize(
+    "change", ["attempt = attempt + 1", "attempt = attempt - 1", "ended = ended + 1", "lease_id = 77"]
+)
+@pytest.mark.parametrize("found", JOB.states)
+def test_numbers_of_the_attempt_belong_to_its_verbs(store: Store, prompt: Prompt, found: str, change: str) -> None:
+    """J5, J7: the fence cannot be moved by hand."""
+    job_id = brought_to(store, found)
+    prompt.refuses(f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
+
+
+@pytest.mark.parametrize("column", ["id", "tenant", "task", "payload", "run_id", "nonce", "dead_letter", "idempotent"])
+def test_what_a_job_was_asked_to_do_is_written_once(store: Store, prompt: Prompt, column: str) -> None:
+    """G4"""
+    job_id = enqueue(store)
+    value = {"dead_letter": "NOT dead_letter", "idempotent": "NOT idempotent"}.get(column, "'7'")
+    prompt.refuses(f"UPDATE {{job}} SET {column} = {value} WHERE id = {job_id}")
+
+
+COLUMNS = "id, task, payload, nonce, due_at, created_at, attempts_max, state, attempt, ended, finished_at, committed_at"
+
+
+@pytest.mark.parametrize("later", [name for name in JOB.states if name != JOB.initial])
+def test_a_job_begins_at_the_beginning(store: Store, prompt: Prompt, later: str) -> None:
+    """L2: no INSERT in a later state, however complete."""
+    now = prompt.now()
+    attempts = "1, 0" if later == "running" else "1, 1"
+    finished = "NULL" if later == "running" else now
+    committed = now if later == "succeeded" else "NULL"
+    prompt.refuses(
+        f"INSERT INTO {{job}} ({COLUMNS}, lease_id, leased_at) "
+        f"VALUES (99, 't', '1', 1, {now}, {now}, 4, '{later}', {attempts}, {finished}, {committed}, 1, {now})"
+    )
+
+
+@pytest.mark.parametrize("state_now", ["pending", "succeeded"])
+def test_a_job_is_not_replaced(store: Store, prompt: Prompt, state_now: str) -> None:
+    """L2: neither a REPLACE nor an upsert puts another job in its place."""
+    job_id = brought_to(store, "succeeded")
+    now = prompt.now()
+    finished, committed, attempts = ("NULL", "NULL", "0, 0") if state_now == "pending" else (now, now, "1, 1")
+    values = f"VALUES ({job_id}, 't', '1', 1, {now}, {now}, 4, '{state_now}', {attempts}, {finished}, {committed})"
+    if prompt.sqlite:
+        prompt.refuses(f"INSERT OR REPLACE INTO {{job}} ({COLUMNS}) {values}")
+        prompt.refuses(f"REPLACE INTO {{job}} ({COLUMNS}) {values}")
+    else:
+        prompt.refuses(f"INSERT INTO {{job}} ({COLUMNS}) {values}")
+        prompt.refuses(
+            f"INSERT INTO {{job}} ({COLUMNS}) {values} ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload"
+        )
+
+
+@pytest.mark.parametrize("found", JOB.states)
+def test_a_job_does_not_go_before_the_horizon(store: Store, prompt: Prompt, found: str) -> None:
+    """G4: nobody can delete a record at run time."""
+    job_id = brought_to(store, found)
+    prompt.refuses(f"DELETE FROM {{job}} WHERE id = {job_id}")
+
+
+def test_a_horizon_does_not_take_what_still_runs(store: Store, prompt: Prompt) -> None:
+    """G4: below a horizon only what rests may go."""
+    for found in ("pending", "running"):
+        job_id = brought_to(store, found)
+        prompt.refuses(
+            f"INSERT INTO {{horizon}} (before, actor, at) VALUES ({prompt.now()}, 'me', {prompt.now()})",
+            f"DELETE FROM {{job}} WHERE id = {job_id}",
+        )
+
+
+@pytest.fixture
+def record(store: Store, clock: StoreClock) -> int:
+    """A job with a line in every table of the record; a second one is pruned, so there is a horizon too."""
+    store.job_cancel([enqueue(store)], "ana")
+    clock.advance(1)
+    assert store.job_prune(clock.now(), 0, 10, "ana").jobs == 1
+    job_id = enqueue(store)
+    held = claim_one(store)
+    store.event_append([event(held, key="k")])
+    abort(store, held, error="boom", fatal=True)
+    store.job_retry([job_id], "ana", "mended")
+    finish(store, claim_one(store))
+    return job_id
+
+
+APPEND_ONLY = {
+    "event": "message = 'changed'",
+    "execution": "outcome = 'done'",
+    "transition_log": "actor = 'nobody'",
+    "horizon": "actor = 'nobody'",
+    "migration": "checksum = 'x'",
+}
+
+
+@pytest.mark.parametrize("name", APPEND_ONLY)
+def test_the_record_is_append_only(record: int, prompt: Prompt, name: str) -> None:
+    """E1, G4: UPDATE, DELETE and TRUNCATE are refused by the database itself."""
+    assert prompt.value(f"SELECT count(*) FROM {{{name}}}") != 0
+    prompt.refuses(f"UPDATE {{{name}}} SET {APPEND_ONLY[name]}")
+    prompt.refuses(f"DELETE FROM {{{name}}}")
+    if not prompt.sqlite:
+        prompt.refuses(f"TRUNCATE {{{name}}}")
+        prompt.refuses(f"TRUNCATE {{{name}}} CASCADE")
+
+
+def test_the_jobs_are_not_truncated(record: int, prompt: Prompt) -> None:
+    """G4"""
+    prompt.refuses("DELETE FROM {job}" if prompt.sqlite else "TRUNCATE {job}")
+
+
+@pytest.mark.parametrize("name", APPEND_ONLY)
+def test_a_record_is_not_replaced(record: int, prompt: Prompt, name: str) -> None:
+    """E1: a line put in the place of another is refused like an update."""
+    if prompt.sqlite:
+        prompt.refuses(f"INSERT OR REPLACE INTO {{{name}}} SELECT * FROM {{{name}}}")
+    else:
+        prompt.refuses(f"INSERT INTO {{{name}}} SELECT * FROM {{{name}}}")
+
+
+def execution(job_id: int, attempt: int, outcome: str, prompt: Prompt) -> str:
+    """An INSERT of an ended attempt."""
+    now = prompt.now()
+    done = outcome == "done"
+    ended, rest = (
+        ("done_at, committed_at", f"{now}, {now}, 'succeeded'") if done else ("aborted_at", f"{now}, 'pending'")
+    )
+    return (
+        f"INSERT INTO {{execution}} (job_id, attempt, worker, leased_at, outcome, counted, {ended}, next_state) "
+        f"VALUES ({job_id}, {attempt}, 'me', {now}, '{outcome}', {1 if prompt.sqlite else 'true'}, {rest})"
+    )
+
+
+def test_a_second_commit_is_refused(record: int, prompt: Prompt) -> None:
+    """C1: a unique constraint says so, not only the code."""
+    prompt.refuses(execution(record, 3, "done", prompt))
+    prompt.refuses(execution(record, 2, "error", prompt))
+    prompt.refuses(f"UPDATE {{job}} SET committed_at = {prompt.later('committed_at')} WHERE id = {record}")
+
+
+def test_a_committed_job_that_runs_is_not_committed_again(store: Store, prompt: Prompt) -> None:
+    """C1: nor brought back to pending with the mark taken away."""
+    job_id = enqueue(store)
+    store.job_commit(commit(claim_one(store)))
+    prompt.refuses(f"UPDATE {{job}} SET committed_at = {prompt.later('committed_at')} WHERE id = {job_id}")
+    prompt.refuses(f"UPDATE {{job}} SET state = 'pending', ended = attempt WHERE id = {job_id}")
+    prompt.refuses(f"UPDATE {{job}} SET state = 'pending', ended = attempt, committed_at = NULL WHERE id = {job_id}")
+
+
+@pytest.mark.parametrize("forged", ["''", "NULL"])
+def test_nobody_acts_without_a_name(store: Store, prompt: Prompt, forged: str) -> None:
+    """E4: and a forced move needs its reason."""
+    job_id = brought_to(store, "quarantined")
+    line = logged(job_id, "quarantined", "pending", prompt)
+    prompt.refuses(line.replace("'me'", forged))
+    forced = line.replace("actor, at)", "actor, at, forced)").replace(
+        f"{prompt.now()} FROM", f"{prompt.now()}, {1 if prompt.sqlite else 'true'} FROM"
+    )
+    prompt.refuses(forced)
+
+
+def _lease_of(store: Store, job_id: int) -> int:
+    (row,) = store.job_get([job_id])
+    assert row is not None
+    assert row.lease_id is not None
+    return row.lease_id
