@@ -1,0 +1,308 @@
+"""What to do about every broken invariant, decided from the records before anything is touched.
+
+A job that its records do not settle, or whose commit would have to be touched, is left to a person, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from detent.model.records import RepairStep, Violation
+from detent.store.rebuild import Contradiction, Facts, Job, Key, Projection, rebuild, spared_by_record
+
+__all__ = ["Actions", "Group", "LogLine", "Look", "Step", "plan"]
+
+JOBS_AT_ONCE_MAX = 500
+
+# Invariants over the record itself. Where one is broken, its job is not rebuilt from what contradicts itself.
+IN_DOUBT = {
+    "commit_happens_once": "two commits of one job: a person must find out what happened",
+    "execution_fits_its_outcome": "the record contradicts itself, and a record is never rewritten",
+    "log_follows_the_record": "the record contradicts itself, and a record is never rewritten",
+    "log_moves_are_declared": "the log holds a move that is not declared, and a record is never rewritten",
+    "rows_are_unique": "two rows stand where one may: a person must choose",
+    "succeeded_is_final": "something is on record after the success, and a record is never rewritten",
+}
+# Invariants that no rebuilding mends, though the rest of the job is rebuilt all the same.
+BEYOND_REPAIR = {
+    "events_are_complete": "a lost line is not on record anywhere else",
+    "no_job_is_stuck": "nothing to rebuild: the reaper of any worker ends the attempt",
+    "no_row_is_orphaned": "its job is gone, and a record is never removed",
+    "times_are_in_order": "the time is on record as it is, and a record is never rewritten",
+}
+SCHEMA = ("trigger", "function", "constraint", "index", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """What a step puts into the log before it acts."""
+
+    entity: str
+    entity_id: str
+    from_state: str
+    to_state: str
+    metadata: str
+    job_id: int | None = None
+    attempt: int = 0
+    tenant: str = ""
+    correlation_id: str | None = None
+
+
+class Look(Protocol):
+    """What the plan reads."""
+
+    def violations(self) -> list[Violation]:
+        """What breaks an invariant now."""
+        ...
+
+    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
+        """Which job each line of the log speaks of."""
+        ...
+
+    def keys_named(self, names: Sequence[str]) -> list[Key]:
+        """The keys held until the first claim that go by these names (tenant/key)."""
+        ...
+
+    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
+        """All that is known about those of the jobs that are there."""
+        ...
+
+    def owner_must(self, kind: str, name: str) -> str | None:
+        """What only an owner can do about a part of the schema; None where `restore` does it."""
+        ...
+
+
+class Actions(Protocol):
+    """What a step does."""
+
+    def log(self, line: LogLine, actor: str, reason: str) -> None:
+        """Put the line on record, trigger `repair`."""
+        ...
+
+    def set_job(self, job: Job, to: Projection) -> None:
+        """Rewrite the row; a running job that names no lease is given a new one."""
+        ...
+
+    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
+        """Its one row in ready, or in waiting where it is due later; whatever else stood there goes."""
+        ...
+
+    def unqueue(self, job_id: int) -> None:
+        """No row in ready or waiting."""
+        ...
+
+    def bury(self, job: Job, reason: str, at: Any) -> None:
+        """Its one row among the dead letters."""
+        ...
+
+    def unbury(self, job_id: int) -> None:
+        """No row among the dead letters."""
+        ...
+
+    def lease(self, job_id: int) -> None:
+        """Let the row of the job's lease name it; where there is none, make one that has expired just now."""
+        ...
+
+    def drop_key(self, key: Key) -> None:
+        """Give a key back."""
+        ...
+
+    def restore(self, kind: str, name: str) -> None:
+        """Put a guard back as it was installed."""
+        ...
+
+
+Deed = Callable[[Actions], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is shown, and, where it can be done, its line in the log and the deed."""
+
+    shown: RepairStep
+    line: LogLine | None = None
+    act: Deed | None = None
+
+
+Group = list[Step]  # carried out together or not at all
+
+
+def plan(look: Look) -> Iterator[Group]:
+    """Guards first, then jobs in the order of their ids, then what belongs to no job."""
+    of_job, others, keys = _sorted_out(look, look.violations())
+    yield from ([_schema(look, violation)] for violation in others if violation.entity in SCHEMA)
+    ids = sorted(of_job)
+    for start in range(0, len(ids), JOBS_AT_ONCE_MAX):
+        chunk = ids[start : start + JOBS_AT_ONCE_MAX]
+        there = {facts.job.id: facts for facts in look.facts(chunk)}
+        for job_id in chunk:
+            if job_id in there:
+                yield _of_job(there[job_id], of_job[job_id])
+            else:
+                yield from ([_without_job(violation, keys)] for violation in of_job[job_id])
+    yield from ([_without_job(violation, keys)] for violation in others if violation.entity not in SCHEMA)
+
+
+def _sorted_out(
+    look: Look, found: Sequence[Violation]
+) -> tuple[dict[int, list[Violation]], list[Violation], dict[str, Key]]:
+    """The violations that speak of a job, by its id; the others; the keys that are spoken of, by name."""
+    lines = look.jobs_of_lines([int(v.entity_id) for v in found if v.entity == "transition_log"])
+    held = [v.entity_id for v in found if v.invariant == "key_until_claim_is_of_a_pending_job"]
+    keys = {f"{key.tenant}/{key.key}": key for key in look.keys_named(held)}
+    of_job: dict[int, list[Violation]] = defaultdict(list)
+    others = []
+    for violation in found:
+        match violation.entity:
+            case "job" | "execution" | "event" | "ready" | "waiting" | "dead":
+                of_job[int(violation.entity_id.partition("/")[0])].append(violation)
+            case "transition_log" if int(violation.entity_id) in lines:
+                of_job[lines[int(violation.entity_id)]].append(violation)
+            case "job_key" if violation.entity_id in keys:
+                of_job[keys[violation.entity_id].job_id].append(violation)
+            case _:
+                others.append(violation)
+    return of_job, others, keys
+
+
+def _schema(look: Look, violation: Violation) -> Step:
+    kind, name = violation.entity, violation.entity_id
+    if statement := look.owner_must(kind, name):
+        return _left(violation, f"for its owner: {statement}")
+    shown = RepairStep(violation.invariant, kind, name, f"install {kind} {name} again")
+    return Step(shown, _line(shown, "broken", "restored"), lambda actions: actions.restore(kind, name))
+
+
+def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
+    """Rows whose job is gone: a place in the queue, a dead letter or a held key goes; a record stays."""
+    act = _removal(violation, keys)
+    if act is None:
+        return _left(violation)
+    shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "remove it: its job is gone")
+    return Step(shown, _line(shown, "orphaned", "removed"), act)
+
+
+def _removal(violation: Violation, keys: dict[str, Key]) -> Deed | None:
+    match violation.invariant, violation.entity:
+        case "no_row_is_orphaned", "ready" | "waiting":
+            return lambda actions: actions.unqueue(int(violation.entity_id))
+        case "no_row_is_orphaned", "dead":
+            return lambda actions: actions.unbury(int(violation.entity_id))
+        case "key_until_claim_is_of_a_pending_job", _ if violation.entity_id in keys:
+            return _giving_back(keys[violation.entity_id])
+        case _:
+            return None
+
+
+def _giving_back(key: Key) -> Deed:
+    return lambda actions: actions.drop_key(key)
+
+
+def _of_job(facts: Facts, found: list[Violation]) -> Group:
+    doubted = [violation.invariant for violation in found if violation.invariant in IN_DOUBT]
+    want = Contradiction(IN_DOUBT[doubted[0]]) if doubted else rebuild(facts)
+    if isinstance(want, Contradiction):
+        return [_left(violation, IN_DOUBT.get(violation.invariant, want.why)) for violation in found]
+    steps = list(_rebuilding(facts, want))
+    for violation in found:
+        if violation.invariant in BEYOND_REPAIR:
+            steps.append(_left(violation))
+        elif violation.invariant == "spared_equals_record" and want.spared > spared_by_record(facts):
+            steps.append(_left(violation, "spared only grows, and the record gives less"))
+    return steps or [_left(violation) for violation in found]
+
+
+def _rebuilding(facts: Facts, want: Projection) -> Iterator[Step]:
+    """The steps that make the row, the queue, the dead letters, the lease and the keys what the records say."""
+    job = facts.job
+    found = job.state
+
+    def step(invariant: str, does: str, act: Deed) -> Step:
+        nonlocal found
+        shown = RepairStep(invariant, "job", str(job.id), does)
+        # A job found at rest that turns out to be running: its line stands before the attempt in flight.
+        attempt = want.ended if want.state == "running" != found else want.attempt
+        line = _line(shown, found, want.state, job, attempt)
+        found = want.state
+        return Step(shown, line, act)
+
+    if changes := list(_changes(job, want)):
+        does = ", ".join(text for _, text in changes)
+        yield step(changes[0][0], f"set {does}", lambda actions: actions.set_job(job, want))
+    if want.state == "pending":
+        if not _stands_right(facts, want):
+            holds_key = bool(facts.keys)
+            yield step(
+                "pending_is_queued_once",
+                "give it its one place in the queue",
+                lambda actions: actions.queue(job, want.due_at, holds_key),
+            )
+    else:
+        if facts.queued:
+            yield step("pending_is_queued_once", "take it out of the queue", lambda actions: actions.unqueue(job.id))
+        for key in facts.keys:
+            yield step(
+                "key_until_claim_is_of_a_pending_job",
+                f"give back the key {key.key}",
+                _giving_back(key),
+            )
+    if want.state == "running" and not facts.leased:
+        yield step(
+            "running_is_leased", "give it an expired lease for the reaper", lambda actions: actions.lease(job.id)
+        )
+    reason = want.dead_reason
+    if reason is not None and facts.dead != (job.id, job.tenant, job.queue, job.task):
+        yield step(
+            "quarantined_is_dead",
+            f"put it among the dead letters: {reason}",
+            lambda actions: actions.bury(job, reason, want.finished_at),
+        )
+    if reason is None and facts.dead is not None:
+        yield step("quarantined_is_dead", "take it from the dead letters", lambda actions: actions.unbury(job.id))
+
+
+def _changes(job: Job, want: Projection) -> Iterator[tuple[str, str]]:
+    """What the row says wrongly: the invariant that finds it, and the change in words."""
+    if job.state != want.state:
+        yield "state_equals_record", f"state {job.state} → {want.state}"
+    for name in ("attempt", "ended"):
+        before, after = getattr(job, name), getattr(want, name)
+        if before != after:
+            yield "attempts_are_complete", f"{name} {before} → {after}"
+    if job.spared != want.spared:
+        yield "spared_equals_record", f"spared {job.spared} → {want.spared}"
+    if job.committed_at != want.committed_at:
+        yield "succeeded_is_committed", "committed_at from its record"
+    if job.finished_at != want.finished_at:
+        yield "finished_time_equals_record", "finished_at from its record"
+    if job.due_at != want.due_at:
+        yield "due_time_equals_record", "due_at from its record"
+    if want.state == "running" and (job.lease_id is None or job.leased_at is None):
+        yield "running_is_leased", "a lease of its own"
+
+
+def _stands_right(facts: Facts, want: Projection) -> bool:
+    job = facts.job
+    if len(facts.queued) != 1:
+        return False
+    row = facts.queued[0]
+    lane = (row.queue, row.task, row.tenant, row.priority)
+    right = lane == (job.queue, job.task, job.tenant, job.priority)
+    return right and row.at == want.due_at and row.expires_at == job.expires_at and (row.holds_key or not facts.keys)
+
+
+def _left(violation: Violation, why: str | None = None) -> Step:
+    """A step for a person."""
+    why = why or {**BEYOND_REPAIR, **IN_DOUBT}.get(violation.invariant, "the records do not say what it should be")
+    return Step(RepairStep(violation.invariant, violation.entity, violation.entity_id, why, can=False))
+
+
+def _line(shown: RepairStep, found: str, rebuilt: str, job: Job | None = None, attempt: int = 0) -> LogLine:
+    metadata = json.dumps({"invariant": shown.invariant, "does": shown.does}, ensure_ascii=False)
+    if job is None:
+        return LogLine(shown.entity, shown.entity_id, found, rebuilt, metadata)
+    return LogLine("job", str(job.id), found, rebuilt, metadata, job.id, attempt, job.tenant, job.correlation_id)
