@@ -1,0 +1,113 @@
+"""The verbs on a connection that belongs to the caller, inside the caller's transaction.
+
+Each verb runs under a savepoint, so a verb that fails leaves the caller's transaction as it was. Where the caller has
+begun none, it is begun here, IMMEDIATE, as the driver would have done with the first write, and it is the caller's to
+commit; on a connection in autocommit mode the verb is a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from detent.errors import WrongPlace
+from detent.model.clock import Clock
+from detent.store.sqlite.driver.executor import Executor, Params, Row, SqliteExecutor
+from detent.store.sqlite.driver.failures import translated, values_checked
+from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+
+__all__ = ["CallersVerbs", "executor_over"]
+
+T = TypeVar("T")
+
+_SAVEPOINT = "detent_verb"
+
+
+class CallersVerbs(EachAlone):
+    """Nothing is durable until the caller commits."""
+
+    def __init__(self, connection: object, clock: Clock, database: str) -> None:
+        self._executor, self._driver = executor_over(connection)
+        self._clock = clock
+        self._database = database
+
+    def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
+        with self._savepoint(), values_checked():
+            return work(SqliteVerbs(self._executor, self._clock, self._database))
+
+    def _read(self, work: Callable[[SqliteVerbs], T]) -> T:
+        with self._translating(), values_checked():
+            return work(SqliteVerbs(self._executor, self._clock, self._database))
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        run = self._executor.change
+        with self._translating():
+            begun_here = not self._driver.in_transaction
+            if begun_here:
+                run("BEGIN IMMEDIATE")
+            run(f"SAVEPOINT {_SAVEPOINT}")
+            try:
+                yield
+            except BaseException:
+                if self._driver.in_transaction:
+                    run(f"ROLLBACK TO {_SAVEPOINT}")
+                    run(f"RELEASE {_SAVEPOINT}")
+                    if begun_here:
+                        run("ROLLBACK")
+                raise
+            run(f"RELEASE {_SAVEPOINT}")
+            if begun_here and self._driver.isolation_level is None:
+                run("COMMIT")
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translated(error, self._database) from error
+        except Exception as error:
+            # SQLAlchemy wraps the driver's error in one of its own.
+            if isinstance(original := getattr(error, "orig", None), sqlite3.Error):
+                raise translated(original, self._database) from error
+            raise
+
+
+class _AlchemyExecutor:
+    """Over a connection of SQLAlchemy's, so that its own transaction begins with the first statement."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        result = self._connection.exec_driver_sql(sql, params if isinstance(params, dict) else tuple(params))
+        return [tuple(row) for row in result.fetchall()]
+
+    def change(self, sql: str, params: Params = ()) -> int:
+        result = self._connection.exec_driver_sql(sql, params if isinstance(params, dict) else tuple(params))
+        return int(result.rowcount)
+
+    def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
+        return int(self._connection.exec_driver_sql(sql, [tuple(row) for row in params]).rowcount)
+
+
+def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
+    """How to run statements on what the caller gave, and the driver's connection under it.
+
+    Takes a connection of sqlite3, or a Connection or Session of SQLAlchemy's over one; refuses the rest (`WrongPlace`).
+    """
+    if isinstance(connection, sqlite3.Connection):
+        return SqliteExecutor(connection), connection
+    if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
+        connection = connection.connection()
+    if hasattr(connection, "exec_driver_sql"):
+        driver = getattr(getattr(connection, "connection", None), "driver_connection", None)
+        if isinstance(driver, sqlite3.Connection):
+            return _AlchemyExecutor(connection), driver
+    raise WrongPlace(
+        "a verb on the caller's connection",
+        f"with a {type(connection).__module__}.{type(connection).__qualname__}",
+        "give a connection of sqlite3, or a Connection or Session of SQLAlchemy over sqlite3",
+    )

@@ -1,0 +1,319 @@
+"""One SQLite file: its write connection, its readers, its log, and what a fork must not carry along.
+
+Every write transaction passes the turnstile and begins IMMEDIATE, so it never fails half-way for want of a lock.
+Readers have connections of their own and never leave a transaction open. The log is copied back only while the write
+lock is held, since SQLite before 3.51.3 may corrupt a file that is checkpointed and written at the same moment.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import quote
+
+from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, WrongPlace
+from detent.model.clock import SystemClock
+from detent.store.sqlite.driver import forks
+from detent.store.sqlite.driver.failures import translating
+from detent.store.sqlite.driver.place import MEMORY, check_place, make_file
+from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
+
+__all__ = ["Database"]
+
+_REAL = SystemClock()
+_LOG_BYTES_MAX = 4 << 20
+_LOG_BYTES_KEPT = 1 << 20
+_IDLE_READERS_MAX = 4
+_RETRY_PAUSE = 0.001
+_FORK_PATIENCE = 1.0
+
+_SETTINGS = (
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA synchronous = FULL",
+    f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}",
+)
+
+
+class Database:
+    """Opens lazily, serves any thread, survives a fork. `wait_seconds_max` bounds each wait for a lock."""
+
+    def __init__(self, path: str, *, wait_seconds_max: float = 10.0) -> None:
+        self.name = f"sqlite:///{path}"
+        self._in_memory = path == MEMORY
+        self._path = path if self._in_memory else os.path.realpath(path)
+        self._wait = wait_seconds_max
+        self._log_limit = _LOG_BYTES_MAX
+        self._turnstile = Turnstile(self._path, self.name)
+        self._writer: sqlite3.Connection | None = None
+        self._keeper: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._begin_life()
+        forks.watch(self)
+
+    def _begin_life(self) -> None:
+        self._turn = FairLock()
+        self._readers = threading.Condition()
+        self._reading = 0
+        self._carried = False
+        self._fork_holds_turn = False
+
+    # -- transactions ------------------------------------------------------------------------------------------
+
+    def create_file(self) -> None:
+        """Make the file where there is none. Refuses whatever `check_place` refuses, and what is not a database."""
+        if self._in_memory:
+            return
+        if not check_place(self._path, self.name):
+            make_file(self._path, self.name)
+        # A look before any lock file is made: beside something that is not a database nothing is written.
+        with self.reading() as connection, translating(self.name):
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, durable when the block has ended; whatever is raised inside rolls it back.
+
+        `DatabaseBusy` where the lock cannot be had in time, `WrongPlace` where this thread is writing already.
+        """
+        self._check_carried()
+        if not self._turn.acquire(self._wait):
+            raise DatabaseBusy(self.name, f"another thread has been writing for {self._wait:g} s")
+        process = os.getpid()
+        try:
+            with self._in_turn(), translating(self.name):
+                connection = self._open_writer()
+                self._begin(connection)
+                try:
+                    yield connection
+                except BaseException:
+                    if os.getpid() == process and connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                    raise
+                if os.getpid() != process:
+                    raise _carried("a transaction")
+                self._commit(connection)
+                self._copy_log_back(connection)
+        finally:
+            if os.getpid() == process:
+                self._turn.release()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A consistent look on a connection of its own; nothing can be written through it."""
+        if self._in_memory:
+            with self.writing() as only:
+                yield only
+            return
+        self._check_carried()
+        with translating(self.name):
+            connection = self._borrow()
+            process = os.getpid()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if os.getpid() == process:
+                    self._give_back(connection)
+
+    def close(self) -> None:
+        """Close every connection that is not in use. Used again, it opens again."""
+        if self._turn.acquire(self._wait):
+            try:
+                with self._readers:
+                    self._close_all()
+            finally:
+                self._turn.release()
+
+    # -- the write connection ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if self._in_memory:
+            yield
+            return
+        if self._writer is None and not check_place(self._path, self.name):
+            raise DatabaseUnreachable(self.name, "there is no such file")
+        with self._turnstile.passing(self._wait):
+            yield
+
+    def _open_writer(self) -> sqlite3.Connection:
+        if self._writer is None:
+            connection = self._connect()
+            try:
+                self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+                (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+                if mode != "wal" and not self._in_memory:
+                    raise DatabaseError(self.name, f"its journal mode is {mode} and cannot be changed to wal")
+            except BaseException:
+                connection.close()
+                raise
+            self._writer = connection
+        return self._writer
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        self._patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+
+    def _patiently(self, ask: Callable[[], object]) -> None:
+        """Ask again while others hold the lock, for a bounded time: not every lock of SQLite's waits by itself."""
+        deadline = _REAL.monotonic() + self._wait
+        while True:
+            try:
+                ask()
+            except sqlite3.OperationalError as error:
+                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or _REAL.monotonic() > deadline:
+                    raise
+                _REAL.sleep(_RETRY_PAUSE)
+            else:
+                return
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        if not connection.in_transaction:
+            raise WrongPlace("COMMIT or ROLLBACK", "inside a transaction of Detent's", "the transaction ends by itself")
+        try:
+            with translating(self.name, committing=True):
+                connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _copy_log_back(self, connection: sqlite3.Connection) -> None:
+        """A checkpoint, where the log has grown too long: under the write lock, on a connection of its own."""
+        if self._in_memory:
+            return
+        try:
+            size = os.stat(f"{self._path}-wal").st_size
+        except FileNotFoundError:
+            return
+        if size < self._log_limit:
+            if size < _LOG_BYTES_MAX:
+                self._log_limit = _LOG_BYTES_MAX
+            return
+        # Where a reader keeps the log from being used again, the next try waits until it has grown as much once more.
+        self._log_limit = size + _LOG_BYTES_MAX
+        # What was committed is durable already: a checkpoint that fails is tried again by a later commit.
+        with suppress(sqlite3.Error):
+            self._keeper = self._keeper or self._connect()
+            connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self._keeper.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                connection.execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
+
+    # -- readers -----------------------------------------------------------------------------------------------
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._readers:
+            self._reading += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            self._count_out()
+            raise
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            self._count_out()
+            raise
+        with self._readers:
+            keep = len(self._idle) < _IDLE_READERS_MAX
+            if keep:
+                self._idle.append(connection)
+        if not keep:
+            connection.close()
+        self._count_out()
+
+    def _count_out(self) -> None:
+        with self._readers:
+            self._reading -= 1
+            self._readers.notify_all()
+
+    def _connect(self) -> sqlite3.Connection:
+        where = MEMORY if self._in_memory else f"file:{quote(self._path)}?mode=rw"
+        connection = sqlite3.connect(
+            where,
+            uri=not self._in_memory,
+            timeout=self._wait,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            for setting in _SETTINGS:
+                connection.execute(setting)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    # -- forks -------------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Close every connection: SQLite's locks do not cross a fork, its belief to hold them does."""
+        if self._in_memory:
+            return
+        try:
+            self._fork_holds_turn = self._turn.acquire(_FORK_PATIENCE)
+        except WrongPlace:
+            self._fork_holds_turn = False
+        self._readers.acquire()
+        idle = self._readers.wait_for(lambda: self._reading == 0, _FORK_PATIENCE)
+        self._carried = not (self._fork_holds_turn and idle)
+        if not self._carried:
+            self._close_all()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; connections open again when they are needed."""
+        if self._in_memory:
+            return
+        self._carried = False
+        self._readers.release()
+        if self._fork_holds_turn:
+            self._turn.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew. Where the parent was in the middle of something, this child may not touch the database."""
+        if self._in_memory:
+            return
+        carried = self._carried
+        self._turnstile.close()
+        self._begin_life()
+        self._carried = carried
+        forks.abandon([*self._idle, self._writer, self._keeper])
+        self._idle, self._writer, self._keeper = [], None, None
+
+    def _check_carried(self) -> None:
+        if self._carried:
+            raise _carried("this database")
+
+    def _close_all(self) -> None:
+        self._turnstile.close()
+        for connection in (*self._idle, self._writer, self._keeper):
+            if connection is not None:
+                connection.close()
+        self._idle, self._writer, self._keeper = [], None, None
+
+
+def _carried(call: str) -> WrongPlace:
+    return WrongPlace(
+        call,
+        "in a process that was forked in the middle of a transaction",
+        "fork before the transaction begins, or start a fresh process",
+    )

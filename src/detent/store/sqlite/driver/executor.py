@@ -1,0 +1,45 @@
+"""Statements in, rows out: what the verbs ask of a connection, whoever it belongs to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+__all__ = ["Executor", "Params", "Row", "SqliteExecutor"]
+
+Row = tuple[Any, ...]
+Params = Sequence[Any] | dict[str, Any]
+
+
+class Executor(Protocol):
+    """One transaction, in which statements run one after the other."""
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        """Run a statement; all its rows."""
+        ...
+
+    def change(self, sql: str, params: Params = ()) -> int:
+        """Run a statement; how many rows it changed."""
+        ...
+
+    def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
+        """Run a statement once for each; how many rows they changed in all."""
+        ...
+
+
+class SqliteExecutor:
+    """Over a connection of sqlite3, whatever row and text factories its owner gave it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._cursor = connection.cursor()
+        self._cursor.row_factory = None
+
+    def rows(self, sql: str, params: Params = ()) -> list[Row]:
+        return self._cursor.execute(sql, params).fetchall()
+
+    def change(self, sql: str, params: Params = ()) -> int:
+        return self._cursor.execute(sql, params).rowcount
+
+    def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
+        return self._cursor.executemany(sql, params).rowcount

@@ -1,0 +1,65 @@
+"""Where the database lies: looked at without touching it, and made where it may be."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase
+
+__all__ = ["MEMORY", "check_place", "make_file"]
+
+MEMORY = ":memory:"
+
+_ANY_WRITE = 0o222
+
+
+def check_place(path: str, database: str) -> bool:
+    """Whether there is a file; nothing is opened, since closing a file by hand would drop SQLite's locks on it.
+
+    Refuses a directory or a device (`NotADatabase`), what cannot be reached (`DatabaseUnreachable`) and what takes no
+    writes (`DatabaseReadOnly`): the file itself, or its directory, in which the log beside it must be written.
+    """
+    parent = os.path.dirname(path)
+    try:
+        if not stat.S_ISDIR(os.stat(parent).st_mode):
+            raise DatabaseUnreachable(database, f"{parent} is not a directory")
+        found = _stat_or_none(path)
+    except OSError as error:
+        raise DatabaseUnreachable(database, f"{error.filename}: {error.strerror}") from None
+    if found is not None:
+        if stat.S_ISDIR(found.st_mode):
+            raise NotADatabase(database, "found a directory; allowed: a SQLite file, or a path where one can be made")
+        if not stat.S_ISREG(found.st_mode):
+            raise NotADatabase(database, "found something that is not a file; allowed: a SQLite file")
+        if not os.access(path, os.R_OK):
+            raise DatabaseUnreachable(database, "this user may not read the file")
+        if not _writable(path, found):
+            raise DatabaseReadOnly(database, "the file is read-only")
+    if not _writable(parent, os.stat(parent)):
+        raise DatabaseReadOnly(database, f"the directory {parent} is read-only")
+    return found is not None
+
+
+def make_file(path: str, database: str) -> None:
+    """An empty file that only its owner may read; one that is there already stays as it is."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    except PermissionError as error:
+        raise DatabaseReadOnly(database, f"{path}: {error.strerror}") from None
+    except OSError as error:
+        raise DatabaseUnreachable(database, f"{path}: {error.strerror}") from None
+
+
+def _stat_or_none(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _writable(path: str, found: os.stat_result) -> bool:
+    # Root may write to anything; a file that nobody is meant to write to is read-only for root as well.
+    return bool(found.st_mode & _ANY_WRITE) and os.access(path, os.W_OK)

@@ -1,0 +1,155 @@
+"""Fair turns for writers: first come, first served among the threads of a process, and no starving between processes.
+
+SQLite hands its write lock to whoever asks at the right moment, so a process that commits in a tight loop keeps another
+one's renewal waiting for seconds. Here every writer first takes the lock file `next`, then `write`, then drops `next`:
+whoever holds `next` is the only one that waits for `write`, and is passed by the one transaction that runs already.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable, WrongPlace
+from detent.model.clock import SystemClock
+
+__all__ = ["FairLock", "Turnstile"]
+
+_REAL = SystemClock()
+_POLL_FIRST = 0.00005
+_POLL_MAX = 0.001
+
+
+class FairLock:
+    """A lock that is handed over in the order of asking. The thread that holds it may not ask again."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._waiting: deque[threading.Lock] = deque()
+        self._held = False
+        self._owner: int | None = None
+
+    def acquire(self, timeout: float) -> bool:
+        """Wait for one's turn, at most `timeout` seconds. `WrongPlace` where this thread holds it already."""
+        me = threading.get_ident()
+        if self._owner == me:
+            raise WrongPlace(
+                "a write of its own",
+                "inside a transaction of the same thread on the same SQLite file",
+                "use the verbs or the connection that the transaction gave you (app.using)",
+            )
+        with self._mutex:
+            if not self._held:
+                self._held = True
+                self._owner = me
+                return True
+            gate = threading.Lock()
+            gate.acquire()
+            self._waiting.append(gate)
+        try:
+            come = gate.acquire(timeout=timeout)
+        except BaseException:
+            self._step_aside(gate)
+            raise
+        if not come and self._leave(gate):
+            return False
+        self._owner = me
+        return True
+
+    def release(self) -> None:
+        """Hand it to the first in line."""
+        self._owner = None
+        with self._mutex:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._held = False
+
+    def _leave(self, gate: threading.Lock) -> bool:
+        """Out of the line; False where the turn came in the same moment."""
+        with self._mutex, suppress(ValueError):
+            self._waiting.remove(gate)
+            return True
+        return False
+
+    def _step_aside(self, gate: threading.Lock) -> None:
+        if not self._leave(gate):
+            self.release()
+
+
+class Turnstile:
+    """The two lock files beside a database. One thread at a time may pass: the caller holds a `FairLock`."""
+
+    def __init__(self, path: str, database: str) -> None:
+        self._names = (f"{path}-detent-next", f"{path}-detent-write")
+        self._path = path
+        self._database = database
+        self._files: tuple[int, int] | None = None
+
+    @contextmanager
+    def passing(self, timeout: float) -> Iterator[None]:
+        """Hold `write`. `DatabaseBusy` where the writer in front holds it for more than `timeout` seconds."""
+        turn, write = self._open()
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        try:
+            self._take(write, timeout)
+        finally:
+            fcntl.flock(turn, fcntl.LOCK_UN)
+        process = os.getpid()
+        try:
+            yield
+        finally:
+            # Forked in between, the lock is the parent's to drop.
+            if os.getpid() == process:
+                fcntl.flock(write, fcntl.LOCK_UN)
+
+    def _take(self, write: int, timeout: float) -> None:
+        # Asking again and again is fair here, since nobody else asks: everybody else waits for `next`.
+        deadline = _REAL.monotonic() + timeout
+        pause = _POLL_FIRST
+        while not _try(write):
+            if _REAL.monotonic() > deadline:
+                raise DatabaseBusy(self._database, f"another process has been writing for {timeout:g} s")
+            _REAL.sleep(pause)
+            pause = min(2 * pause, _POLL_MAX)
+
+    def _open(self) -> tuple[int, int]:
+        if self._files is None:
+            first = self._open_one(self._names[0])
+            try:
+                self._files = (first, self._open_one(self._names[1]))
+            except BaseException:
+                os.close(first)
+                raise
+        return self._files
+
+    def _open_one(self, name: str) -> int:
+        try:
+            with suppress(FileExistsError):
+                made = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                # Whoever may write to the database must be able to wait for it.
+                os.fchmod(made, os.stat(self._path).st_mode & 0o666)
+                return made
+            return os.open(name, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            kind = DatabaseReadOnly if isinstance(error, PermissionError) else DatabaseUnreachable
+            raise kind(self._database, f"the lock file {os.path.basename(name)}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Let go of the files. In a fork's child this leaves the parent's locks as they are."""
+        files, self._files = self._files, None
+        for file in files or ():
+            with suppress(OSError):
+                os.close(file)
+
+
+def _try(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

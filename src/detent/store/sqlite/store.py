@@ -1,0 +1,98 @@
+"""The record in one SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from detent.model.clock import Clock, to_micros
+from detent.model.records import Violation
+from detent.store.contract import Tx, Verbs
+from detent.store.migrate import check
+from detent.store.sqlite.caller import CallersVerbs
+from detent.store.sqlite.commit_block import commit_block
+from detent.store.sqlite.driver.database import Database
+from detent.store.sqlite.driver.executor import SqliteExecutor
+from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps
+from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+
+__all__ = ["SqliteStore"]
+
+T = TypeVar("T")
+
+
+class SqliteStore(EachAlone):
+    """Every verb is a write transaction of its own, synced when it returns; looking never waits for writers.
+
+    Nothing is touched before the first use. `path` may be ":memory:", which is this store's alone. Safe from any thread
+    and across forks; each wait for a lock ends after `wait_seconds_max` with `DatabaseBusy`.
+    """
+
+    def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
+        self._clock = clock
+        self._file = Database(path, wait_seconds_max=wait_seconds_max)
+
+    @property
+    def name(self) -> str:
+        """The database for messages."""
+        return self._file.name
+
+    def ready(self) -> None:
+        """Create what is missing altogether; otherwise only look, and say what does not fit."""
+        self._file.create_file()
+        with self._file.reading() as connection:
+            applied = applied_steps(connection)
+        if not applied:
+            self.migrate()
+            return
+        check(self.name, KNOWN, applied)
+
+    def migrate(self) -> list[str]:
+        """All missing steps in one transaction; whoever comes second finds nothing to do."""
+        self._file.create_file()
+        with self._file.writing() as connection:
+            taken = apply_steps(connection, self._clock, self.name, applied_steps(connection))
+        return [f"{step.version:04}_{step.name}" for step in taken]
+
+    def together(self, work: Callable[[Verbs], T]) -> T:
+        """Nobody else writes meanwhile, so `work` is never repeated here."""
+        return self._write(work)
+
+    def on(self, connection: Any) -> Verbs:
+        """On a connection of sqlite3, or of SQLAlchemy's over one."""
+        return CallersVerbs(connection, self._clock, self.name)
+
+    def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
+        """Blocks take turns; whatever is raised inside leaves nothing."""
+        return commit_block(self._file, self._clock, job_id, attempt)
+
+    def verify(self) -> list[Violation]:
+        """Every invariant on one snapshot."""
+        found = []
+        with self._file.reading() as connection:
+            executor = SqliteExecutor(connection)
+            now = {"now": to_micros(self._clock.now(), field="now")}
+            for invariant, query in _invariants():
+                found += [Violation(invariant, *(str(part) for part in row)) for row in executor.rows(query, now)]
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
+        with self._file.writing() as connection, values_checked():
+            return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
+
+    def _read(self, work: Callable[[SqliteVerbs], T]) -> T:
+        with self._file.reading() as connection, values_checked():
+            return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
+
+
+def _invariants() -> list[tuple[str, str]]:
+    folder = files("detent.store").joinpath("invariants", "sqlite")
+    found = [file for file in folder.iterdir() if file.name.endswith(".sql")] if folder.is_dir() else []
+    return sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found)

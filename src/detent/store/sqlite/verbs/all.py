@@ -1,0 +1,81 @@
+"""All the verbs over one executor, and the way to give each a transaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from detent.store.sqlite.verbs.claim import ClaimVerbs
+from detent.store.sqlite.verbs.endings import EndingVerbs
+from detent.store.sqlite.verbs.events import EventVerbs
+from detent.store.sqlite.verbs.looking import LookingVerbs
+from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verbs.services import ServiceVerbs
+
+__all__ = ["EachAlone", "SqliteVerbs"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class SqliteVerbs(ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, LookingVerbs):
+    """Every verb of the contract, inside the transaction that the executor stands for."""
+
+
+class _Runs(Protocol):
+    def _write(self, work: Callable[[SqliteVerbs], T]) -> T: ...
+
+    def _read(self, work: Callable[[SqliteVerbs], T]) -> T: ...
+
+
+def _writing(verb: Callable[Concatenate[SqliteVerbs, P], R]) -> Callable[Concatenate[_Runs, P], R]:
+    def alone(self: _Runs, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._write(lambda verbs: verb(verbs, *args, **kwargs))
+
+    alone.__name__, alone.__doc__ = verb.__name__, verb.__doc__
+    return alone
+
+
+def _reading(verb: Callable[Concatenate[SqliteVerbs, P], R]) -> Callable[Concatenate[_Runs, P], R]:
+    def alone(self: _Runs, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._read(lambda verbs: verb(verbs, *args, **kwargs))
+
+    alone.__name__, alone.__doc__ = verb.__name__, verb.__doc__
+    return alone
+
+
+class EachAlone:
+    """The verbs, each run by `_write` or `_read` of the class that inherits this."""
+
+    ids_reserve = _writing(SqliteVerbs.ids_reserve)
+    job_enqueue = _writing(SqliteVerbs.job_enqueue)
+    job_claim = _writing(SqliteVerbs.job_claim)
+    job_start = _writing(SqliteVerbs.job_start)
+    lease_renew = _writing(SqliteVerbs.lease_renew)
+    event_append = _writing(SqliteVerbs.event_append)
+    job_commit = _writing(SqliteVerbs.job_commit)
+    job_finish = _writing(SqliteVerbs.job_finish)
+    job_abort = _writing(SqliteVerbs.job_abort)
+    job_cancel = _writing(SqliteVerbs.job_cancel)
+    job_retry = _writing(SqliteVerbs.job_retry)
+    job_discard = _writing(SqliteVerbs.job_discard)
+    job_force = _writing(SqliteVerbs.job_force)
+    job_promote = _writing(SqliteVerbs.job_promote)
+    job_expire = _writing(SqliteVerbs.job_expire)
+    lease_reap = _writing(SqliteVerbs.lease_reap)
+    job_recover = _writing(SqliteVerbs.job_recover)
+    job_prune = _writing(SqliteVerbs.job_prune)
+    queue_pause = _writing(SqliteVerbs.queue_pause)
+    queue_resume = _writing(SqliteVerbs.queue_resume)
+    entity_move = _writing(SqliteVerbs.entity_move)
+    claim_find = _reading(SqliteVerbs.claim_find)
+    job_get = _reading(SqliteVerbs.job_get)
+    job_list = _reading(SqliteVerbs.job_list)
+    job_executions = _reading(SqliteVerbs.job_executions)
+    job_events = _reading(SqliteVerbs.job_events)
+    transitions = _reading(SqliteVerbs.transitions)
+    state_as_of = _reading(SqliteVerbs.state_as_of)
+    counts = _reading(SqliteVerbs.counts)
+    counts_as_of = _reading(SqliteVerbs.counts_as_of)
+    now = _reading(SqliteVerbs.now)

@@ -1,0 +1,167 @@
+"""What every verb stands on: the executor, the time, and the few statements that several of them share.
+
+A verb runs inside one write transaction (BEGIN IMMEDIATE), so what it read still holds when it writes. Each write names
+the state it expects all the same, and a row too few is a `TransitionRace`: the transaction is given up.
+differs: PostgreSQL locks rows, here nobody else writes; so no verb ever meets a locked row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from detent.errors import InvalidTransition, LeaseLost, TransitionRace
+from detent.lifecycle.library import JOB
+from detent.model.clock import Clock, to_micros
+from detent.store.sqlite.driver.executor import Executor
+
+__all__ = ["Job", "VerbBase", "ids_json", "micros", "undeclared"]
+
+_JOBS = """
+SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.correlation_id, j.attempts_max,
+       j.dead_letter, j.idempotent, j.state, j.attempt, j.spared, j.result, j.lease_id, j.leased_at, j.started_at,
+       j.committed_at, j.cancel_requested_at,
+       max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
+           coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
+       l.expires_at, coalesce(l.worker, '')
+  FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
+"""
+_LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ?"
+_NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) RETURNING id"
+_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
+_TO_WAITING = """
+INSERT INTO detent_waiting (lane_id, due_at, job_id, holds_key, expires_at, priority) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_START = """
+UPDATE detent_job SET started_at = ? WHERE id = ? AND attempt = ? AND state = 'running' AND started_at IS NULL
+"""
+_LOG_JOB = """
+INSERT INTO detent_transition_log
+  (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
+VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+Lane = tuple[str, str, str, int]
+
+
+class Job(NamedTuple):
+    """What the verbs decide on: a job, the last time on its row, and the lease it names."""
+
+    id: int
+    tenant: str
+    task: str
+    queue: str
+    priority: int
+    due_at: int
+    expires_at: int | None
+    correlation_id: str | None
+    attempts_max: int
+    dead_letter: int
+    idempotent: int
+    state: str
+    attempt: int
+    spared: int
+    result: str | None
+    lease_id: int | None
+    leased_at: int | None
+    started_at: int | None
+    committed_at: int | None
+    cancel_requested_at: int | None
+    last_at: int
+    lease_expires_at: int | None
+    lease_worker: str
+
+    @property
+    def lane(self) -> Lane:
+        """The line in which it stands while it is pending."""
+        return self.queue, self.task, self.tenant, self.priority
+
+
+class VerbBase:
+    """An executor inside one transaction, and the clock that says what time it is in it."""
+
+    def __init__(self, executor: Executor, clock: Clock, database: str) -> None:
+        self._db = executor
+        self._clock = clock
+        self._database = database
+        self._lanes: dict[Lane, int] = {}
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now(), field="now")
+
+    def _jobs(self, ids: Iterable[int]) -> dict[int, Job]:
+        """These jobs, as far as they are there."""
+        return {row[0]: Job._make(row) for row in self._db.rows(_JOBS, (ids_json(ids),))}
+
+    def _lost(self, job: Job | None, job_id: int, attempt: int, now: int) -> LeaseLost | None:
+        """The fence: why this caller is not the holder of the attempt, or None where it is."""
+        if job is None:
+            return LeaseLost(job_id, attempt, "no such job")
+        if job.state != "running":
+            return LeaseLost(job_id, attempt, f"the job is {job.state}")
+        if job.attempt != attempt:
+            return LeaseLost(job_id, attempt, f"attempt {job.attempt} is current")
+        if job.lease_expires_at is None or job.lease_expires_at <= now:
+            return LeaseLost(job_id, attempt, "its lease has expired")
+        return None
+
+    def _start(self, job: Job, now: int) -> None:
+        """The attempt is in progress from now on, where it was not."""
+        if job.started_at is None:
+            self._db.change(_START, (max(now, job.last_at), job.id, job.attempt))
+
+    def _lane(self, lane: Lane) -> int:
+        """The number of a lane, which is made where it was not; it is remembered for this transaction only."""
+        number = self._lanes.get(lane)
+        if number is None:
+            found = self._db.rows(_LANE, lane) or self._db.rows(_NEW_LANE, lane)
+            number = self._lanes[lane] = int(found[0][0])
+        return number
+
+    def _enter_queue(self, jobs: Sequence[tuple[Lane, int, int, int, int | None]], now: int) -> None:
+        """Each pending job (lane, due_at, id, holds_key, expires_at) gets its one row: ready, or waiting."""
+        ready, waiting = [], []
+        for lane, due_at, job_id, holds_key, expires_at in jobs:
+            row = (self._lane(lane), due_at, job_id, holds_key, expires_at)
+            if due_at <= now:
+                ready.append(row)
+            else:
+                waiting.append((*row, lane[3]))
+        if ready:
+            self._db.change_many(_TO_READY, ready)
+        if waiting:
+            self._db.change_many(_TO_WAITING, waiting)
+
+    def _log(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> int:
+        """The line of an explicit move, which must be there before the move; the time it carries."""
+        at = max(now, job.last_at)
+        self._db.change(
+            _LOG_JOB,
+            (
+                *(job.tenant, str(job.id), job.id, job.attempt, job.state, to_state),
+                *(trigger, actor, reason, job.correlation_id, trigger == "force", at),
+            ),
+        )
+        return at
+
+    def _expect(self, changed: int, expected: int, jobs: Sequence[Any], state: str) -> None:
+        """Every row that was to move has moved; otherwise nothing has."""
+        if changed != expected:
+            which = ", ".join(str(job) for job in jobs[:5])
+            raise TransitionRace("job", which, state, f"{expected - changed} of {expected} elsewhere")
+
+
+def ids_json(ids: Iterable[int]) -> str:
+    """A list of ids for json_each: one statement for any number of them."""
+    return json.dumps(list(ids))
+
+
+def micros(seconds: float) -> int:
+    """A duration in whole microseconds."""
+    return round(seconds * 1_000_000)
+
+
+def undeclared(job: Job, to_state: str) -> InvalidTransition:
+    """The refusal of a move that the lifecycle does not declare."""
+    return InvalidTransition("job", str(job.id), job.state, to_state, JOB.allowed(job.state))

@@ -1,0 +1,168 @@
+"""The way out of the queue: claims, and what keeps them alive."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby, islice
+
+from detent.errors import DetentError
+from detent.model.records import Claimed, Renewal, Started
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+
+__all__ = ["ClaimVerbs"]
+
+# Lanes that this claim may enter and in which somebody stands. What stands in other lanes costs nothing.
+_LANES = """
+SELECT l.tenant, l.priority, l.id
+  FROM detent_lane l LEFT JOIN detent_queue q ON q.name = l.queue
+ WHERE l.task IN (SELECT value FROM json_each(:tasks))
+   AND (:queues IS NULL OR l.queue IN (SELECT value FROM json_each(:queues)))
+   AND (:tenants IS NULL OR l.tenant IN (SELECT value FROM json_each(:tenants)))
+   AND q.paused_at IS NULL
+   AND EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id = l.id)
+ ORDER BY l.tenant, l.priority DESC, l.id
+"""
+_HEAD = """
+SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
+ WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) ORDER BY ready_at, job_id LIMIT ?
+"""
+# What is claimed of a lane is always its head.
+_TAKE_HEAD = "DELETE FROM detent_ready WHERE lane_id = ? AND (ready_at, job_id) <= (?, ?)"
+_GIVE_KEYS_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id IN (SELECT value FROM json_each(?))"
+_CLAIM = """
+UPDATE detent_job
+   SET state = 'running', attempt = attempt + 1, lease_id = ?, started_at = NULL,
+       leased_at = max(?, created_at, coalesce(leased_at, 0), coalesce(started_at, 0))
+ WHERE id IN (SELECT value FROM json_each(?)) AND state = 'pending'
+RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared, attempts_max
+"""
+_NEW_LEASE = "INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids) VALUES (?, ?, ?, ?, ?)"
+_FIND = """
+SELECT j.id, j.attempt, j.task, j.payload, j.tenant, j.queue, j.metadata, j.correlation_id, j.traceparent, j.run_id,
+       j.spared, j.attempts_max, j.committed_at IS NOT NULL
+  FROM detent_lease l, json_each(l.job_ids) held
+  JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+ WHERE l.id = ? ORDER BY j.id
+"""
+_RENEW = """
+UPDATE detent_lease SET expires_at = ? WHERE id IN (SELECT value FROM json_each(?)) RETURNING id
+"""
+_BEGUN = """
+UPDATE detent_job SET started_at = max(?, leased_at, coalesce(cancel_requested_at, 0))
+ WHERE id IN (SELECT value FROM json_each(?)) AND lease_id IN (SELECT value FROM json_each(?))
+   AND state = 'running' AND started_at IS NULL
+"""
+_UNWANTED = """
+SELECT l.id, j.id
+  FROM json_each(?) asked JOIN detent_lease l ON l.id = asked.value, json_each(l.job_ids) held
+  JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+ WHERE j.cancel_requested_at IS NOT NULL ORDER BY j.id
+"""
+
+_BEFORE_ALL = (-(1 << 63), -(1 << 63))
+
+
+class ClaimVerbs(VerbBase):
+    """`job_claim`, `claim_find`, `job_start` and `lease_renew`."""
+
+    def job_claim(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> list[Claimed]:
+        """Looks at the lanes first, then at the heads of those it may enter: about limit + lanes rows."""
+        chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
+        lanes = self._db.rows(_LANES, chosen) if limit > 0 else []
+        heads = self._choose(lanes, limit, after_tenant)
+        if not heads:
+            return []
+        now = self._now()
+        ids = [head[1] for head in heads]
+        for lane, (ready_at, job_id) in {head[2]: head[:2] for head in heads}.items():
+            self._db.change(_TAKE_HEAD, (lane, ready_at, job_id))
+        listed = ids_json(ids)
+        if any(head[3] for head in heads):
+            self._db.change(_GIVE_KEYS_BACK, (listed,))
+        claimed = {row[0]: Claimed(*row) for row in self._db.rows(_CLAIM, (lease_id, now, listed))}
+        self._expect(len(claimed), len(ids), ids, "pending")
+        self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), listed))
+        return [claimed[job_id] for job_id in ids]
+
+    def _choose(self, lanes: Sequence[Row], limit: int, after_tenant: str | None) -> list[Row]:
+        """The heads to take: within a tenant by priority, then time; tenants take turns after the one served last."""
+        if len(lanes) == 1:
+            return self._db.rows(_HEAD, (lanes[0][2], *_BEFORE_ALL, limit))
+        portion = limit // max(1, len(lanes)) + 1
+        lines = {
+            tenant: chain.from_iterable(
+                heapq.merge(*(self._walk(lane, portion) for _, _, lane in equals))
+                for _, equals in groupby(of_tenant, key=lambda lane: lane[1])
+            )
+            for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
+        }
+        turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
+        return list(islice(_in_turn([lines[tenant] for tenant in turns]), limit))
+
+    def _walk(self, lane: int, portion: int) -> Iterator[Row]:
+        """The rows of a lane in order, fetched by portions."""
+        after: tuple[int, int] = _BEFORE_ALL
+        while rows := self._db.rows(_HEAD, (lane, *after, portion)):
+            yield from rows
+            if len(rows) < portion:
+                return
+            after = rows[-1][:2]
+            portion *= 2
+
+    def claim_find(self, lease_id: int) -> list[Claimed]:
+        """Through the ids in the lease row; they only say where to look."""
+        return [Claimed(*row[:12], committed=bool(row[12])) for row in self._db.rows(_FIND, (lease_id,))]
+
+    def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
+        """Once started it stays as it is."""
+        now = self._now()
+        jobs = self._jobs(job_id for job_id, _ in items)
+        answers: list[Started | DetentError] = []
+        for job_id, attempt in items:
+            job = jobs.get(job_id)
+            lost = self._lost(job, job_id, attempt, now)
+            if job is not None and lost is None:
+                self._start(job, now)
+            answers.append(lost or Started(job_id, attempt))
+        return answers
+
+    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+        """One row a lease. What is not there any more was reaped."""
+        now = self._now()
+        asked = ids_json(lease_ids)
+        held = {row[0] for row in self._db.rows(_RENEW, (now + micros(lease), asked))}
+        if begun:
+            self._db.change(_BEGUN, (now, ids_json(begun), ids_json(held)))
+        unwanted: dict[int, list[int]] = {}
+        for lease_id, job_id in self._db.rows(_UNWANTED, (ids_json(held),)):
+            unwanted.setdefault(lease_id, []).append(job_id)
+        return [Renewal(found, found in held, tuple(unwanted.get(found, ()))) for found in lease_ids]
+
+
+def _in_turn(lines: Sequence[Iterator[Row]]) -> Iterator[Row]:
+    """One of each line in turn, for as long as there are any."""
+    while lines:
+        left = []
+        for line in lines:
+            for row in islice(line, 1):
+                left.append(line)
+                yield row
+        lines = left
+
+
+def _names(names: Sequence[str] | None) -> str | None:
+    return None if names is None else json.dumps(list(names))

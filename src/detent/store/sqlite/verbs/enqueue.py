@@ -1,0 +1,138 @@
+"""The way in: ids, jobs and their keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
+from detent.model.clock import to_micros
+from detent.model.records import Enqueued, NewJob
+from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+
+__all__ = ["EnqueueVerbs"]
+
+_RESERVE = "UPDATE detent_ids SET next = next + ? RETURNING next"
+_KNOWN_IDS = """
+SELECT j.id, j.task, j.payload, j.nonce FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value
+"""
+_KNOWN_KEYS = """
+SELECT k.tenant, k.key, k.job_id, k.fingerprint
+  FROM json_each(?) asked
+  JOIN detent_job_key k ON k.tenant = json_extract(asked.value, '$[0]') AND k.key = json_extract(asked.value, '$[1]')
+ WHERE k.expires_at IS NULL OR k.expires_at > ?
+"""
+_NEW_JOB = """
+INSERT INTO detent_job
+  (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, nonce,
+   created_at, attempts_max, dead_letter, idempotent, limit_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+# A key that has expired counts as absent, so its row is written over.
+_NEW_KEY = """
+INSERT INTO detent_job_key (tenant, key, job_id, fingerprint, expires_at, until_claim) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, key) DO UPDATE
+  SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
+      until_claim = excluded.until_claim
+"""
+
+Answer = Enqueued | DetentError
+
+
+class EnqueueVerbs(VerbBase):
+    """`ids_reserve` and `job_enqueue`."""
+
+    def ids_reserve(self, count: int) -> int:
+        """One row that only grows. Refuses a negative count."""
+        if count < 0:
+            raise InvalidInput("count", str(count), "zero or more")
+        ((following,),) = self._db.rows(_RESERVE, (count,))
+        return int(following) - count
+
+    def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
+        """Judged as a whole before anything is inserted: a refusal takes its group with it, and the rest is judged
+        again as if those had not been sent."""
+        if not items:
+            return []
+        now = self._now()
+        ids = {row[0]: row[1:] for row in self._db.rows(_KNOWN_IDS, (ids_json(item.id for item in items),))}
+        asked = json.dumps([(item.tenant, item.key) for item in items if item.key is not None])
+        keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (asked, now))} if asked != "[]" else {}
+        refused: dict[int, DetentError] = {}
+        while True:
+            answers = _judge(items, dict(ids), dict(keys), refused)
+            fault = next(
+                (n for n, said in enumerate(answers) if isinstance(said, DetentError) and n not in refused), None
+            )
+            if fault is None:
+                break
+            _refuse(items, fault, answers[fault], refused)
+        created = [
+            item for item, said in zip(items, answers, strict=True) if isinstance(said, Enqueued) and said.created
+        ]
+        self._accept(created, now)
+        return answers
+
+    def _accept(self, items: Sequence[NewJob], now: int) -> None:
+        if not items:
+            return
+        jobs, lines, keys = [], [], []
+        for item in items:
+            due_at = now if item.due_at is None else max(now, to_micros(item.due_at, field="due_at"))
+            expires_at = _moment(item.expires_at, "expires_at")
+            jobs.append(
+                (
+                    *(item.id, item.tenant, item.task, item.queue, item.priority, due_at, expires_at, item.payload),
+                    *(item.metadata, item.correlation_id, item.traceparent, item.run_id, item.nonce, now),
+                    *(item.attempts_max, item.dead_letter, item.idempotent, item.limit_key),
+                )
+            )
+            lane = (item.queue, item.task, item.tenant, item.priority)
+            lines.append((lane, due_at, item.id, int(item.unique_pending), expires_at))
+            if item.key is not None:
+                gone = None if item.key_ttl is None else now + micros(item.key_ttl)
+                keys.append((item.tenant, item.key, item.id, item.fingerprint, gone, item.unique_pending))
+        self._db.change_many(_NEW_JOB, jobs)
+        self._enter_queue(lines, now)
+        if keys:
+            self._db.change_many(_NEW_KEY, keys)
+
+
+def _judge(
+    items: Sequence[NewJob],
+    ids: dict[int, tuple[str, str, int]],
+    keys: dict[tuple[str, str], tuple[int, str]],
+    refused: dict[int, DetentError],
+) -> list[Answer]:
+    """What each item would be answered, in order: an id or a key seen earlier in the same call counts as taken."""
+    answers: list[Answer] = []
+    for n, item in enumerate(items):
+        same = (item.task, item.payload, item.nonce)
+        place = (item.tenant, item.key or "")
+        if n in refused:
+            answers.append(refused[n])
+        elif item.id in ids:
+            answers.append(Enqueued(item.id, False) if ids[item.id] == same else IdConflict(item.id))
+        elif item.key is not None and place in keys:
+            holder, fingerprint = keys[place]
+            known = fingerprint == item.fingerprint
+            answers.append(Enqueued(holder, False) if known else KeyConflict(item.key, item.tenant, holder))
+        else:
+            ids[item.id] = same
+            if item.key is not None:
+                keys[place] = (item.id, item.fingerprint)
+            answers.append(Enqueued(item.id, True))
+    return answers
+
+
+def _refuse(items: Sequence[NewJob], fault: int, error: Answer, refused: dict[int, DetentError]) -> None:
+    assert isinstance(error, DetentError)
+    group = items[fault].group
+    for n, item in enumerate(items):
+        if n == fault or (group is not None and item.group == group):
+            refused.setdefault(n, error)
+
+
+def _moment(value: datetime | None, field: str) -> int | None:
+    return None if value is None else to_micros(value, field=field)

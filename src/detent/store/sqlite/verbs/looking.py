@@ -1,0 +1,124 @@
+"""Looking: rows of the record, and the past folded out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from detent.errors import UnknownState
+from detent.lifecycle.library import JOB
+from detent.model.clock import from_micros, to_micros
+from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
+from detent.store.contract import JobFilter
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import VerbBase, ids_json
+
+__all__ = ["LookingVerbs"]
+
+_JOB_FIELDS = JobRow.__struct_fields__
+_EXECUTION_FIELDS = ExecutionRow.__struct_fields__
+_EVENT_FIELDS = EventRow.__struct_fields__
+_LINE_FIELDS = TransitionRow.__struct_fields__
+_FLAGS = frozenset(("dead_letter", "idempotent", "counted", "forced"))
+
+_JOB = f"SELECT {', '.join('j.' + name for name in _JOB_FIELDS)}"
+_GET = f"{_JOB} FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value"
+_LIST = f"""
+{_JOB} FROM detent_job j
+ WHERE j.id > :after AND (:state IS NULL OR j.state = :state) AND (:task IS NULL OR j.task = :task)
+   AND (:queue IS NULL OR j.queue = :queue) AND (:tenant IS NULL OR j.tenant = :tenant)
+ ORDER BY j.id LIMIT :limit
+"""
+_EXECUTIONS = f"SELECT {', '.join(_EXECUTION_FIELDS)} FROM detent_executions WHERE job_id = ? ORDER BY attempt"
+_EVENTS = f"""
+SELECT {", ".join(_EVENT_FIELDS)} FROM detent_event WHERE job_id = ? AND seq > ? ORDER BY seq LIMIT ?
+"""
+_LINE = f"SELECT {', '.join(_LINE_FIELDS)} FROM detent_transition"
+# A job's lines and its executions' carry its number; an index finds them by it.
+_OF_JOB = f"{_LINE} WHERE job_id = :job AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
+_OF_ENTITY = f"{_LINE} WHERE job_id IS NULL AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
+_COUNTS = "SELECT tenant, queue, state, count(*) FROM detent_job GROUP BY tenant, queue, state ORDER BY 1, 2, 3"
+_COUNTS_AS_OF = """
+SELECT j.tenant, j.queue, then_.to_state, count(*)
+  FROM (SELECT job_id, to_state,
+               row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS back
+          FROM detent_transition WHERE entity = 'job' AND at <= ?) then_
+  JOIN detent_job j ON j.id = then_.job_id
+ WHERE then_.back = 1 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+
+
+class LookingVerbs(VerbBase):
+    """The viewer's verbs."""
+
+    def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
+        """In the order asked; None for what is not there."""
+        found = {row[0]: self._job(row) for row in self._db.rows(_GET, (ids_json(dict.fromkeys(ids)),))}
+        return [found.get(job_id) for job_id in ids]
+
+    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
+        """A walk along the ids."""
+        fits = {"state": chosen.state, "task": chosen.task, "queue": chosen.queue, "tenant": chosen.tenant}
+        return [self._job(row) for row in self._db.rows(_LIST, fits | {"after": after_id, "limit": limit})]
+
+    def job_executions(self, job_id: int) -> list[ExecutionRow]:
+        """Out of the view `executions`."""
+        rows = self._db.rows(_EXECUTIONS, (job_id,))
+        return [ExecutionRow(**_named(_EXECUTION_FIELDS, row)) for row in rows]
+
+    def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]:
+        """In the order of their numbers."""
+        rows = self._db.rows(_EVENTS, (job_id, after_seq, limit))
+        return [EventRow(**_named(_EVENT_FIELDS, row)) for row in rows]
+
+    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
+        """Out of the view `transition`."""
+        return [TransitionRow(**_named(_LINE_FIELDS, row)) for row in self._lines(entity, entity_id)]
+
+    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
+        """The last line that is not younger than the moment."""
+        moment = to_micros(at, field="at")
+        past = [row[3] for row in self._lines(entity, entity_id) if row[5] <= moment]
+        return past[-1] if past else None
+
+    def counts(self) -> list[Count]:
+        """From the jobs themselves."""
+        return [Count(*row) for row in self._db.rows(_COUNTS)]
+
+    def counts_as_of(self, at: datetime) -> list[Count]:
+        """From the last line of each job."""
+        return [Count(*row) for row in self._db.rows(_COUNTS_AS_OF, (to_micros(at, field="at"),))]
+
+    def now(self) -> datetime:
+        """The injected clock: SQLite has none of its own."""
+        return from_micros(self._now())
+
+    def _lines(self, entity: str, entity_id: str) -> list[Row]:
+        if entity not in ("job", "execution"):
+            return self._db.rows(_OF_ENTITY, {"entity": entity, "id": entity_id})
+        number = entity_id.partition("/")[0]
+        if not number.isascii() or not number.isdecimal():
+            return []
+        where = {"job": int(number), "entity": entity, "id": int(number) if entity == "job" else entity_id}
+        return [(row[0], str(row[1]), *row[2:]) for row in self._db.rows(_OF_JOB, where)]
+
+    def _job(self, row: Row) -> JobRow:
+        job = JobRow(**_named(_JOB_FIELDS, row))
+        if job.state not in JOB.states:
+            known = tuple(JOB.states)
+            raise UnknownState(self._database, "nothing was changed", "job", str(job.id), job.state, known)
+        return job
+
+
+def _named(fields: Sequence[str], row: Row) -> dict[str, Any]:
+    """A row by its names, with times as times and flags as flags."""
+    return {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
+
+
+def _value(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name == "at" or name.endswith("_at"):
+        return from_micros(value)
+    return bool(value) if name in _FLAGS else value

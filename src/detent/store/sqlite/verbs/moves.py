@@ -1,0 +1,193 @@
+"""Explicit moves, each with its line in the log before it: cancel, retry, discard, force, expire, users' entities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from detent.errors import AlreadyCommitted, DetentError, InvalidTransition, NotFound, TransitionRace, UnknownState
+from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.library import JOB
+from detent.model.records import Cancelled, Moved
+from detent.store.sqlite.verbs.base import Job, VerbBase, undeclared
+
+__all__ = ["MoveVerbs"]
+
+_REQUEST_CANCEL = """
+UPDATE detent_job SET cancel_requested_at = ?, cancel_requested_by = ?, cancel_reason = ?
+ WHERE id = ? AND attempt = ? AND state = 'running' AND cancel_requested_at IS NULL
+"""
+_PUT_AWAY = """
+UPDATE detent_job
+   SET state = :to, finished_at = :now,
+       committed_at = CASE WHEN :to = 'succeeded' THEN coalesce(committed_at, :now) ELSE committed_at END
+ WHERE id = :id AND attempt = :attempt AND state = :from
+"""
+_BACK = """
+UPDATE detent_job
+   SET state = 'pending', spared = attempt, due_at = :now, finished_at = NULL, error = NULL, result = NULL,
+       cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+ WHERE id = :id AND attempt = :attempt AND state = :from
+"""
+_LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
+_LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
+_GIVE_KEY_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id = ?"
+_NOT_DEAD = "DELETE FROM detent_dead WHERE job_id = ?"
+_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, 'forced', ?)"
+_LATE = """
+SELECT job_id FROM (
+  SELECT expires_at, job_id FROM detent_ready WHERE expires_at IS NOT NULL AND expires_at <= :now
+  UNION ALL
+  SELECT expires_at, job_id FROM detent_waiting WHERE expires_at IS NOT NULL AND expires_at <= :now
+) ORDER BY expires_at, job_id LIMIT :limit
+"""
+_LOG_ENTITY = """
+INSERT INTO detent_transition_log
+  (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, forced, at)
+SELECT :entity, :id, :from, :to, :trigger, :actor, :reason, :metadata, :forced,
+       max(:now, coalesce((SELECT max(at) FROM detent_transition_log
+                            WHERE entity = :entity AND entity_id = :id AND job_id IS NULL), 0))
+"""
+
+
+class MoveVerbs(VerbBase):
+    """`job_cancel`, `job_retry`, `job_discard`, `job_force`, `job_expire` and `entity_move`."""
+
+    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
+        """Pending jobs at once; running ones are asked through their holder, and the first request stands."""
+        now = self._now()
+        return [self._cancel(job_id, actor, reason, now) for job_id in ids]
+
+    def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
+        job = self._jobs([job_id]).get(job_id)
+        if job is None:
+            return NotFound("job", str(job_id))
+        if job.committed_at is not None:
+            return AlreadyCommitted(job_id, job.attempt)
+        match job.state:
+            case "pending":
+                self._put_away(job, "cancelled", "cancel", actor, reason, now)
+                return Cancelled(job_id, "cancelled")
+            case "running":
+                if job.cancel_requested_at is None:
+                    at = self._log(job, "running", "request_cancel", actor, reason, now)
+                    asked = self._db.change(_REQUEST_CANCEL, (at, actor, reason, job.id, job.attempt))
+                    self._expect(asked, 1, [job.id], "running")
+                return Cancelled(job_id, "running")
+            case "cancelled":
+                return Cancelled(job_id, "cancelled")
+            case _:
+                return undeclared(job, "cancelled")
+
+    def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """Back to pending, due now, with all attempts anew."""
+        now = self._now()
+        return [self._move(job_id, "pending", "retry", actor, reason, now) for job_id in ids]
+
+    def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """Given up by somebody who looked at it."""
+        now = self._now()
+        return [self._move(job_id, "cancelled", "discard", actor, reason, now) for job_id in ids]
+
+    def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
+        """Only along what is declared as force; the line in the log is marked."""
+        return self._move(job_id, to_state, "force", actor, reason, self._now())
+
+    def job_expire(self, limit: int) -> list[int]:
+        """In the order of expiry."""
+        now = self._now()
+        late = [int(row[0]) for row in self._db.rows(_LATE, {"now": now, "limit": limit})]
+        jobs = self._jobs(late)
+        for job_id in late:
+            self._put_away(jobs[job_id], "cancelled", "expire", "system", None, now)
+        return late
+
+    def _move(
+        self, job_id: int, to_state: str, trigger: str, actor: str, reason: str | None, now: int
+    ) -> Moved | DetentError:
+        job = self._jobs([job_id]).get(job_id)
+        if job is None:
+            return NotFound("job", str(job_id))
+        if job.state == to_state:
+            return Moved(str(job_id), to_state, False)
+        if trigger not in (transition.trigger for transition in JOB.between(job.state, to_state)):
+            return undeclared(job, to_state)
+        if to_state == "pending":
+            self._bring_back(job, trigger, actor, reason, now)
+        else:
+            self._put_away(job, to_state, trigger, actor, reason, now)
+        return Moved(str(job_id), to_state, True)
+
+    def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
+        at = self._log(job, "pending", trigger, actor, reason, now)
+        moved = self._db.change(_BACK, {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at})
+        self._expect(moved, 1, [job.id], job.state)
+        self._db.change(_NOT_DEAD, (job.id,))
+        self._enter_queue([(job.lane, at, job.id, 0, job.expires_at)], at)
+
+    def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
+        """To a state of rest: out of the queue with its key, out of the dead letters or among them."""
+        at = self._log(job, to_state, trigger, actor, reason, now)
+        where = {"id": job.id, "attempt": job.attempt, "from": job.state, "to": to_state, "now": at}
+        self._expect(self._db.change(_PUT_AWAY, where), 1, [job.id], job.state)
+        if job.state == "pending":
+            if not self._db.change(_LEAVE_WAITING, (job.id,)):
+                self._db.change(_LEAVE_READY, (self._lane(job.lane), job.due_at, job.id))
+            self._db.change(_GIVE_KEY_BACK, (job.id,))
+        else:
+            self._db.change(_NOT_DEAD, (job.id,))
+        if to_state == "quarantined":
+            self._db.change(_DEAD, (job.id, job.tenant, job.queue, job.task, at))
+
+    def entity_move(
+        self,
+        lifecycle: Lifecycle,
+        table: str,
+        id_column: str,
+        state_column: str,
+        entity_id: str,
+        trigger: str,
+        actor: str,
+        reason: str | None = None,
+        metadata: str | None = None,
+    ) -> Moved | DetentError:
+        """The statement is made of quoted names only; every value is a parameter."""
+        names = {"table": _quoted(table), "id": _quoted(id_column), "state": _quoted(state_column)}
+        found = self._db.rows("SELECT {state} FROM {table} WHERE {id} = ?".format(**names), (entity_id,))
+        if not found:
+            return NotFound(lifecycle.name, entity_id)
+        state = str(found[0][0])
+        if state not in lifecycle.states:
+            known = tuple(lifecycle.states)
+            return UnknownState(self._database, "nothing was changed", lifecycle.name, entity_id, state, known)
+        ways = lifecycle.by_trigger(state, trigger)
+        if not ways:
+            return _no_way(lifecycle, entity_id, state, trigger)
+        to_state = ways[0].target
+        if to_state == state:
+            return Moved(entity_id, state, False)
+        line = {"entity": lifecycle.name, "id": entity_id, "from": state, "to": to_state, "trigger": trigger}
+        told = {
+            "actor": actor,
+            "reason": reason,
+            "metadata": metadata,
+            "forced": trigger == "force",
+            "now": self._now(),
+        }
+        self._db.change(_LOG_ENTITY, line | told)
+        move = "UPDATE {table} SET {state} = ? WHERE {id} = ? AND {state} = ?".format(**names)
+        if self._db.change(move, (to_state, entity_id, state)) != 1:
+            raise TransitionRace(lifecycle.name, entity_id, state, "another state, or more than one row of this id")
+        return Moved(entity_id, to_state, True)
+
+
+def _no_way(lifecycle: Lifecycle, entity_id: str, state: str, trigger: str) -> Moved | InvalidTransition:
+    """There already, where the trigger leads here from elsewhere; otherwise refused."""
+    targets = [way.target for way in lifecycle.transitions if way.trigger == trigger]
+    if state in targets:
+        return Moved(entity_id, state, False)
+    to_state = targets[0] if targets else trigger
+    return InvalidTransition(lifecycle.name, entity_id, state, to_state, lifecycle.allowed(state))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,82 @@
+"""What the engine does for itself: promotion, retention, and the doors of queues."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from detent.model.clock import to_micros
+from detent.model.records import Moved, Pruned
+from detent.store.sqlite.verbs.base import VerbBase, ids_json
+
+__all__ = ["ServiceVerbs"]
+
+_DUE = """
+SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
+ WHERE limit_key IS NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?
+"""
+_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
+_NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id IN (SELECT value FROM json_each(?))"
+_HORIZON = """
+INSERT INTO detent_horizon (before, actor, at)
+SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
+"""
+_LOOK = "SELECT id, coalesce(finished_at < ?, 0) FROM detent_job WHERE id > ? ORDER BY id LIMIT ?"
+# The job first: the guards let records go only when their job is gone.
+_GO = (
+    "DELETE FROM detent_job WHERE id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_execution WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_event WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_transition_log WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_dead WHERE job_id IN (SELECT value FROM json_each(?))",
+)
+_KEYS_GO = "DELETE FROM detent_job_key WHERE expires_at IS NOT NULL AND expires_at <= ?"
+_PAUSED = "SELECT 1 FROM detent_queue WHERE name = ? AND paused_at IS NOT NULL"
+_SET_QUEUE = """
+INSERT INTO detent_queue (name, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE
+  SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason
+"""
+_LOG_QUEUE = """
+INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class ServiceVerbs(VerbBase):
+    """`job_promote`, `job_prune`, `queue_pause` and `queue_resume`."""
+
+    def job_promote(self, limit: int) -> int:
+        """In the order of their time."""
+        due = self._db.rows(_DUE, (self._now(), limit))
+        if due:
+            self._db.change_many(_TO_READY, due)
+            self._db.change(_NOT_WAITING, (ids_json(row[2] for row in due),))
+        return len(due)
+
+    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+        """The horizon first: the guards let nothing go that is not below it."""
+        horizon, now = to_micros(before, field="before"), self._now()
+        self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": now})
+        looked = self._db.rows(_LOOK, (horizon, after_id, limit))
+        old = [row[0] for row in looked if row[1]]
+        for statement in _GO if old else ():
+            self._db.change(statement, (ids_json(old),))
+        self._db.change(_KEYS_GO, (now,))
+        return Pruned(len(old), looked[-1][0] if looked and len(looked) == limit else None)
+
+    def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """Recorded; the one who paused it first stands."""
+        if self._db.rows(_PAUSED, (queue,)):
+            return Moved(queue, "paused", False)
+        now = self._now()
+        self._db.change(_LOG_QUEUE, (queue, "open", "paused", "pause", actor, reason, now))
+        self._db.change(_SET_QUEUE, (queue, now, actor, reason))
+        return Moved(queue, "paused", True)
+
+    def queue_resume(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """Recorded; an open queue stays as it is."""
+        if not self._db.rows(_PAUSED, (queue,)):
+            return Moved(queue, "open", False)
+        self._db.change(_LOG_QUEUE, (queue, "paused", "open", "resume", actor, reason, self._now()))
+        self._db.change(_SET_QUEUE, (queue, None, None, None))
+        return Moved(queue, "open", True)
