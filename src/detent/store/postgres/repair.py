@@ -1,0 +1,230 @@
+"""Repair's hands on PostgreSQL: its statements, inside one transaction of an owner's connection."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from detent.model.records import Violation
+from detent.store.invariants import load
+from detent.store.invariants.expected import postgres_constraints, postgres_functions, postgres_triggers
+from detent.store.rebuild import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
+from detent.store.repair_plan import LogLine
+
+__all__ = ["PostgresHands", "violations"]
+
+_JOBS = """
+SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
+       ended, error, finished_at, lease_id, leased_at, committed_at
+  FROM detent.job WHERE id = ANY (%s) ORDER BY id
+"""
+_EXECUTIONS = """
+SELECT job_id, attempt, outcome, next_state, next_due_at, counted, committed_at, coalesce(done_at, aborted_at), error
+  FROM detent.execution WHERE job_id = ANY (%s) ORDER BY job_id, attempt
+"""
+_LINES = """
+SELECT job_id, n, attempt, to_state, trigger, at
+  FROM detent.transition_log
+ WHERE job_id = ANY (%s) AND entity = 'job' AND trigger NOT IN ('request_cancel', 'repair') ORDER BY job_id, n
+"""
+# A waiting row with another priority than its lane's stands in no lane.
+_QUEUED = """
+SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant,
+       CASE WHEN q.priority IS NULL OR q.priority = l.priority THEN l.priority END
+  FROM (SELECT job_id, 'ready' AS place, ready_at AS at, expires_at, holds_key, lane_id, NULL::smallint AS priority
+          FROM detent.ready
+        UNION ALL
+        SELECT job_id, 'waiting', due_at, expires_at, holds_key, lane_id, priority FROM detent.waiting) q
+  LEFT JOIN detent.lane l ON l.id = q.lane_id
+ WHERE q.job_id = ANY (%s) ORDER BY q.job_id
+"""
+_DEAD = "SELECT job_id, tenant, queue, task FROM detent.dead WHERE job_id = ANY (%s)"
+_KEYS = "SELECT job_id, tenant, key FROM detent.job_key WHERE until_claim AND job_id = ANY (%s) ORDER BY tenant, key"
+_LEASED = """
+SELECT j.id FROM detent.job j JOIN detent.lease l ON l.id = j.lease_id AND j.id = ANY (l.job_ids) WHERE j.id = ANY (%s)
+"""
+# In the order in which every verb takes its locks.
+_HOLD_STILL = """
+LOCK TABLE detent.ready, detent.waiting, detent.job, detent.lease, detent.execution IN SHARE ROW EXCLUSIVE MODE
+"""
+_LOG = """
+INSERT INTO detent.transition_log
+  (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, metadata,
+   correlation_id, at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, 'repair', %s, %s, %s, %s, %s)
+"""
+_SET_JOB = """
+UPDATE detent.job
+   SET state = %(state)s, attempt = %(attempt)s, ended = %(ended)s, spared = %(spared)s, due_at = %(due_at)s,
+       finished_at = %(finished_at)s, committed_at = %(committed_at)s, error = %(error)s, lease_id = %(lease_id)s,
+       leased_at = %(leased_at)s
+ WHERE id = %(id)s AND state = %(found)s
+"""
+_NEW_LANE = "INSERT INTO detent.lane (queue, task, tenant, priority) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_LANE = """
+(SELECT id FROM detent.lane WHERE queue = %s AND task = %s AND tenant = %s AND priority = %s ORDER BY id LIMIT 1)
+"""
+_TO_READY = f"""
+INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES ({_LANE}, %s, %s, %s, %s)
+"""
+_TO_WAITING = f"""
+INSERT INTO detent.waiting (lane_id, due_at, job_id, holds_key, expires_at, priority)
+VALUES ({_LANE}, %s, %s, %s, %s, %s)
+"""
+_BURY = """
+INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (%s, %s, %s, %s, %s, %s)
+"""
+_NAME_IN_LEASE = """
+UPDATE detent.lease SET job_ids = job_ids || %(job)s::bigint
+ WHERE id = (SELECT lease_id FROM detent.job WHERE id = %(job)s)
+"""
+_NEW_LEASE = """
+INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
+SELECT lease_id, '', leased_at, %(now)s - interval '1 microsecond', ARRAY[id] FROM detent.job WHERE id = %(job)s
+"""
+
+
+def violations(connection: psycopg.Connection[TupleRow]) -> list[Violation]:
+    """Every row that breaks an invariant, by the invariants' names."""
+    return [
+        Violation(invariant.name, *(str(part) for part in row))
+        for invariant in load("postgres")
+        for row in connection.execute(invariant.sql.encode()).fetchall()
+    ]
+
+
+class PostgresHands:
+    """See `repair.Hands`. The transaction is the caller's."""
+
+    def __init__(self, connection: psycopg.Connection[TupleRow]) -> None:
+        self._db = connection
+        row = connection.execute("SELECT detent.clock()").fetchone()
+        assert row is not None
+        self._now: datetime = row[0]
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def violations(self) -> list[Violation]:
+        return violations(self._db)
+
+    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
+        sql = "SELECT n, job_id FROM detent.transition_log WHERE n = ANY (%s) AND job_id IS NOT NULL"
+        return dict(self._db.execute(sql, (list(numbers),)).fetchall())
+
+    def keys_named(self, names: Sequence[str]) -> list[Key]:
+        sql = "SELECT job_id, tenant, key FROM detent.job_key WHERE until_claim AND tenant || '/' || key = ANY (%s)"
+        return [Key._make(row) for row in self._db.execute(sql, (list(names),)).fetchall()]
+
+    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
+        executions = self._by_job(_EXECUTIONS, job_ids, Execution._make)
+        lines = self._by_job(_LINES, job_ids, Line._make)
+        queued = self._by_job(_QUEUED, job_ids, Queued._make)
+        dead = self._by_job(_DEAD, job_ids, DeadRow._make)
+        keys = self._by_job(_KEYS, job_ids, Key._make)
+        leased = {job_id for (job_id,) in self._db.execute(_LEASED, (list(job_ids),)).fetchall()}
+        return [
+            Facts(
+                job,
+                tuple(executions[job.id]),
+                tuple(lines[job.id]),
+                tuple(queued[job.id]),
+                next(iter(dead[job.id]), None),
+                job.id in leased,
+                tuple(keys[job.id]),
+            )
+            for job in map(Job._make, self._db.execute(_JOBS, (list(job_ids),)).fetchall())
+        ]
+
+    def owner_must(self, kind: str, name: str) -> str | None:
+        return None if kind in ("trigger", "function") else postgres_constraints()[name].ddl
+
+    # -- doing -------------------------------------------------------------------------------------------------
+
+    def hold_still(self) -> None:
+        self._db.execute(_HOLD_STILL)
+
+    def unless_refused(self, work: Callable[[], None]) -> str | None:
+        try:
+            with self._db.transaction():
+                work()
+        except psycopg.OperationalError:
+            raise
+        except psycopg.DatabaseError as error:
+            return error.diag.message_primary or str(error)
+        return None
+
+    def log(self, line: LogLine, actor: str, reason: str) -> None:
+        what = (line.tenant, line.entity, line.entity_id, line.job_id, line.attempt, line.from_state, line.to_state)
+        self._db.execute(_LOG, (*what, actor, reason, line.metadata, line.correlation_id, self._now))
+
+    def set_job(self, job: Job, to: Projection) -> None:
+        leased = to.state == "running"
+        self._db.execute(
+            _SET_JOB,
+            {
+                "id": job.id,
+                "found": job.state,
+                "state": to.state,
+                "attempt": to.attempt,
+                "ended": to.ended,
+                "spared": to.spared,
+                "due_at": to.due_at,
+                "finished_at": to.finished_at,
+                "committed_at": to.committed_at,
+                "error": to.error,
+                "lease_id": self._new_id() if leased and job.lease_id is None else job.lease_id,
+                "leased_at": self._now if leased and job.leased_at is None else job.leased_at,
+            },
+        )
+
+    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
+        self.unqueue(job.id)
+        lane = (job.queue, job.task, job.tenant, job.priority)
+        self._db.execute(_NEW_LANE, lane)
+        if due_at <= self._now:
+            self._db.execute(_TO_READY, (*lane, due_at, job.id, holds_key, job.expires_at))
+        else:
+            self._db.execute(_TO_WAITING, (*lane, due_at, job.id, holds_key, job.expires_at, job.priority))
+
+    def unqueue(self, job_id: int) -> None:
+        self._db.execute("DELETE FROM detent.ready WHERE job_id = %s", (job_id,))
+        self._db.execute("DELETE FROM detent.waiting WHERE job_id = %s", (job_id,))
+
+    def bury(self, job: Job, reason: str, at: Any) -> None:
+        self.unbury(job.id)
+        self._db.execute(_BURY, (job.id, job.tenant, job.queue, job.task, reason, at))
+
+    def unbury(self, job_id: int) -> None:
+        self._db.execute("DELETE FROM detent.dead WHERE job_id = %s", (job_id,))
+
+    def lease(self, job_id: int) -> None:
+        if not self._db.execute(_NAME_IN_LEASE, {"job": job_id}).rowcount:
+            self._db.execute(_NEW_LEASE, {"job": job_id, "now": self._now})
+
+    def drop_key(self, key: Key) -> None:
+        sql = "DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim"
+        self._db.execute(sql, key)
+
+    def restore(self, kind: str, name: str) -> None:
+        if kind == "function":
+            self._db.execute(postgres_functions()[name].ddl.encode())
+            return
+        trigger = postgres_triggers()[name]
+        self._db.execute(f"DROP TRIGGER IF EXISTS {trigger.name} ON detent.{trigger.table}".encode())
+        self._db.execute(trigger.ddl.encode())
+
+    def _new_id(self) -> int:
+        row = self._db.execute("SELECT nextval('detent.id_seq')").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _by_job(self, sql: str, job_ids: Sequence[int], make: Callable[[Any], Any]) -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = defaultdict(list)
+        for row in self._db.execute(sql.encode(), (list(job_ids),)).fetchall():
+            found[row[0]].append(make(row))
+        return found
