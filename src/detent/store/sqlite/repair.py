@@ -59,7 +59,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, 'repair', ?, ?, ?, ?, ?)
 _SET_JOB = """
 UPDATE detent_job
    SET state = :state, attempt = :attempt, ended = :ended, spared = :spared, due_at = :due_at,
-       finished_at = :finished_at, committed_at = :committed_at, error = :error, lease_id = :lease_id, leased_at = :leased_at
+       finished_at = :finished_at, committed_at = :committed_at, error = :error, lease_id = :lease_id,
+       leased_at = :leased_at
  WHERE id = :id AND state = :found
 """
 _NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from detent.model.clock import Clock, to_micros
-from detent.model.records import Violation
+from detent.model.records import RepairStep, Violation
 from detent.store.contract import Tx, Verbs
 from detent.store.migrate import check
+from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import commit_block
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 
@@ -71,13 +72,13 @@ class SqliteStore(EachAlone):
 
     def verify(self) -> list[Violation]:
         """Every invariant on one snapshot."""
-        found = []
         with self._file.reading() as connection:
-            executor = SqliteExecutor(connection)
-            now = {"now": to_micros(self._clock.now(), field="now")}
-            for invariant, query in _invariants():
-                found += [Violation(invariant, *(str(part) for part in row)) for row in executor.rows(query, now)]
-        return found
+            return violations(SqliteExecutor(connection), self._now())
+
+    def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
+        """The plan is made on one snapshot; while it is carried out nobody else writes."""
+        with self._file.writing() if apply else self._file.reading() as connection, values_checked():
+            return repair(SqliteHands(SqliteExecutor(connection), self._now()), actor, reason, apply=apply)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -91,8 +92,5 @@ class SqliteStore(EachAlone):
         with self._file.reading() as connection, values_checked():
             return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
 
-
-def _invariants() -> list[tuple[str, str]]:
-    folder = files("detent.store").joinpath("invariants", "sqlite")
-    found = [file for file in folder.iterdir() if file.name.endswith(".sql")] if folder.is_dir() else []
-    return sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found)
+    def _now(self) -> int:
+        return to_micros(self._clock.now(), field="now")
