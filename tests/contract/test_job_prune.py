@@ -35,7 +35,7 @@ def test_what_is_young_or_not_finished_stays(store: Store, clock: StoreClock) ->
     """J16: pending and running jobs stay however old they are."""
     old = succeeded(store)
     pending = enqueue(store)
-    running = claim_one(store).job_id
+    running = claim_one(store, lease=1e6).job_id
     assert running == pending
     waiting = enqueue(store, due_at=clock.now() + timedelta(days=9))
     horizon = clock.advance(timedelta(days=1))

@@ -37,6 +37,14 @@ class Prompt:
             self._connection.execute(self._named(statement))
         self._connection.commit()
 
+    def script(self, text: str) -> None:
+        """A file of statements, as migrations are."""
+        if self.sqlite:
+            self._connection.executescript(text)
+        else:
+            self._connection.execute(text)
+        self._connection.commit()
+
     def value(self, query: str) -> object:
         """The one value of a query."""
         row = self._connection.execute(self._named(query)).fetchone()

@@ -88,6 +88,14 @@ def test_a_line_in_the_log_serves_its_own_move_only(store: Store, prompt: Prompt
     assert state(store, job_id) == target
 
 
+def test_an_old_line_does_not_serve_again(store: Store, prompt: Prompt) -> None:
+    """G4: the line of an earlier retry does not carry a second one, many attempts later."""
+    job_id = brought_to(store, "quarantined")
+    store.job_retry([job_id], "ana")
+    abort(store, claim_one(store), fatal=True)
+    prompt.refuses(f"UPDATE {{job}} SET state = 'pending', finished_at = NULL WHERE id = {job_id}")
+
+
 @pytest.mark.parametrize("source", JOB.states)
 def test_a_state_nobody_declared(store: Store, prompt: Prompt, source: str) -> None:
     """L2"""
@@ -168,7 +176,7 @@ def test_a_job_does_not_go_before_the_horizon(store: Store, prompt: Prompt, foun
 
 def test_a_horizon_does_not_take_what_still_runs(store: Store, prompt: Prompt) -> None:
     """G4: below a horizon only what rests may go."""
-    for found in ("pending", "running"):
+    for found in ("running", "pending"):
         job_id = brought_to(store, found)
         prompt.refuses(
             f"INSERT INTO {{horizon}} (before, actor, at) VALUES ({prompt.now()}, 'me', {prompt.now()})",

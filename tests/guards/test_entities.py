@@ -1,0 +1,84 @@
+"""A user's own table under guards: the same enforcement as a job's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from detent.lifecycle.declare import Lifecycle, Transition
+from detent.lifecycle.guard import entity_guards
+from detent.model.records import Moved
+from detent.store.contract import Store
+from tests.guards.prompt import Prompt
+
+ORDER = Lifecycle(
+    "order",
+    states={"placed": "Ordered.", "paid": "Paid.", "sent": "On its way.", "dropped": "Given up."},
+    initial="placed",
+    final=frozenset({"sent", "dropped"}),
+    transitions=(
+        Transition("placed", "paid", "pay", "gateway", "The money has come."),
+        Transition("paid", "sent", "send", "warehouse", "The parcel has left."),
+        Transition("placed", "dropped", "drop", "customer", "The customer changed their mind."),
+    ),
+)
+WAY = {"placed": (), "paid": ("pay",), "sent": ("pay", "send"), "dropped": ("drop",)}
+PAIRS = [(source, target) for source in ORDER.states for target in ORDER.states if source != target]
+
+
+@pytest.fixture
+def shop(store: Store, prompt: Prompt) -> Prompt:
+    """A table with guards and one fresh order in it; guards may be installed twice."""
+    prompt.run("CREATE TABLE orders (id integer PRIMARY KEY, state text NOT NULL, note text)")
+    guards = entity_guards("sqlite" if prompt.sqlite else "postgres", ORDER, "orders", "id", "state")
+    prompt.script(guards)
+    prompt.script(guards)
+    prompt.run("INSERT INTO orders VALUES (1, 'placed', '')")
+    return prompt
+
+
+def move(store: Store, trigger: str) -> Any:
+    return store.entity_move(ORDER, "orders", "id", "state", "1", trigger, "ana")
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_a_bare_update_is_refused(store: Store, shop: Prompt, source: str, target: str) -> None:
+    """L6, L2: undeclared, or declared and without its record: refused by the database."""
+    for trigger in WAY[source]:
+        assert move(store, trigger).changed
+    shop.refuses(f"UPDATE orders SET state = '{target}' WHERE id = 1")
+    assert shop.value("SELECT state FROM orders") == source
+
+
+@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if pair not in ORDER.pairs])
+def test_an_undeclared_move_is_refused_with_a_line_too(store: Store, shop: Prompt, source: str, target: str) -> None:
+    """L6, L2"""
+    for trigger in WAY[source]:
+        move(store, trigger)
+    shop.refuses(
+        "INSERT INTO {transition_log} (entity, entity_id, from_state, to_state, trigger, actor, at) "
+        f"VALUES ('order', '1', '{source}', '{target}', 'x', 'me', {shop.now()})",
+        f"UPDATE orders SET state = '{target}' WHERE id = 1",
+    )
+
+
+def test_declared_moves_go_through_with_their_record(store: Store, shop: Prompt) -> None:
+    """L6, E4: the beginning is on record as well."""
+    assert move(store, "pay") == Moved("1", "paid", True)
+    assert move(store, "send") == Moved("1", "sent", True)
+    lines = [(line.from_state, line.to_state, line.trigger) for line in store.transitions("order", "1")]
+    assert lines == [(None, "placed", "create"), ("placed", "paid", "pay"), ("paid", "sent", "send")]
+
+
+def test_other_columns_are_the_users_own(store: Store, shop: Prompt) -> None:
+    """L6: the guard watches the state, nothing else."""
+    shop.run("UPDATE orders SET note = 'gift', state = 'placed' WHERE id = 1")
+    assert shop.value("SELECT note FROM orders") == "gift"
+
+
+def test_an_entity_begins_at_the_beginning(store: Store, shop: Prompt) -> None:
+    """L2"""
+    shop.refuses("INSERT INTO orders VALUES (2, 'paid', '')")
+    if shop.sqlite:
+        shop.refuses("INSERT OR REPLACE INTO orders VALUES (1, 'sent', '')")

@@ -1,0 +1,16 @@
+"""The committed guards are the generated ones."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from detent.lifecycle.guard import Dialect, job_guards
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_the_migration_equals_the_lifecycle(dialect: Dialect) -> None:
+    """L1: one declaration drives the database's own enforcement: a changed lifecycle without new guards fails here."""
+    committed = files("detent.store").joinpath(dialect, "schema", "0002_guards.sql").read_text(encoding="utf-8")
+    assert committed == job_guards(dialect)
