@@ -1,0 +1,63 @@
+"""A process that makes a database ready. Run as a module; it talks in lines.
+
+starter URL            says "up", waits for a line, makes the database ready, says "ready"
+starter URL count      makes it ready and says how many statements that took
+starter URL die N      is killed while it makes the database ready, after its Nth statement
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import closing
+from types import FrameType
+from typing import Any
+
+from detent.store.open import open_store
+
+
+class StatementCounter:
+    """Counts calls of anything named execute, whichever driver's it is, by listening to the interpreter itself."""
+
+    def __init__(self, last: int | None) -> None:
+        self.seen = 0
+        self._last = last
+
+    def __call__(self, frame: FrameType, happened: str, what: Any) -> None:
+        ended = happened == "return" and frame.f_code.co_name == "execute"
+        if ended or (happened == "c_return" and getattr(what, "__name__", "") == "execute"):
+            self.seen += 1
+            if self.seen == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def listen(self) -> None:
+        """From here on, in this thread and in those to come."""
+        threading.setprofile(self)
+        sys.setprofile(self)
+
+
+def main(url: str, task: str = "wait", last: str | None = None) -> None:
+    """Do as told by the command line."""
+    with closing(open_store(url)) as store:
+        if task == "wait":
+            _say("up")
+            sys.stdin.readline()
+            store.ready()
+            _say("ready")
+            return
+        counter = StatementCounter(int(last) if last else None)
+        counter.listen()
+        store.ready()
+        sys.setprofile(None)
+        _say(str(counter.seen))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

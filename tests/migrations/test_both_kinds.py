@@ -1,0 +1,85 @@
+"""The two schemas are one schema: the same steps, and the same names for the same things."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+
+import pytest
+
+from detent.lifecycle.guard import Dialect, job_guards
+from detent.store.migrate import Migration, load
+from detent.store.open import open_store
+from tests.migrations.schemas import Names, begin_with, known, names
+
+SQLITE = load("detent.store.sqlite")
+POSTGRES = load("detent.store.postgres")
+CONSTRAINT = re.compile(r"^\s*CONSTRAINT (\w+) (.+?),?(\s*-- differs.*)?$", re.MULTILINE)
+INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)
+
+
+@pytest.fixture
+def sqlite_names(sqlite_url: str) -> Names:
+    with closing(open_store(sqlite_url)) as store:
+        store.ready()
+    return names(sqlite_url)
+
+
+@pytest.fixture
+def postgres_names(postgres_url: str) -> Names:
+    begin_with(postgres_url, known(postgres_url))
+    return names(postgres_url)
+
+
+def differing(steps: tuple[Migration, ...]) -> set[str]:
+    """The constraints that a schema says are its own alone."""
+    return {name for step in steps for name, _, mark in CONSTRAINT.findall(step.sql) if mark}
+
+
+def test_steps_have_the_same_numbers_names_and_demands() -> None:
+    assert [(s.version, s.name, s.oldest_code) for s in SQLITE] == [
+        (s.version, s.name, s.oldest_code) for s in POSTGRES
+    ]
+
+
+def test_tables_and_views_have_the_same_columns(sqlite_names: Names, postgres_names: Names) -> None:
+    # A row in `ids` is what a sequence is on PostgreSQL.
+    assert sqlite_names.columns.pop("ids") == [("next", True)]
+    assert sqlite_names.columns == postgres_names.columns
+
+
+def test_constraints_have_the_same_names(sqlite_names: Names, postgres_names: Names) -> None:
+    """C1, R2: what one database refuses, the other refuses under the same name."""
+    assert sqlite_names.constraints - differing(SQLITE) == postgres_names.constraints - differing(POSTGRES)
+    # What types say on PostgreSQL, since SQLite has no smallint and no boolean.
+    assert differing(SQLITE) == {"job_priority_is_small", "job_booleans"}
+    assert differing(POSTGRES) == set()
+
+
+def test_constraints_and_indexes_of_one_name_say_the_same() -> None:
+    for pattern in (CONSTRAINT, INDEX):
+        on_sqlite = {found[0]: found[1] for step in SQLITE for found in pattern.findall(step.sql)}
+        on_postgres = {found[0]: found[1] for step in POSTGRES for found in pattern.findall(step.sql)}
+        shared = on_sqlite.keys() & on_postgres.keys()
+        assert len(shared) > 10
+        assert {name: on_sqlite[name].replace("detent_", "detent.") for name in shared} == {
+            name: on_postgres[name] for name in shared
+        }
+
+
+def test_indexes_have_the_same_names(sqlite_names: Names, postgres_names: Names) -> None:
+    assert "execution_one_commit" in sqlite_names.indexes
+    assert sqlite_names.indexes == postgres_names.indexes
+
+
+def test_the_same_tables_are_guarded(sqlite_names: Names, postgres_names: Names) -> None:
+    """E1: whatever is only ever added to, and the job itself."""
+    assert sqlite_names.guarded == postgres_names.guarded
+    assert sqlite_names.guarded == {"job", "execution", "event", "transition_log", "horizon", "migration"}
+
+
+@pytest.mark.parametrize(("dialect", "steps"), [("sqlite", SQLITE), ("postgres", POSTGRES)])
+def test_the_committed_guards_are_those_of_the_lifecycle(dialect: Dialect, steps: tuple[Migration, ...]) -> None:
+    """L1: the declaration is the source; `python -m detent.lifecycle.guard` writes it out."""
+    (guards,) = (step for step in steps if step.name == "guards")
+    assert guards.sql == job_guards(dialect)
