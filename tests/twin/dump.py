@@ -1,0 +1,151 @@
+"""Whole dumps of the record, by connections of their own: every row of every table, in the rows of the reference model.
+
+Times become whole microseconds and surrogate numbers go: a lane is written out, lines of the log stand in order within
+their entity, the ids in a lease are in order. What is left must be the same everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from detent.model.clock import to_micros
+from detent.testing.stores import is_sqlite, plain_connection, table
+from tests.twin.model import Model
+from tests.twin.rows import (
+    Dead,
+    Event,
+    Execution,
+    Horizon,
+    Job,
+    JobKey,
+    Lane,
+    Lease,
+    Queue,
+    Ready,
+    TransitionLog,
+    Waiting,
+)
+
+Row: TypeAlias = Any  # one of the kinds in rows.py
+Dump: TypeAlias = dict[str, list[Row]]
+
+
+class Kept(NamedTuple):
+    """One table: the kind of its rows, and the order in which the database gives them where that means something."""
+
+    kind: type[Any]
+    order: str = ""
+
+
+TABLES: dict[str, Kept] = {
+    "job": Kept(Job),
+    "job_key": Kept(JobKey),
+    "queue": Kept(Queue),
+    "lane": Kept(Lane),
+    "ready": Kept(Ready),
+    "waiting": Kept(Waiting),
+    "lease": Kept(Lease),
+    "execution": Kept(Execution),
+    "transition_log": Kept(TransitionLog, "n"),
+    "event": Kept(Event),
+    "dead": Kept(Dead),
+    "horizon": Kept(Horizon, "n"),
+}
+NOT_COMPARED = {"migration", "ids", "test_clock"}
+"""Tables without a counterpart elsewhere; ids are compared as they are given out."""
+
+BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", "forced"}
+
+
+def dump_model(model: Model) -> Dump:
+    """The model's rows as they would be read from a database."""
+    found: dict[str, Iterable[Row]] = {}
+    for name in TABLES:
+        kept = getattr(model, name)
+        found[name] = kept if isinstance(kept, list) else kept.values()
+    return {name: _in_order(name, rows) for name, rows in found.items()}
+
+
+class Reader:
+    """A connection of the driver's own, kept open, that reads every table."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = plain_connection(url)
+        if not is_sqlite(url):
+            self.connection.autocommit = True
+        self.statements = {name: self._statement(name, kept) for name, kept in TABLES.items()}
+
+    def _statement(self, name: str, kept: Kept) -> str:
+        columns = [column for column in kept.kind._fields if column != "lane"]
+        source = f"{table(self.url, name)} t"
+        chosen = [f"t.{column}" for column in columns]
+        if "lane" in kept.kind._fields:
+            chosen = [f"l.{column}" for column in Lane._fields] + chosen
+            source += f" LEFT JOIN {table(self.url, 'lane')} l ON l.id = t.lane_id"
+        order = f" ORDER BY t.{kept.order}" if kept.order else ""
+        return f"SELECT {', '.join(chosen)} FROM {source}{order}"
+
+    def dump(self) -> Dump:
+        return {name: _in_order(name, self._rows(name, kept)) for name, kept in TABLES.items()}
+
+    def _rows(self, name: str, kept: Kept) -> list[Row]:
+        found = []
+        for values in self.connection.execute(self.statements[name]).fetchall():
+            values = [_plain(value) for value in values]
+            if "lane" in kept.kind._fields:
+                place = kept.kind._fields.index("lane")
+                rest = values[len(Lane._fields) :]
+                values = [*rest[:place], Lane(*values[: len(Lane._fields)]), *rest[place:]]
+            found.append(_typed(kept.kind, values))
+        return found
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def tables_of(url: str) -> set[str]:
+    """The names of all tables of Detent's in a database, so that a new one is not forgotten here."""
+    with closing(plain_connection(url)) as connection:
+        if is_sqlite(url):
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            return {name.removeprefix("detent_") for (name,) in rows if name.startswith("detent_")}
+        rows = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'detent'").fetchall()
+        return {name for (name,) in rows}
+
+
+def difference(left: Dump, right: Dump) -> str:
+    """Where two dumps differ, row by row; empty where they do not."""
+    lines = []
+    for name in left:
+        lines += [f"  - {name}: {row}" for row in left[name] if row not in right[name]]
+        lines += [f"  + {name}: {row}" for row in right[name] if row not in left[name]]
+        if left[name] != right[name] and not lines:
+            lines.append(f"  {name}: the same rows in another order, or another number of times")
+    return "\n".join(lines)
+
+
+def _in_order(name: str, rows: Iterable[Row]) -> list[Row]:
+    """By content; lines of the log by their entity, and within it as they were written."""
+    if name == "transition_log":
+        return sorted(rows, key=lambda row: (row.entity, row.entity_id))
+    if name == "lease":
+        rows = [row._replace(job_ids=tuple(sorted(row.job_ids))) for row in rows]
+    return list(rows) if TABLES[name].order else sorted(rows, key=repr)
+
+
+def _typed(kind: type[Any], values: Sequence[Any]) -> Row:
+    row = kind(*values)
+    wanted: dict[str, Any] = {name: bool(getattr(row, name)) for name in BOOLEANS.intersection(kind._fields)}
+    if "job_ids" in kind._fields:
+        ids = row.job_ids
+        wanted["job_ids"] = tuple(json.loads(ids) if isinstance(ids, str) else ids)
+    return row._replace(**wanted)
+
+
+def _plain(value: Any) -> Any:
+    return to_micros(value, field="a column") if isinstance(value, datetime) else value

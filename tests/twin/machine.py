@@ -1,0 +1,282 @@
+"""The twin: the reference model and both databases, driven with the same ids, the same clock and the same calls.
+
+After every call the three answers must be equal, errors by type and fields, and so must the whole dumps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from detent.errors import DetentError
+from detent.lifecycle.library import JOB
+from detent.model.clock import from_micros, to_micros
+from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Reaped
+from detent.store.contract import JobFilter, Store
+from detent.testing.stores import START, StoreClock
+from tests.twin import strategies as some
+from tests.twin.dump import Reader, difference, dump_model
+from tests.twin.model import Model
+from tests.twin.rows import Job
+
+NO_SUCH_ID = 10**12
+JOBS_MAX = 8
+
+
+class Side(NamedTuple):
+    """One database of the twin, with its clock and a connection that reads it."""
+
+    name: str
+    store: Store
+    clock: StoreClock
+    reader: Reader
+
+
+class Twin(RuleBasedStateMachine):
+    """Rules are the verbs. `open_sides` gives empty databases and puts them away at the end."""
+
+    def __init__(self, open_sides: Callable[[], AbstractContextManager[list[Side]]]) -> None:
+        super().__init__()
+        self.opened = ExitStack()
+        self.sides = self.opened.enter_context(open_sides())
+        self.model = Model(to_micros(START, field="START"))
+        self.leases: list[int] = []
+
+    def teardown(self) -> None:
+        self.opened.close()
+
+    # -- the comparison ----------------------------------------------------------------------------------------
+
+    def everywhere(self, verb: str, *args: Any, **named: Any) -> Any:
+        """Make the call on all three, compare answers and dumps, and give the model's answer."""
+        expected = _answer(self.model, verb, args, named)
+        for side in self.sides:
+            found = _answer(side.store, verb, args, named)
+            assert _plain(found) == _plain(expected), f"{side.name} answers {found!r}, the model {expected!r}"
+        wanted = dump_model(self.model)
+        for side in self.sides:
+            apart = difference(wanted, side.reader.dump())
+            assert not apart, f"after {verb} {side.name} (+) differs from the model (-):\n{apart}"
+        return expected
+
+    def looked_at(self, verb: str, *args: Any) -> Any:
+        """What every database says to a question; it must be the same."""
+        first, *others = [(side.name, _answer(side.store, verb, args, {})) for side in self.sides]
+        for name, said in others:
+            assert _plain(said) == _plain(first[1]), f"{verb}{args}: {name} says {said!r}, {first[0]} {first[1]!r}"
+        return first[1]
+
+    # -- naming things -----------------------------------------------------------------------------------------
+
+    def job(self, place: int) -> Job | None:
+        """The job at this place, running ones first; None behind the last."""
+        jobs = sorted(self.model.job.values(), key=lambda job: (job.state != "running", job.id))
+        return jobs[place] if place < len(jobs) else None
+
+    def id_of(self, place: int) -> int:
+        job = self.job(place)
+        return NO_SUCH_ID + place if job is None else job.id
+
+    def attempt_of(self, ref: tuple[int, int]) -> tuple[int, int]:
+        place, distance = ref
+        job = self.job(place)
+        return self.id_of(place), max(0, (job.attempt if job else 1) + distance)
+
+    def some_in(self, *states: str) -> bool:
+        return any(job.state in states for job in self.model.job.values())
+
+    def take_id(self) -> int:
+        number: int = self.everywhere("ids_reserve", 1)
+        return number
+
+    def new_job(self, wish: dict[str, Any]) -> NewJob:
+        """A job of the wish; with the id of one that is there, where the wish says so."""
+        wish = dict(wish)
+        again = wish.pop("again")
+        old = None if again is None else self.job(again)
+        now = from_micros(self.model.clock)
+        for column in ("due_at", "expires_at"):
+            seconds = wish.pop(column.replace("_at", "_in"))
+            wish[column] = None if seconds is None else now + timedelta(seconds=seconds)
+        wish["unique_pending"] &= wish["key"] is not None
+        fingerprint = f"{wish['task']} {wish['payload']}"
+        return NewJob(id=old.id if old else self.take_id(), nonce=1, fingerprint=fingerprint, **wish)
+
+    # -- the way in --------------------------------------------------------------------------------------------
+
+    @initialize(wishes=st.lists(some.new_jobs, min_size=2, max_size=4))
+    def begin(self, wishes: list[dict[str, Any]]) -> None:
+        self.everywhere("job_enqueue", [self.new_job(wish) for wish in wishes])
+
+    @rule(wishes=st.lists(some.new_jobs, min_size=1, max_size=4))
+    def enqueue(self, wishes: list[dict[str, Any]]) -> None:
+        if len(self.model.job) < JOBS_MAX:
+            self.everywhere("job_enqueue", [self.new_job(wish) for wish in wishes])
+
+    @rule(wish=some.new_jobs, count=st.integers(2, 3))
+    def enqueue_the_same_twice(self, wish: dict[str, Any], count: int) -> None:
+        if len(self.model.job) < JOBS_MAX:
+            self.everywhere("job_enqueue", [self.new_job(wish)] * count)
+
+    # -- the holder's verbs ------------------------------------------------------------------------------------
+
+    @rule(
+        worker=st.sampled_from(some.WORKERS),
+        limit=some.limits,
+        lease=some.leases,
+        tasks=some.subsets["tasks"],
+        queues=some.subsets["queues"],
+        tenants=some.subsets["tenants"],
+        after_tenant=some.turns,
+    )
+    def claim(self, **asked: Any) -> None:
+        lease_id = self.take_id()
+        if self.everywhere("job_claim", lease_id=lease_id, **asked):
+            self.leases.append(lease_id)
+
+    @rule(worker=st.sampled_from(some.WORKERS), lease=some.leases)
+    def claim_everything(self, worker: str, lease: float) -> None:
+        self.claim(
+            worker=worker, limit=100, lease=lease, tasks=some.TASKS, queues=None, tenants=None, after_tenant=None
+        )
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(lease=st.integers(0, 4))
+    def find(self, lease: int) -> None:
+        self.everywhere("claim_find", self.lease_at(lease))
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(refs=st.lists(some.refs, min_size=1, max_size=3))
+    def start(self, refs: list[tuple[int, int]]) -> None:
+        self.everywhere("job_start", [self.attempt_of(ref) for ref in refs])
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(places=st.lists(st.integers(0, 4), max_size=3, unique=True), lease=some.leases, begun=st.lists(some.places))
+    def renew(self, places: list[int], lease: float, begun: list[int]) -> None:
+        self.everywhere("lease_renew", [self.lease_at(n) for n in places], lease, [self.id_of(n) for n in begun])
+
+    def lease_at(self, place: int) -> int:
+        return self.leases[-1 - place] if place < len(self.leases) else NO_SUCH_ID + place
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(wishes=st.lists(some.events, min_size=1, max_size=3))
+    def append(self, wishes: list[dict[str, Any]]) -> None:
+        self.everywhere("event_append", [self.new_event(**wish) for wish in wishes])
+
+    def new_event(self, ref: tuple[int, int], note: bool, **words: Any) -> NewEvent:
+        job_id, attempt = self.attempt_of(ref)
+        return NewEvent(job_id=job_id, attempt=None if note else attempt, **words)
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(ref=some.refs, result=some.texts, wishes=st.lists(some.new_jobs, max_size=2))
+    def commit(self, ref: tuple[int, int], result: str | None, wishes: list[dict[str, Any]]) -> None:
+        job_id, attempt = self.attempt_of(ref)
+        room = len(self.model.job) < JOBS_MAX
+        intents = tuple(self.new_job(wish) for wish in wishes) if room else ()
+        self.everywhere("job_commit", Commit(job_id=job_id, attempt=attempt, result=result, intents=intents))
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(
+        wishes=st.lists(st.tuples(some.refs, some.texts), min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS)
+    )
+    def finish(self, wishes: list[tuple[tuple[int, int], str | None]], worker: str) -> None:
+        self.everywhere("job_finish", [Finish(*self.attempt_of(ref), result) for ref, result in wishes], worker)
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(wishes=st.lists(some.aborts, min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS))
+    def abort(self, wishes: list[dict[str, Any]], worker: str) -> None:
+        self.everywhere("job_abort", [self.new_abort(**wish) for wish in wishes], worker)
+
+    def new_abort(self, ref: tuple[int, int], **words: Any) -> Abort:
+        job_id, attempt = self.attempt_of(ref)
+        return Abort(job_id=job_id, attempt=attempt, **words)
+
+    # -- anyone's and the services' verbs ----------------------------------------------------------------------
+
+    @rule(
+        verb=st.sampled_from(("job_cancel", "job_retry", "job_discard")),
+        places=st.lists(some.places, min_size=1, max_size=3),
+        actor=some.actors,
+        reason=some.reasons,
+    )
+    def move(self, verb: str, places: list[int], actor: str, reason: str | None) -> None:
+        self.everywhere(verb, [self.id_of(place) for place in places], actor, reason)
+
+    @rule(place=some.places, to_state=some.states, actor=some.actors)
+    def force(self, place: int, to_state: str, actor: str) -> None:
+        self.everywhere("job_force", self.id_of(place), to_state, actor, "it is so")
+
+    @rule(verb=st.sampled_from(("job_promote", "job_expire", "lease_reap")), limit=some.limits)
+    def serve(self, verb: str, limit: int) -> None:
+        self.everywhere(verb, limit)
+
+    @rule(places=st.lists(some.places, min_size=1, max_size=3))
+    def recover(self, places: list[int]) -> None:
+        self.everywhere("job_recover", [self.id_of(place) for place in places])
+
+    @precondition(lambda self: self.some_in(*JOB.rests))
+    @rule(ago=st.sampled_from((0.0, 1.0, 20.0)), after=st.integers(0, 5), limit=some.limits, actor=some.actors)
+    def prune(self, ago: float, after: int, limit: int, actor: str) -> None:
+        before = from_micros(self.model.clock) - timedelta(seconds=ago)
+        self.everywhere("job_prune", before, after, limit, actor)
+
+    @rule(
+        verb=st.sampled_from(("queue_pause", "queue_resume")), queue=st.sampled_from(some.QUEUES), reason=some.reasons
+    )
+    def door(self, verb: str, queue: str, reason: str | None) -> None:
+        self.everywhere(verb, queue, "ana", reason)
+
+    @rule(seconds=some.steps)
+    def time_passes(self, seconds: float) -> None:
+        for side in self.sides:
+            side.clock.advance(seconds)
+        self.model.clock = to_micros(self.sides[0].clock.now(), field="now")
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    @rule(ago=st.sampled_from((0.0, 1.0, 12.0)))
+    def look(self, ago: float) -> None:
+        """Every question is answered alike; and what the views fold from the record is the state of the job."""
+        at = from_micros(self.model.clock) - timedelta(seconds=ago)
+        ids = [*self.model.job, NO_SUCH_ID]
+        self.looked_at("job_get", ids)
+        self.looked_at("job_list", JobFilter(), 0, 100)
+        for verb in ("counts", "now"):
+            self.looked_at(verb)
+        self.looked_at("counts_as_of", at)
+        for job_id in ids:
+            self.looked_at("job_executions", job_id)
+            self.looked_at("job_events", job_id)
+            self.looked_at("transitions", "job", str(job_id))
+            self.looked_at("state_as_of", "job", str(job_id), at)
+            folded = self.looked_at("state_as_of", "job", str(job_id), from_micros(self.model.clock))
+            row = self.model.job.get(job_id)
+            assert folded == (row.state if row else None)
+
+
+def _answer(side: Any, verb: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """The answer, or what was raised instead of it."""
+    try:
+        return getattr(side, verb)(*args, **named)
+    except DetentError as error:
+        return ("raised", error)
+
+
+def _plain(answer: Any) -> Any:
+    """An answer as it can be compared: errors by type and fields, ids without an order where none is promised."""
+    match answer:
+        case DetentError():
+            fields = {f.name: _plain(getattr(answer, f.name)) for f in dataclasses.fields(answer)}  # type: ignore[arg-type]
+            return type(answer).__name__, fields
+        case Reaped():
+            return answer.leases, sorted(answer.aborted), sorted(answer.recovered)
+        case list() | tuple():
+            return [_plain(item) for item in answer]
+        case _:
+            return answer

@@ -1,0 +1,83 @@
+"""What the twin's machine may send: few names and numbers, so that they meet, and every option now and then.
+
+A job is named by its place among the jobs there are, running ones first, and an attempt by its distance from the
+current one: so most calls come from holders, some from those who lost their lease, and some name what is not there.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from detent.model.records import OUTCOMES
+
+TASKS = ("mail", "pack")
+QUEUES = ("default", "slow")
+TENANTS = ("", "a", "Z", "é")
+KEYS = ("k1", "k2")
+WORKERS = ("w1", "w2", "w3")
+
+places = st.sampled_from((0, 0, 0, 1, 1, 2, 2, 3, 4, 9))
+distances = st.sampled_from((0, 0, 0, 0, -1, 1))
+refs = st.tuples(places, distances)
+limits = st.sampled_from((1, 2, 3, 100))
+texts = st.sampled_from((None, '"x"', "{}"))
+reasons = st.sampled_from((None, "asked for"))
+actors = st.sampled_from(("ana", "bo"))
+leases = st.sampled_from((5.0, 30.0))
+subsets = {
+    "tasks": st.sampled_from((TASKS, TASKS, TASKS[:1], TASKS[1:], ("unknown",), ())),
+    "queues": st.sampled_from((None, None, QUEUES, QUEUES[:1], QUEUES[1:])),
+    "tenants": st.sampled_from((None, None, TENANTS[:2], TENANTS[2:], TENANTS[3:])),
+}
+turns = st.sampled_from((None, *TENANTS))
+steps = st.sampled_from((0.000001, 0.5, 2.0, 5.0, 9.999999, 10.0, 31.0))
+outcomes = st.sampled_from(tuple(outcome for outcome in OUTCOMES if outcome not in ("done", "expired", "unknown")))
+states = st.sampled_from(("pending", "running", "succeeded", "failed", "quarantined", "cancelled", "nonsense"))
+
+new_jobs = st.fixed_dictionaries(
+    {
+        "again": st.sampled_from((None,) * 7 + (0,)),  # the place of a job whose id is sent once more
+        "task": st.sampled_from(TASKS),
+        "payload": st.sampled_from(("{}", "{}", '{"n":1}')),
+        "attempts_max": st.sampled_from((1, 2, 3)),
+        "due_in": st.sampled_from((None, None, None, -4.0, 0.0, 3.0)),
+        "expires_in": st.sampled_from((None, None, None, -1.0, 4.0, 15.0)),
+        "key": st.sampled_from((None, None, *KEYS)),
+        "key_ttl": st.sampled_from((None, None, 4.0, 60.0)),
+        "unique_pending": st.booleans(),
+        "group": st.sampled_from((None, None, 1, 2)),
+        "idempotent": st.booleans(),
+        "dead_letter": st.sampled_from((True, True, False)),
+    },
+    optional={
+        "tenant": st.sampled_from(TENANTS),
+        "queue": st.sampled_from(QUEUES),
+        "priority": st.sampled_from((0, 7, -3)),
+        "metadata": texts,
+        "correlation_id": st.sampled_from((None, "c1")),
+        "traceparent": st.sampled_from((None, "t1")),
+        "run_id": st.sampled_from((None, 77)),
+        "limit_key": st.sampled_from((None, "shop")),
+    },
+)
+
+events = st.fixed_dictionaries(
+    {
+        "ref": refs,
+        "note": st.sampled_from((False, False, True)),
+        "level": st.sampled_from(("info", "error")),
+        "message": st.sampled_from(("begun", "half")),
+        "payload": st.sampled_from((None, None, "{}")),
+        "key": st.sampled_from((None, None, "e1", "e2")),
+    }
+)
+
+aborts = st.fixed_dictionaries(
+    {
+        "ref": refs,
+        "outcome": outcomes,
+        "error": st.sampled_from((None, "no such street")),
+        "delay": st.sampled_from((0.0, 0.0, 4.0)),
+        "fatal": st.sampled_from((False, False, False, True)),
+    }
+)
