@@ -39,7 +39,8 @@ E = TypeVar("E", bound=DetentError)
 def new_job(store: Verbs, **overrides: Any) -> NewJob:
     """A job as a client would describe it: a reserved id and a true fingerprint, and whatever is asked for."""
     fields: dict[str, Any] = {"task": "mail.send", "payload": '{"to":7}', "nonce": 1} | overrides
-    fields.setdefault("fingerprint", fingerprint(fields["task"], fields["payload"]))
+    if "fingerprint" not in fields:
+        fields["fingerprint"] = fingerprint(fields["task"], fields["payload"])
     if "id" not in fields:
         fields["id"] = store.ids_reserve(1)
     return NewJob(**fields)
