@@ -104,7 +104,7 @@ def refused(answer: object, kind: type[E], **fields: Any) -> E:
     """The answer is this refusal and says these things."""
     assert type(answer) is kind, f"expected {kind.__name__}, got {answer!r}"
     found = {name: getattr(answer, name) for name in fields}
-    assert found == fields
+    assert found == fields, f"expected {fields}, got {answer!r}"
     return answer
 
 

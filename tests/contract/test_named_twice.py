@@ -14,7 +14,7 @@ def test_finish(store: Store) -> None:
     claim_one(store)
     answers = store.job_finish([Finish(job_id, 1, "1"), Finish(job_id, 1, "2"), Finish(job_id, 2)], "ana")
     assert answers[:2] == [Finished(job_id, 1)] * 2
-    refused(answers[2], LeaseLost, found="the job is succeeded")
+    refused(answers[2], LeaseLost, job_id=job_id, attempt=2)
     assert job(store, job_id).result == "1"
     assert len(store.job_executions(job_id)) == 1
 
@@ -26,7 +26,7 @@ def test_abort(store: Store) -> None:
     same = Abort(job_id=job_id, attempt=1, outcome="error")
     answers = store.job_abort([same, same, Abort(job_id=job_id, attempt=1, outcome="crashed")], "ana")
     assert answers[:2] == [Aborted(job_id, 1, "error", "pending")] * 2
-    refused(answers[2], LeaseLost, found="the job is pending")
+    refused(answers[2], LeaseLost, job_id=job_id, attempt=1)
 
 
 def test_start_and_renew(store: Store) -> None:
