@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby, islice
 
+from msgspec.structs import replace
+
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
@@ -125,7 +127,8 @@ class ClaimVerbs(VerbBase):
 
     def claim_find(self, lease_id: int) -> list[Claimed]:
         """Through the ids in the lease row; they only say where to look."""
-        return [Claimed(*row[:12], committed=bool(row[12])) for row in self._db.rows(_FIND, (lease_id,))]
+        found = self._db.rows(_FIND, (lease_id,))
+        return [replace(Claimed(*row), committed=bool(committed)) for *row, committed in found]
 
     def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
         """Once started it stays as it is."""

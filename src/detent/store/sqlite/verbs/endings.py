@@ -6,14 +6,15 @@ only with `ended` raised to its attempt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost, NotFound
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
-from detent.store.sqlite.verbs.base import Job, micros
+from detent.store.sqlite.verbs.base import Job, ids_json, micros
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
 
 __all__ = ["EndingVerbs"]
@@ -23,16 +24,36 @@ UPDATE detent_job SET started_at = coalesce(started_at, :now), committed_at = :n
  WHERE id = :id AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
    AND EXISTS (SELECT 1 FROM detent_lease l WHERE l.id = lease_id AND l.expires_at > :clock)
 """
-_NEW_EXECUTION = """
+# Success is the ordinary path, so it is one statement for all jobs, not one for each: guards and page copies are dear.
+# The moment is never before anything that has happened to the job.
+_AT = """max(:now, leased_at, coalesce(started_at, 0), coalesce(committed_at, 0), coalesce(cancel_requested_at, 0))"""
+_DONE = f"""
 INSERT INTO detent_execution
-  (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, aborted_at, outcome, error, next_state,
-   next_due_at, counted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+SELECT j.id, attempt, coalesce(:worker, (SELECT worker FROM detent_lease l WHERE l.id = lease_id), ''), leased_at,
+       coalesce(started_at, {_AT}), coalesce(committed_at, {_AT}), {_AT}, 'done', 'succeeded', 1
+  FROM json_each(:ids) asked JOIN detent_job j ON j.id = asked.value WHERE state = 'running'
+"""
+_SUCCEED = f"""
+UPDATE detent_job
+   SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
+       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT})
+ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running'
+"""
+_SUCCEED_WITH_RESULTS = f"""
+UPDATE detent_job
+   SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
+       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT}),
+       result = coalesce(json_extract(own.value, '$[1]'), result)
+  FROM json_each(:results) own WHERE detent_job.id = json_extract(own.value, '$[0]') AND state = 'running'
+"""
+_ABORTED = """
+INSERT INTO detent_execution
+  (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _END = """
-UPDATE detent_job
-   SET state = ?, ended = attempt, spared = ?, due_at = ?, started_at = ?, committed_at = ?, result = ?, error = ?,
-       finished_at = ?
+UPDATE detent_job SET state = ?, ended = attempt, spared = ?, due_at = ?, error = ?, finished_at = ?
  WHERE id = ? AND attempt = ? AND state = 'running'
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -55,12 +76,9 @@ _MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 _GIVEN_BACK = ("released", "snoozed", "throttled")
 _NOT_THE_CALLERS = ("done", "expired")
 
-Item = TypeVar("Item", Finish, Abort)
-Answer = TypeVar("Answer")
-
 
 class _End(NamedTuple):
-    """An attempt as it ends, and what that makes of its job."""
+    """An attempt that ends without success, and what that makes of its job."""
 
     job: Job
     worker: str
@@ -70,8 +88,7 @@ class _End(NamedTuple):
     state: str
     due_at: int
     spared: int
-    result: str | None
-    dead_reason: str | None = None
+    dead_reason: str | None
 
 
 class EndingVerbs(EnqueueVerbs):
@@ -107,52 +124,64 @@ class EndingVerbs(EnqueueVerbs):
 
     def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
         """By the holder, or by anyone where the attempt is committed; finishing again answers the same again."""
-
-        def finish(item: Finish, job: Job | None, now: int, ends: list[_End]) -> Finished | DetentError:
-            committed = _committed_by(job, item.attempt)
-            lost = None if committed else self._lost(job, item.job_id, item.attempt, now)
-            if job is None or lost is not None:
-                if self._ended_as(item.job_id, item.attempt, "done"):
-                    return Finished(item.job_id, item.attempt)
-                return lost or LeaseLost(item.job_id, item.attempt, "no such job")
-            ends.append(_succeeded(job, worker, item.result, now))
-            return Finished(item.job_id, item.attempt)
-
-        return self._each(items, finish)
+        now = self._now()
+        jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
+        results: dict[int, str | None] = {}
+        refused: dict[int, DetentError] = {}
+        for n, item in enumerate(items):
+            job = jobs.get(item.job_id)
+            if item.job_id in results and job is not None and job.attempt == item.attempt:
+                continue
+            lost = None if _committed_by(job, item.attempt) else self._lost(job, item.job_id, item.attempt, now)
+            if lost is None:
+                results[item.job_id] = item.result
+            elif not self._ended_as(item.job_id, item.attempt, "done"):
+                refused[n] = lost
+        self._succeed(results, worker, now)
+        return [refused.get(n) or Finished(item.job_id, item.attempt) for n, item in enumerate(items)]
 
     def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:
         """By the rules of the contract. Refuses outcomes that are not the caller's to give."""
+        now = self._now()
+        jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
+        return [self._abort(item, jobs, worker, now) for item in items]
 
-        def abort(item: Abort, job: Job | None, now: int, ends: list[_End]) -> Aborted | DetentError:
-            if item.outcome in _NOT_THE_CALLERS:
-                return InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
-            if _committed_by(job, item.attempt):
-                return AlreadyCommitted(item.job_id, item.attempt)
-            lost = self._lost(job, item.job_id, item.attempt, now)
-            if job is None or lost is not None:
-                if state := self._ended_as(item.job_id, item.attempt, item.outcome):
-                    return Aborted(item.job_id, item.attempt, item.outcome, state)
-                return lost or LeaseLost(item.job_id, item.attempt, "no such job")
-            ends.append(end := _aborted(job, item, worker, now))
-            return Aborted(item.job_id, item.attempt, end.outcome, end.state)
-
-        return self._each(items, abort)
+    def _abort(self, item: Abort, jobs: dict[int, Job], worker: str, now: int) -> Aborted | DetentError:
+        if item.outcome in _NOT_THE_CALLERS:
+            return InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
+        job = jobs.get(item.job_id)
+        if _committed_by(job, item.attempt):
+            return AlreadyCommitted(item.job_id, item.attempt)
+        lost = self._lost(job, item.job_id, item.attempt, now)
+        if job is None or lost is not None:
+            if state := self._ended_as(item.job_id, item.attempt, item.outcome):
+                return Aborted(item.job_id, item.attempt, item.outcome, state)
+            return lost or LeaseLost(item.job_id, item.attempt, "no such job")
+        end = _aborted(job, item, worker, now)
+        self._end([end])
+        # Named once more in the same call, it has ended.
+        jobs[job.id] = job._replace(state=end.state)
+        return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
     def lease_reap(self, limit: int) -> Reaped:
         """Lease by lease, in the order of expiry."""
         now = self._now()
-        gone, aborted, recovered = 0, [], []
+        gone = 0
+        aborted: list[int] = []
+        recovered: list[int] = []
         for (lease_id,) in self._db.rows(_EXPIRED, (now, limit)):
-            ends = []
+            ends: list[_End] = []
+            committed: list[int] = []
             for job in self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values():
                 if job.committed_at is not None:
-                    ends.append(_succeeded(job, job.lease_worker, None, now))
-                    recovered.append(job.id)
+                    committed.append(job.id)
                 else:
                     expired = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
                     ends.append(_aborted(job, expired, job.lease_worker, now))
-                    aborted.append(job.id)
+            self._succeed(dict.fromkeys(committed), None, now)
             self._end(ends)
+            recovered += committed
+            aborted += [end.job.id for end in ends]
             gone += self._db.change(_LEASE_GOES, (lease_id, now))
         return Reaped(gone, tuple(aborted), tuple(recovered))
 
@@ -160,8 +189,8 @@ class EndingVerbs(EnqueueVerbs):
         """A committed job belongs to nobody: anyone brings it to succeeded."""
         now = self._now()
         jobs = self._jobs(dict.fromkeys(ids))
-        running = [job for job in jobs.values() if job.committed_at is not None and job.state == "running"]
-        self._end([_succeeded(job, job.lease_worker, None, now) for job in running])
+        running = (job.id for job in jobs.values() if job.committed_at is not None and job.state == "running")
+        self._succeed(dict.fromkeys(running), None, now)
         answers: list[Finished | DetentError] = []
         for job_id in ids:
             job = jobs.get(job_id)
@@ -175,67 +204,46 @@ class EndingVerbs(EnqueueVerbs):
 
     # -- one way to end ----------------------------------------------------------------------------------------
 
-    def _each(
-        self, items: Sequence[Item], judge: Callable[[Item, Job | None, int, list[_End]], Answer]
-    ) -> list[Answer]:
-        """Judge every item and write the ends together; a job named twice is judged again after its first end."""
-        now = self._now()
-        answers: dict[int, Answer] = {}
-        for portion in _rounds(items):
-            jobs = self._jobs(items[n].job_id for n in portion)
-            ends: list[_End] = []
-            for n in portion:
-                answers[n] = judge(items[n], jobs.get(items[n].job_id), now, ends)
-            self._end(ends)
-        return [answers[n] for n in range(len(items))]
+    def _succeed(self, results: dict[int, str | None], worker: str | None, now: int) -> None:
+        """Running jobs to succeeded, committed in the same stroke where they were not; None is their lease's worker."""
+        if not results:
+            return
+        values = {"ids": ids_json(results), "worker": worker, "now": now}
+        self._expect(self._db.change(_DONE, values), len(results), list(results), "running")
+        if any(result is not None for result in results.values()):
+            values["results"] = json.dumps(list(results.items()))
+            done = self._db.change(_SUCCEED_WITH_RESULTS, values)
+        else:
+            done = self._db.change(_SUCCEED, values)
+        self._expect(done, len(results), list(results), "running")
 
     def _ended_as(self, job_id: int, attempt: int, outcome: Outcome) -> str | None:
         """The state this attempt led to, where it has ended with this outcome."""
         return next((str(state) for found, state in self._db.rows(_ENDED, (job_id, attempt)) if found == outcome), None)
 
     def _end(self, ends: Sequence[_End]) -> None:
-        """Write ends: the attempts' rows, the jobs', and where each job goes from here."""
-        if not ends:
-            return
-        executions, jobs, pending, dead = [], [], [], []
-        for job, worker, at, outcome, error, state, due_at, spared, result, reason in ends:
-            done, back = outcome == "done", state == "pending"
-            started_at = at if done and job.started_at is None else job.started_at
-            committed_at = at if done and job.committed_at is None else job.committed_at
-            executions.append(
+        """Write ends that are no success: the attempts' rows, the jobs', and where each job goes from here."""
+        for job, worker, at, outcome, error, state, due_at, spared, reason in ends:
+            back = state == "pending"
+            self._db.change(
+                _ABORTED,
                 (
-                    *(job.id, job.attempt, worker, job.leased_at, started_at, committed_at),
-                    *((at, None) if done else (None, at)),
-                    *(outcome, error, state, due_at if back else None, spared == job.spared),
-                )
+                    *(job.id, job.attempt, worker, job.leased_at, job.started_at, at, outcome, error, state),
+                    *(due_at if back else None, spared == job.spared),
+                ),
             )
-            jobs.append(
-                (
-                    *(state, spared, due_at, started_at, committed_at, result),
-                    *((None, None) if back else (error, at)),
-                    *(job.id, job.attempt),
-                )
-            )
+            rest = (None, None) if back else (error, at)
+            ended = self._db.change(_END, (state, spared, due_at, *rest, job.id, job.attempt))
+            self._expect(ended, 1, [job.id], "running")
             if back:
-                # Due or not is judged by the same moment as the end, whatever the clock says.
-                pending.append(((job.lane, due_at, job.id, 0, job.expires_at), at))
-            if state == "quarantined":
-                dead.append((job.id, job.tenant, job.queue, job.task, reason, at))
-        self._db.change_many(_NEW_EXECUTION, executions)
-        self._expect(self._db.change_many(_END, jobs), len(jobs), [end.job.id for end in ends], "running")
-        for line, at in pending:
-            self._enter_queue([line], at)
-        if dead:
-            self._db.change_many(_NEW_DEAD, dead)
+                # Due or not is judged by the moment of the end, whatever the clock says.
+                self._enter_queue([(job.lane, due_at, job.id, 0, job.expires_at)], at)
+            elif state == "quarantined":
+                self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
 
 
 def _committed_by(job: Job | None, attempt: int) -> bool:
     return job is not None and job.state == "running" and job.attempt == attempt and job.committed_at is not None
-
-
-def _succeeded(job: Job, worker: str, result: str | None, now: int) -> _End:
-    result = job.result if result is None else result
-    return _End(job, worker, max(now, job.last_at), "done", None, "succeeded", job.due_at, job.spared, result)
 
 
 def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
@@ -254,17 +262,4 @@ def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
     else:
         state = "pending"
     due_at = at + micros(item.delay) if state == "pending" else job.due_at
-    return _End(job, worker, at, outcome, item.error, state, due_at, spared, job.result, reason)
-
-
-def _rounds(items: Sequence[Finish] | Sequence[Abort]) -> Iterator[list[int]]:
-    """The places of the items, in portions that name no job twice."""
-    left = list(range(len(items)))
-    while left:
-        seen: dict[int, int] = {}
-        for n in left:
-            seen.setdefault(items[n].job_id, n)
-        portion = list(seen.values())
-        yield portion
-        taken = set(portion)
-        left = [n for n in left if n not in taken] if len(portion) < len(left) else []
+    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason)
