@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from detent.app.wiring import Wiring
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
+from detent.client.follow import follow_events
 from detent.client.job import Job
-from detent.client.task import SendableTask
+from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
+from detent.declare.enqueue import SendingOptions, encode_metadata
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, UnknownTask
 from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.library import JOB, LIBRARY
 from detent.model import jsondoor
 from detent.model.backoff import Retry
-from detent.model.clock import Clock
+from detent.model.clock import Clock, to_micros
 from detent.model.ids import Ids
 from detent.model.records import (
     Cancelled,
     Count,
     EventRow,
     ExecutionRow,
+    JobRow,
     Moved,
     RepairStep,
     TransitionRow,
     Violation,
 )
 from detent.store.contract import JobFilter
-from detent.views.jobs import explain, follow_events
+from detent.views.jobs import explain
 
 __all__ = ["Detent"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_TAKEN = {*LIBRARY, "queue"}
+_PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
+_ENTITY_ID_MAX = 200
+_LIST_MAX = 10_000
 
 
 class Detent:
@@ -49,13 +59,16 @@ class Detent:
     def __init__(self, database_url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> None:
         self.settings = load_settings({"database_url": database_url, **settings})
         self._wiring = Wiring(self.settings, clock)
-        self._tasks: dict[str, SendableTask[..., Any]] = {}
+        self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
         self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
 
     # -- declaring ---------------------------------------------------------------------------------------------
 
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> SendableTask[P, R]: ...
+    def task(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> PlainTask[P, R]: ...
 
     @overload
     def task(
@@ -72,7 +85,7 @@ class Detent:
         idempotent: bool = True,
         dead_letter: bool = True,
         result_ttl: float | None = None,
-    ) -> Callable[[Callable[Concatenate[Context, P], R]], SendableTask[P, R]]: ...
+    ) -> DeclareTask: ...
 
     def task(
         self,
@@ -91,8 +104,8 @@ class Detent:
         """
         chosen = Options(retry=retry or Retry(), **options)
 
-        def declare(found: Callable[..., Any]) -> SendableTask[..., Any]:
-            task: SendableTask[..., Any] = SendableTask(
+        def declare(found: Callable[..., Any]) -> SendableTask[..., Any, Any]:
+            task: SendableTask[..., Any, Any] = SendableTask(
                 found, name=name, aliases=aliases, options=chosen, settings=self.settings, sender=self
             )
             names = (task.name, *task.aliases)
@@ -104,11 +117,11 @@ class Detent:
         return declare if function is None else declare(function)
 
     @property
-    def tasks(self) -> Mapping[str, SendableTask[..., Any]]:
+    def tasks(self) -> Mapping[str, SendableTask[..., Any, Any]]:
         """The declared tasks by name and alias."""
         return dict(self._tasks)
 
-    def find_task(self, name: str) -> SendableTask[..., Any]:
+    def find_task(self, name: str) -> SendableTask[..., Any, Any]:
         """The task of that name or alias. `UnknownTask`."""
         try:
             return self._tasks[name]
@@ -119,56 +132,38 @@ class Detent:
         """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record."""
         if lifecycle.name in self._attached:
             raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
+        if lifecycle.name in _TAKEN:
+            raise InvalidInput("lifecycle", f"the name {lifecycle.name!r}, which is Detent's own", "a name of your own")
+        for field, name in (("table", table), ("id", id), ("state", state)):
+            if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or (field != "table" and "." in name):
+                raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
         self._attached[lifecycle.name] = (lifecycle, table, id, state)
 
     # -- doing -------------------------------------------------------------------------------------------------
 
-    def enqueue(
-        self,
-        call: Call[R],
-        /,
-        *,
-        key: str | None = None,
-        key_ttl: float | None = None,
-        due_at: datetime | None = None,
-        expires_at: datetime | None = None,
-        priority: int | None = None,
-        queue: str | None = None,
-        tenant: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        correlation_id: str | None = None,
-        traceparent: str | None = None,
-    ) -> Job[R]:
+    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call; when this returns, the job is accepted and durable.
 
         The same `key` (per tenant) answers the same job; with another task or payload it raises `KeyConflict`. A key is
-        kept for ever, or for `key_ttl` seconds.
+        kept for ever, or for `key_ttl` seconds. `due_at` is the earliest time to run, `expires_at` the latest to be
+        claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as they
+        say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
         """
-        return self._wiring.client.enqueue(
-            call,
-            key=key,
-            key_ttl=key_ttl,
-            due_at=due_at,
-            expires_at=expires_at,
-            priority=priority,
-            queue=queue,
-            tenant=tenant,
-            metadata=metadata,
-            correlation_id=correlation_id,
-            traceparent=traceparent,
-        )
+        return self._wiring.client.enqueue(call, **options)
 
-    def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
         """Enqueue many calls, all or nothing; options as for `enqueue`, but no key."""
-        return self._wiring.client.enqueue_many(calls, **sending)
+        return self._wiring.client.enqueue_many(calls, **options)
 
-    def enqueue_named(self, task: str, payload: str, **sending: Any) -> Job[Any]:
+    def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
         """Enqueue by the task's name with its arguments as JSON text: the door for other languages and the CLI.
         `UnknownTask`, `InvalidArguments`."""
         found = self.find_task(task)
-        arguments = jsondoor.check_text(payload, field=found.name, size_max=self.settings.payload_max)
+        arguments = jsondoor.check_text(
+            payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
+        )
         found.decode(arguments)
-        return self.enqueue(Call(found, arguments), **sending)
+        return self.enqueue(Call(found, arguments), **options)
 
     def using(self, connection: Any) -> DirectClient:
         """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""
@@ -179,19 +174,19 @@ class Detent:
         """The async twin: the same names, awaited."""
         return self._wiring.aio
 
-    def cancel(self, job_id: int, *, actor: str, reason: str | None = None) -> Cancelled:
+    def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
         """Stop a job: pending at once, running at its next sign of life. `AlreadyCommitted`, `InvalidTransition`."""
         return self._wiring.client.cancel(job_id, actor=actor, reason=reason)
 
-    def retry(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a failed, quarantined or cancelled job back to pending. `InvalidTransition`, `NotFound`."""
         return self._wiring.client.retry(job_id, actor=actor, reason=reason)
 
-    def discard(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job: cancelled. `InvalidTransition`, `NotFound`."""
         return self._wiring.client.discard(job_id, actor=actor, reason=reason)
 
-    def force(self, job_id: int, to_state: str, *, actor: str, reason: str) -> Moved:
+    def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
         """An operator's override along the moves declared as `force`, marked as such on record."""
         return self._wiring.client.force(job_id, to_state, actor=actor, reason=reason)
 
@@ -207,17 +202,15 @@ class Detent:
     ) -> Moved:
         """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
         if lifecycle.name not in self._attached:
-            raise InvalidInput("lifecycle", repr(lifecycle.name), "one that was attached with app.attach")
+            allowed = ", ".join(self._attached) or "none yet; app.attach attaches one"
+            raise InvalidInput("lifecycle", f"{lifecycle.name!r}, which is not attached", allowed)
+        if trigger not in lifecycle.triggers:
+            raise InvalidInput("trigger", repr(trigger), ", ".join(lifecycle.triggers))
         who, why = actor_and_reason(actor, reason, self.settings)
-        text = None
-        if metadata is not None:
-            text = jsondoor.encode(dict(metadata), field="metadata", size_max=self.settings.metadata_max)
+        text = encode_metadata(metadata, self.settings)
         _, table, id_column, state_column = self._attached[lifecycle.name]
-        return one(
-            self._wiring.store.entity_move(
-                lifecycle, table, id_column, state_column, str(entity_id), trigger, who, why, text
-            )
-        )
+        move = self._wiring.store.entity_move
+        return one(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
 
     def pause(self, queue: str, *, actor: str, reason: str | None = None) -> Moved:
         """Let no claim enter a queue until it is resumed."""
@@ -232,11 +225,13 @@ class Detent:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    def get(self, job_id: int) -> Job[Any]:
+    def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
-        job = self._wiring.client.get(job_id)
-        task = self._tasks.get(job.task)
-        return job if task is None else self._wiring.prepared.job(job.id, decode=task.decode_result, row=job.row)
+        return self._handle(self._wiring.client.get(job_id).row)
+
+    def _handle(self, row: JobRow) -> Job[Any]:
+        task = self._tasks.get(row.task)
+        return self._wiring.prepared.job(row.id, decode=None if task is None else task.decode_result, row=row)
 
     def jobs(
         self,
@@ -249,37 +244,46 @@ class Detent:
         limit: int = 100,
     ) -> list[Job[Any]]:
         """Jobs that fit, by ascending id above `after_id`."""
-        if not 1 <= limit <= 10_000:
-            raise InvalidInput("limit", str(limit), "1 to 10000")
-        rows = self._wiring.store.job_list(JobFilter(state, task, queue, tenant), after_id, limit)
-        return [self._wiring.prepared.job(row.id, row=row) for row in rows]
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
+            raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_LIST_MAX}")
+        if state is not None and state not in JOB.states:
+            raise InvalidInput("state", repr(state), ", ".join(JOB.states))
+        for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
+            if name is not None:
+                jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
+        rows = self._wiring.store.job_list(JobFilter(state, task, queue, tenant), check_id(after_id), limit)
+        return [self._handle(row) for row in rows]
 
-    def events(self, job_id: int, *, follow: bool = False) -> Iterator[EventRow]:
+    def events(self, job_id: int | str, *, follow: bool = False) -> Iterator[EventRow]:
         """The lines a job wrote, in order; with `follow`, those to come too, until the job rests."""
-        return follow_events(self._wiring.store, check_id(job_id), self._wiring.prepared, follow=follow)
+        clock = self._wiring.prepared.clock
+        return follow_events(self._wiring.store, check_id(job_id), clock, self.settings, follow=follow)
 
-    def executions(self, job_id: int) -> list[ExecutionRow]:
+    def executions(self, job_id: int | str) -> list[ExecutionRow]:
         """Every attempt at a job, ended or in flight."""
         return self._wiring.store.job_executions(check_id(job_id))
 
-    def transitions(self, job_id: int) -> list[TransitionRow]:
+    def transitions(self, job_id: int | str) -> list[TransitionRow]:
         """Every change of a job and its executions, with actor and reason."""
         return self._wiring.store.transitions("job", str(check_id(job_id)))
 
     def history(self, lifecycle: Lifecycle, entity_id: object) -> list[TransitionRow]:
         """Every change of an entity of your own."""
-        return self._wiring.store.transitions(lifecycle.name, str(entity_id))
+        return self._wiring.store.transitions(lifecycle.name, _entity_id(entity_id))
 
-    def state_as_of(self, job_id: int, at: datetime) -> str | None:
+    def state_as_of(self, job_id: int | str, at: datetime) -> str | None:
         """The state of a job at a past moment; None before its beginning."""
+        to_micros(at, field="at")
         return self._wiring.store.state_as_of("job", str(check_id(job_id)), at)
 
     def counts(self, *, as_of: datetime | None = None) -> list[Count]:
         """Jobs by tenant, queue and state, now or at a past moment within retention."""
-        store = self._wiring.store
-        return store.counts() if as_of is None else store.counts_as_of(as_of)
+        if as_of is None:
+            return self._wiring.store.counts()
+        to_micros(as_of, field="as_of")
+        return self._wiring.store.counts_as_of(as_of)
 
-    def why(self, job_id: int) -> str:
+    def why(self, job_id: int | str) -> str:
         """Why a job is where it is, in one sentence."""
         return explain(self._wiring.store, check_id(job_id))
 
@@ -322,3 +326,7 @@ class Detent:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _entity_id(value: object) -> str:
+    return jsondoor.text(str(value), field="entity id", bytes_max=_ENTITY_ID_MAX)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, one
+from detent.client.follow import event_pages
 from detent.client.job import Job
-from detent.declare.enqueue import Sending
+from detent.declare.enqueue import Sending, SendingOptions, sending_of
 from detent.declare.task import Call
-from detent.errors import InvalidInput
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
-from detent.views.jobs import follow_events
 
 __all__ = ["AioClient", "AioDirectClient"]
 
@@ -32,52 +31,56 @@ class AioClient:
         self._prepared = prepared
         self._store = store
 
-    async def enqueue(self, call: Call[R], **sending: Any) -> Job[R]:
+    async def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call; durable when it returns."""
-        return (await self._send([call], Sending(**sending)))[0]
+        return (await self._send([call], sending_of(options)))[0]
 
-    async def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
+    async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
         """Enqueue many calls, all or nothing."""
-        if sending.get("key") is not None:
-            raise InvalidInput("key", repr(sending["key"]), "no key for many jobs; enqueue them one by one")
-        return await self._send(calls, Sending(**sending))
+        return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
-        many = list(calls)
-        if self._prepared.has_ids(len(many)):
-            listed, jobs = self._prepared.jobs(many, sending)
-        else:
-            listed, jobs = await asyncio.to_thread(self._prepared.jobs, many, sending)
-        if not jobs:
+        listed, checked = self._prepared.check(calls, sending)
+        if not checked:
             return []
+        if self._prepared.has_ids(len(checked)):
+            jobs = self._prepared.number(checked)
+        else:
+            jobs = await asyncio.to_thread(self._prepared.number, checked)
         answers = await asyncio.wrap_future(self._client.writer_for(jobs).submit(job_enqueue, jobs))
-        return [self._prepared.handle(call, answer) for call, answer in zip(listed, answers, strict=True)]
+        return self._prepared.handles(listed, jobs, answers)
 
-    async def get(self, job_id: int) -> Job[Any]:
+    async def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
         return await asyncio.to_thread(self._client.get, job_id)
 
     async def wait(self, job: Job[R], timeout: float | None = None) -> Job[R]:
-        """`job.wait` without holding up the loop."""
-        return await asyncio.to_thread(job.wait, timeout)
+        """`job.wait` without holding up the loop; given up at once where this coroutine is cancelled."""
+        pauses = job.pauses(timeout)
+        while (pause := await asyncio.to_thread(next, pauses, None)) is not None:
+            await asyncio.to_thread(self._prepared.clock.sleep, pause)
+        return job
 
-    async def cancel(self, job_id: int, *, actor: str, reason: str | None = None) -> Cancelled:
+    async def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
         """Stop a job."""
         return await asyncio.to_thread(self._client.cancel, job_id, actor=actor, reason=reason)
 
-    async def retry(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    async def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a job that rests without success back to pending."""
         return await asyncio.to_thread(self._client.retry, job_id, actor=actor, reason=reason)
 
-    async def discard(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    async def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job."""
         return await asyncio.to_thread(self._client.discard, job_id, actor=actor, reason=reason)
 
-    async def events(self, job_id: int, *, follow: bool = False) -> AsyncIterator[EventRow]:
+    async def events(self, job_id: int | str, *, follow: bool = False) -> AsyncIterator[EventRow]:
         """The job's lines in order; with `follow`, those to come too, until the job rests."""
-        lines = follow_events(self._store, check_id(job_id), self._prepared, follow=follow)
-        while (line := await asyncio.to_thread(next, lines, None)) is not None:
-            yield line
+        pages = event_pages(self._store, check_id(job_id), self._prepared.settings, follow=follow)
+        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+            lines, pause = page
+            for line in lines:
+                yield line
+            await asyncio.to_thread(self._prepared.clock.sleep, pause)
 
     def using(self, connection: Any) -> AioDirectClient:
         """The client's verbs inside the caller's transaction on the caller's async connection."""
@@ -92,25 +95,25 @@ class AioDirectClient:
         self._verbs = verbs
         self._prepared = prepared
 
-    async def enqueue(self, call: Call[R], **sending: Any) -> Job[R]:
+    async def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call in this transaction."""
-        return (await self._send([call], Sending(**sending)))[0]
+        return (await self._send([call], sending_of(options)))[0]
 
-    async def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
+    async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
         """Enqueue many calls in this transaction, all or nothing."""
-        return await self._send(calls, Sending(**sending))
+        return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
-        listed, jobs = await asyncio.to_thread(self._prepared.jobs, calls, sending)
-        answers = await self._verbs.job_enqueue(jobs) if jobs else []
-        return [self._prepared.handle(call, answer) for call, answer in zip(listed, answers, strict=True)]
+        listed, checked = self._prepared.check(calls, sending)
+        jobs = await asyncio.to_thread(self._prepared.number, checked)
+        return self._prepared.handles(listed, jobs, await self._verbs.job_enqueue(jobs)) if jobs else []
 
-    async def cancel(self, job_id: int, *, actor: str, reason: str | None = None) -> Cancelled:
+    async def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
         """Stop a job in this transaction."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one((await self._verbs.job_cancel([check_id(job_id)], who, why))[0])
 
-    async def retry(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    async def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a job back to pending in this transaction."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one((await self._verbs.job_retry([check_id(job_id)], who, why))[0])

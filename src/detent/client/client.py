@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from detent.client.job import Job
-from detent.declare.enqueue import Sending, new_job
+from detent.declare.enqueue import Sending, SendingOptions, new_job, sending_of
 from detent.declare.settings import Settings
 from detent.declare.task import Call
-from detent.errors import DetentError, InvalidInput
+from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model import jsondoor
 from detent.model.clock import Clock
 from detent.model.ids import Ids
@@ -20,7 +20,7 @@ from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
 from detent.store.contract import Verbs
 from detent.store.writer import Writer
 
-__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "one"]
+__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "one"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -33,7 +33,11 @@ def job_enqueue(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | Detent
 
 
 class Prepared:
-    """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common."""
+    """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common.
+
+    Handles look through `verbs`, which are the application's own, also where a job was sent on a caller's connection:
+    that one may be closed, or in a transaction that sees nothing new, by the time somebody looks.
+    """
 
     def __init__(self, ids: Ids, settings: Settings, clock: Clock, verbs: Verbs, take: Take | None = None) -> None:
         self._ids = ids
@@ -42,8 +46,8 @@ class Prepared:
         self.clock = clock
         self._verbs = verbs
 
-    def jobs(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], list[NewJob]]:
-        """One job for each call; several form a group, which stands or falls together."""
+    def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], list[NewJob]]:
+        """One job for each call, still without ids. Refuses what the door does not let in, and too many."""
         most = self.settings.enqueue_many_max
         listed = list(islice(calls, most + 1))
         if len(listed) > most:
@@ -51,22 +55,30 @@ class Prepared:
         for call in listed:
             if not isinstance(call, Call):
                 raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
-        # Everything is checked before the first id is taken.
-        checked = [new_job(call, sending, settings=self.settings) for call in listed]
+        return listed, [new_job(call, sending, settings=self.settings) for call in listed]
+
+    def number(self, checked: Sequence[NewJob]) -> list[NewJob]:
+        """The jobs with their ids; several form a group, which stands or falls together."""
         ids = self._take(len(checked))
         nonce = self._ids.nonce()
         group = ids[0] if len(ids) > 1 else None
-        jobs = [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
-        return listed, jobs
+        return [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
 
     def has_ids(self, count: int) -> bool:
         """Whether that many ids are at hand, without a round trip."""
         return self._ids.left() >= count
 
-    def handle(self, call: Call[R], answer: Enqueued | DetentError) -> Job[R]:
-        """The handle for an answer; raises a refusal."""
-        found = one(answer)
-        return self.job(found.job_id, created=found.created, decode=call.task.decode_result)
+    def handles(
+        self, calls: Sequence[Call[R]], jobs: Sequence[NewJob], answers: Sequence[Enqueued | DetentError]
+    ) -> list[Job[R]]:
+        """A handle for each answer; raises the first refusal."""
+        handles = []
+        for call, job, answer in zip(calls, jobs, answers, strict=True):
+            found = one(answer)
+            # Sent again after a lost answer, a job meets itself: then it was this request that made it.
+            created = found.created or found.job_id == job.id
+            handles.append(self.job(found.job_id, created=created, decode=call.task.decode_result))
+        return handles
 
     def job(
         self,
@@ -95,47 +107,53 @@ class DirectClient:
         self._verbs = verbs
         self._prepared = prepared
 
-    def enqueue(self, call: Call[R], **sending: Any) -> Job[R]:
+    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call. See `Detent.enqueue` for what may be said about it."""
-        calls, jobs = self._prepared.jobs([call], Sending(**sending))
-        return self._prepared.handle(calls[0], self._enqueue(jobs)[0])
+        return self._send([call], sending_of(options))[0]
 
-    def enqueue_many(self, calls: Iterable[Call[R]], **sending: Any) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
         """Enqueue many calls, all or nothing. A key cannot be given to many."""
-        if sending.get("key") is not None:
-            raise InvalidInput("key", repr(sending["key"]), "no key for many; enqueue them one by one")
-        listed, jobs = self._prepared.jobs(calls, Sending(**sending))
-        answers = self._enqueue(jobs) if jobs else []
-        return [self._prepared.handle(call, answer) for call, answer in zip(listed, answers, strict=True)]
+        return self._send(calls, sending_of(options, many=True))
+
+    def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+        # Everything is checked before the first id is taken.
+        listed, checked = self._prepared.check(calls, sending)
+        jobs = self._prepared.number(checked)
+        return self._prepared.handles(listed, jobs, self._enqueue(jobs)) if jobs else []
 
     def _enqueue(self, jobs: list[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self._verbs.job_enqueue(jobs)
 
-    def cancel(self, job_id: int, *, actor: str, reason: str | None = None) -> Cancelled:
+    def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
         """Stop a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one(self._verbs.job_cancel([check_id(job_id)], who, why)[0])
 
-    def retry(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a job that rests without success back to pending. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one(self._verbs.job_retry([check_id(job_id)], who, why)[0])
 
-    def discard(self, job_id: int, *, actor: str, reason: str | None = None) -> Moved:
+    def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one(self._verbs.job_discard([check_id(job_id)], who, why)[0])
 
-    def force(self, job_id: int, to_state: str, *, actor: str, reason: str) -> Moved:
+    def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
         """An operator's override, on record as such. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         if not why:
             raise InvalidInput("reason", repr(reason), "a reason: an override always has one")
-        return one(self._verbs.job_force(check_id(job_id), to_state, who, why))
+        state = jsondoor.text(to_state, field="state", bytes_max=self._prepared.settings.name_max)
+        return one(self._verbs.job_force(check_id(job_id), state, who, why))
 
-    def get(self, job_id: int) -> Job[Any]:
+    def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
-        return self._prepared.job(check_id(job_id)).refresh()
+        number = check_id(job_id)
+        (row,) = self._verbs.job_get([number])
+        if row is None:
+            raise NotFound("job", str(number))
+        return self._prepared.job(number, row=row)
 
 
 class Client(DirectClient):

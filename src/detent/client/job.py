@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -43,7 +43,7 @@ class Job(Generic[R]):
         self._verbs = verbs
         self._clock = clock
         self._settings = settings
-        self._decode = decode or _decode_any
+        self._decode = decode or self._decode_any
         self._row = row
 
     def __repr__(self) -> str:
@@ -86,12 +86,14 @@ class Job(Generic[R]):
     @property
     def payload(self) -> Any:
         """The arguments as JSON values."""
-        return jsondoor.decode(self.row.payload)
+        return jsondoor.decode(self.row.payload, depth_max=self._settings.depth_max)
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What the client attached."""
-        found: dict[str, Any] = {} if self.row.metadata is None else jsondoor.decode(self.row.metadata)
+        if self.row.metadata is None:
+            return {}
+        found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=self._settings.depth_max)
         return found
 
     @property
@@ -135,17 +137,20 @@ class Job(Generic[R]):
 
     def wait(self, timeout: float | None = None) -> Job[R]:
         """This handle, when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
+        for pause in self.pauses(timeout):
+            self._clock.sleep(pause)
+        return self
+
+    def pauses(self, timeout: float | None = None) -> Iterator[float]:
+        """How `wait` waits: each step looks again and says how long to pause, until the job rests or time is up."""
         begun = self._clock.monotonic()
         pause = _FIRST_PAUSE
         while not self.refresh().rests:
             waited = self._clock.monotonic() - begun
             if timeout is not None and waited >= timeout:
                 raise JobTimeout(self.id, self.row.state, waited)
-            left = pause if timeout is None else min(pause, timeout - waited)
-            self._clock.sleep(left)
+            yield pause if timeout is None else min(pause, timeout - waited)
             pause = min(pause * 1.5, self._settings.wait_poll)
-        return self
 
-
-def _decode_any(text: str | None) -> Any:
-    return None if text is None else jsondoor.decode(text, field="result")
+    def _decode_any(self, text: str | None) -> Any:
+        return None if text is None else jsondoor.decode(text, field="result", depth_max=self._settings.depth_max)

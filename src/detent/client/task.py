@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from detent.client.job import Job
 from detent.declare.context import Context
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Options, Task
 
-__all__ = ["SendableTask", "Sender"]
+__all__ = ["AsyncTask", "DeclareTask", "PlainTask", "SendableTask", "Sender"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 
 
 class Sender(Protocol):
@@ -24,12 +25,12 @@ class Sender(Protocol):
         ...
 
 
-class SendableTask(Task[P, R]):
+class SendableTask(Task[P, R, D]):
     """What `@app.task` gives: `task.enqueue(...)` sends a call, typed by the function's own signature."""
 
     def __init__(
         self,
-        function: Callable[Concatenate[Context, P], R],
+        function: Callable[Concatenate[Context, P], D],
         *,
         name: str | None,
         aliases: Sequence[str],
@@ -43,3 +44,17 @@ class SendableTask(Task[P, R]):
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Send a call with the task's own options; the job's handle. For more, `app.enqueue(task.call(...), key=…)`."""
         return self._sender.enqueue(self.call(*args, **kwargs))
+
+
+PlainTask = SendableTask[P, R, R]
+AsyncTask = SendableTask[P, R, Coroutine[Any, Any, R]]
+
+
+class DeclareTask(Protocol):
+    """What `@app.task(...)` gives: makes a task of a function. What a coroutine function awaits is its jobs' result."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> PlainTask[P, R]: ...

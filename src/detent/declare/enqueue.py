@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, TypedDict
 
 from detent.declare.settings import Settings
-from detent.declare.task import Call, check_priority
+from detent.declare.task import Call, check_priority, check_seconds
 from detent.errors import InvalidInput
 from detent.model import jsondoor
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 
-__all__ = ["Sending", "new_job"]
+__all__ = ["Sending", "SendingOptions", "encode_metadata", "new_job", "sending_of"]
+
+
+class SendingOptions(TypedDict, total=False):
+    """The keywords of `enqueue`; each is explained in `Sending`."""
+
+    key: str | None
+    key_ttl: float | None
+    due_at: datetime | None
+    expires_at: datetime | None
+    priority: int | None
+    queue: str | None
+    tenant: str
+    metadata: Mapping[str, Any] | None
+    correlation_id: str | None
+    traceparent: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
     """How one call is sent; None means the task's own choice."""
 
-    key: str | None = None
-    key_ttl: float | None = None
-    due_at: datetime | None = None
-    expires_at: datetime | None = None
-    priority: int | None = None
+    key: str | None = None  # per tenant: the same key answers the same job
+    key_ttl: float | None = None  # seconds; None keeps the key for ever
+    due_at: datetime | None = None  # not before this time; None is now
+    expires_at: datetime | None = None  # cancelled if nobody has claimed it by then
+    priority: int | None = None  # higher first
     queue: str | None = None
-    tenant: str = ""
-    metadata: Mapping[str, Any] | None = None
+    tenant: str = ""  # tenants take turns
+    metadata: Mapping[str, Any] | None = None  # handed to the function, shown to people
     correlation_id: str | None = None
     traceparent: str | None = None
+
+
+def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
+    """How it shall be sent, as said. Refuses a word it does not know, and one key for many jobs."""
+    for name in options:
+        if name not in _SENDING:
+            raise InvalidInput(name, "no option of enqueue", ", ".join(_SENDING))
+    if many and options.get("key") is not None:
+        raise InvalidInput("key", f"one key for many jobs: {options['key']!r}", "keyed jobs one by one")
+    return Sending(**options)
 
 
 def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
@@ -43,18 +68,10 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         jsondoor.text(key, field="key", bytes_max=settings.key_max)
     elif options.unique == "pending":
         key = f"unique:{call.task.name[:300]}:{fingerprint}"
-    if sending.key_ttl is not None and (key is None or not 0 < sending.key_ttl < 10**10):
-        raise InvalidInput("key_ttl", repr(sending.key_ttl), "a positive number of seconds, together with a key")
-    for name in ("due_at", "expires_at"):
-        if (value := getattr(sending, name)) is not None:
-            to_micros(value, field=name)
-    metadata = None
-    if sending.metadata is not None:
-        if not isinstance(sending.metadata, Mapping):
-            raise InvalidInput("metadata", f"a value of type {type(sending.metadata).__name__}", "a mapping")
-        metadata = jsondoor.encode(
-            dict(sending.metadata), field="metadata", size_max=settings.metadata_max, depth_max=settings.depth_max
-        )
+    if sending.key_ttl is not None:
+        check_seconds("key_ttl", sending.key_ttl)
+        if key is None:
+            raise InvalidInput("key_ttl", f"{sending.key_ttl!r} without a key", "key_ttl together with key")
     return NewJob(
         id=0,
         task=call.task.name,
@@ -66,18 +83,43 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         if sending.queue is None
         else jsondoor.text(sending.queue, field="queue", bytes_max=name_max),
         priority=options.priority if sending.priority is None else check_priority(sending.priority),
-        due_at=sending.due_at,
-        expires_at=sending.expires_at,
+        due_at=_moment(sending.due_at, "due_at"),
+        expires_at=_moment(sending.expires_at, "expires_at"),
         key=key,
         key_ttl=sending.key_ttl,
         unique_pending=options.unique == "pending",
-        metadata=metadata,
+        metadata=encode_metadata(sending.metadata, settings),
         correlation_id=_optional(sending.correlation_id, "correlation_id", name_max),
         traceparent=_optional(sending.traceparent, "traceparent", name_max),
         attempts_max=options.retry.attempts_max,
         dead_letter=options.dead_letter,
         idempotent=options.idempotent,
     )
+
+
+def encode_metadata(metadata: Mapping[str, Any] | None, settings: Settings) -> str | None:
+    """What is attached to a job or a move, as it is stored."""
+    if metadata is None:
+        return None
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("metadata", f"a value of type {type(metadata).__name__}", "a mapping")
+    return jsondoor.encode(
+        dict(metadata), field="metadata", size_max=settings.metadata_max, depth_max=settings.depth_max
+    )
+
+
+def _moment(value: datetime | None, field: str) -> datetime | None:
+    """The same moment in UTC, where every reader of the record can follow."""
+    if value is None:
+        return None
+    to_micros(value, field=field)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(field, value.isoformat(), "a time between the years 1 and 9999 in UTC") from None
+
+
+_SENDING = tuple(one.name for one in fields(Sending))
 
 
 def _optional(value: str | None, field: str, bytes_max: int) -> str | None:

@@ -2,10 +2,13 @@
 
 The file is `detent.toml`, or the table `[tool.detent]` of `pyproject.toml`, in the working directory. A name that is
 not a setting, or a value out of its range, is refused with `InvalidSetting`: a typing mistake must not be a default.
+In the environment only what is nearly a setting's name is refused; other programs put variables of this prefix there
+too (an orchestrator, for a service called detent).
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -19,6 +22,8 @@ __all__ = ["Settings", "load_settings"]
 
 _KIB = 1024
 _MIB = 1024 * 1024
+_PREFIX = "DETENT_"
+_NEARLY = 0.8
 
 
 def _limit(default: float, least: float, most: float, means: str) -> Any:
@@ -42,12 +47,13 @@ class Settings:
     reason_max: int = _limit(2000, 1, 16 * _KIB, "bytes of a reason")
     enqueue_many_max: int = _limit(100_000, 1, 1_000_000, "jobs in one call of enqueue_many")
     write_batch_max: int = _limit(1000, 1, 10_000, "items that the writer puts into one transaction")
+    spared_max: int = _limit(100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free")
     wait_poll: float = _limit(0.5, 0.001, 60, "longest pause in seconds between two looks while waiting for a job")
-    key_wait: float = _limit(10, 0.1, 600, "seconds that a keyed enqueue waits for somebody else's open transaction")
+    key_wait: float = _limit(10.0, 0.1, 600, "seconds that a keyed enqueue waits for somebody else's open transaction")
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            _check(one.name, getattr(self, one.name), one.metadata)
+            _check(one.name, getattr(self, one.name), type(one.default), one.metadata)
 
 
 def load_settings(
@@ -60,19 +66,27 @@ def load_settings(
     chosen.update(_from_file(directory or Path()))
     chosen.update(_from_environment(os.environ if environment is None else environment))
     chosen.update({name: value for name, value in (arguments or {}).items() if value is not None})
-    unknown = sorted(set(chosen) - {one.name for one in fields(Settings)})
-    if unknown:
-        allowed = ", ".join(one.name for one in fields(Settings))
-        raise InvalidSetting(unknown[0], "a name that is not a setting", allowed)
+    for name in chosen:
+        if name not in _kinds():
+            raise InvalidSetting(name, "a name that is not a setting", ", ".join(_kinds()))
     return Settings(**chosen)
+
+
+def _kinds() -> dict[str, type[Any]]:
+    return {one.name: type(one.default) for one in fields(Settings)}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
-    for one in fields(Settings):
-        text = environment.get(f"DETENT_{one.name.upper()}")
-        if text is not None:
-            chosen[one.name] = text if isinstance(one.default, str) else _number(one.name, text, type(one.default))
+    kinds = _kinds()
+    for variable, text in environment.items():
+        if not variable.startswith(_PREFIX):
+            continue
+        name = variable.removeprefix(_PREFIX).lower()
+        if name in kinds:
+            chosen[name] = _number(variable, text, kinds[name])
+        elif meant := difflib.get_close_matches(name, kinds, n=1, cutoff=_NEARLY):
+            raise InvalidSetting(variable, "a name that is not a setting", f"{_PREFIX}{meant[0].upper()}")
     return chosen
 
 
@@ -87,6 +101,8 @@ def _from_file(directory: Path) -> dict[str, Any]:
             raise InvalidSetting(name, f"a file that is not TOML: {error}", "TOML") from None
         for key in inner:
             table = table.get(key, {})
+            if not isinstance(table, dict):
+                raise InvalidSetting(name, f"{key} = {table!r}", "a table [tool.detent]")
         if table or not inner:
             return dict(table)
     return {}
@@ -96,14 +112,18 @@ def _number(name: str, text: str, kind: type[Any]) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise InvalidSetting(name, repr(text), "a number") from None
+        raise InvalidSetting(name, repr(text), "a whole number" if kind is int else "a number") from None
 
 
-def _check(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
-    if "least" not in metadata:
+def _check(name: str, value: Any, kind: type[Any], metadata: Mapping[str, Any]) -> None:
+    if kind is str:
+        # What was given is not repeated: there may be a password in it.
         if not isinstance(value, str) or not value:
-            raise InvalidSetting(name, repr(value), metadata["means"])
+            found = "an empty string" if value == "" else f"a value of type {type(value).__name__}"
+            raise InvalidSetting(name, found, metadata["means"])
         return
     least, most = metadata["least"], metadata["most"]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InvalidSetting(name, repr(value), f"a number from {least:g} to {most:g} ({metadata['means']})")
+    numbers = (int,) if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, numbers) or not least <= value <= most:
+        range_ = f"a {'whole ' if kind is int else ''}number from {least} to {most}"
+        raise InvalidSetting(name, repr(value), f"{range_} ({metadata['means']})")

@@ -22,6 +22,7 @@ __all__ = ["Call", "Options", "Task"]
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +43,20 @@ class Options:
         if self.unique not in (None, "pending"):
             raise InvalidSetting("unique", repr(self.unique), "None or 'pending'")
         for name in ("timeout", "result_ttl"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < 10**9:
-                raise InvalidSetting(name, repr(value), "a positive number of seconds, or None")
+            if (value := getattr(self, name)) is not None:
+                check_seconds(name, value)
+        for name in ("idempotent", "dead_letter"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidSetting(name, repr(value), "True or False")
+        if not isinstance(self.retry, Retry):
+            raise InvalidSetting("retry", repr(self.retry), "a policy such as Retry(3)")
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[R_co]):
     """A task with its arguments: typed, checked, encoded, and not sent."""
 
-    task: Task[..., R_co]
+    task: Task[..., R_co, Any]
     payload: str
 
     @property
@@ -60,15 +65,16 @@ class Call(Generic[R_co]):
         return jsondoor.fingerprint(self.task.name, self.payload)
 
 
-class Task(Generic[P, R]):
+class Task(Generic[P, R, D]):
     """A function that workers execute: `task.call(...)` describes a call, `task(ctx, ...)` just runs it.
 
-    Refuses at declaration a function that cannot be called by name from JSON.
+    A job of it results in an R; a direct call gives a D, which is R itself, or a coroutine of it where the function is
+    async. Refuses at declaration a function that cannot be called by name from JSON.
     """
 
     def __init__(
         self,
-        function: Callable[Concatenate[Context, P], R],
+        function: Callable[Concatenate[Context, P], D],
         *,
         name: str | None,
         aliases: Sequence[str],
@@ -76,8 +82,8 @@ class Task(Generic[P, R]):
         settings: Settings,
     ) -> None:
         self.function = function
-        self.name = name or _name_of(function)
-        self.aliases = tuple(aliases)
+        self.name = _name_of(function) if name is None else name
+        self.aliases = _aliases(aliases)
         self.options = options
         self._settings = settings
         self.__doc__ = function.__doc__
@@ -87,7 +93,7 @@ class Task(Generic[P, R]):
         jsondoor.text(options.queue, field="queue", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
 
-    def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
         """Run the function here and now, without any record."""
         return self.function(ctx, *args, **kwargs)
 
@@ -114,7 +120,7 @@ class Task(Generic[P, R]):
     def decode(self, payload: str) -> dict[str, Any]:
         """The arguments by name, typed as the signature says. `InvalidArguments` where they no longer fit."""
         try:
-            arguments = jsondoor.decode(payload, self._arguments, field=self.name)
+            arguments = jsondoor.decode(payload, self._arguments, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
         return {name: getattr(arguments, name) for name in self._parameters if getattr(arguments, name) is not _ABSENT}
@@ -123,12 +129,20 @@ class Task(Generic[P, R]):
         """A result as it is stored; None stores nothing."""
         if value is None:
             return None
-        return jsondoor.encode(value, field=f"result of {self.name}", size_max=self._settings.result_max)
+        return jsondoor.encode(
+            value,
+            field=f"result of {self.name}",
+            size_max=self._settings.result_max,
+            depth_max=self._settings.depth_max,
+        )
 
     def decode_result(self, text: str | None) -> R:
         """A stored result, typed as the function's return annotation says."""
+        if text is None:
+            return typing.cast(R, None)
         hint = self._hints.get("return", Any)
-        return typing.cast(R, None if text is None else jsondoor.decode(text, hint, field=f"result of {self.name}"))
+        found = jsondoor.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
+        return typing.cast(R, found)
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -149,15 +163,18 @@ class Task(Generic[P, R]):
         fields: list[Any] = []
         for name, parameter in self._parameters.items():
             hint = self._hints.get(name, Any)
-            if parameter.default is inspect.Parameter.empty:
-                fields.append((name, hint))
-            else:
-                fields.append((name, hint | _Absent if hint is None else typing.Union[hint, _Absent], _ABSENT))  # noqa: UP007
-        return msgspec.defstruct(f"arguments of {self.name}", fields, kw_only=True, forbid_unknown_fields=True)
+            # An argument left out stays out of the payload: the default of the code that runs it counts.
+            fields.append((name, hint) if parameter.default is inspect.Parameter.empty else (name, hint, _ABSENT))
+        try:
+            arguments = msgspec.defstruct(f"arguments of {self.name}", fields, kw_only=True, forbid_unknown_fields=True)
+            msgspec.json.Decoder(arguments)
+        except TypeError as error:
+            raise InvalidArguments(self.name, f"an annotation that JSON cannot carry: {error}", _CARRIED) from None
+        return arguments
 
 
-_Absent = msgspec.UnsetType
 _ABSENT = msgspec.UNSET
+_CARRIED = "types that JSON can tell apart: numbers, strings, lists, dicts, dates, enums, dataclasses and the like"
 
 
 def check_priority(value: int) -> int:
@@ -165,6 +182,19 @@ def check_priority(value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -32768 <= value <= 32767:
         raise InvalidInput("priority", repr(value), "a whole number from -32768 to 32767, higher first")
     return value
+
+
+def check_seconds(field: str, value: float) -> float:
+    """A positive number of seconds, below thirty years or so."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
+        raise InvalidInput(field, repr(value), "a positive number of seconds below 10^9")
+    return value
+
+
+def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(aliases, str):
+        raise InvalidSetting("aliases", f"the string {aliases!r}", "a list of names")
+    return tuple(aliases)
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from detent.errors import DatabaseError, GuardViolation, OutcomeUnknown
+from detent.errors import DatabaseError, GuardViolation, OutcomeUnknown, WrongPlace
 from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex"]
@@ -28,7 +28,7 @@ __all__ = ["Writer", "mutex"]
 T = TypeVar("T")
 Verb = Callable[[Verbs, list[Any]], Sequence[Any]]
 
-_UNKNOWN_OUTCOMES_MAX = 3
+_LOOKS_MAX = 4
 
 
 def mutex() -> AbstractContextManager[Any]:
@@ -39,17 +39,24 @@ def mutex() -> AbstractContextManager[Any]:
 class _Entry:
     """What one caller asked for."""
 
-    __slots__ = ("future", "items", "lead", "verb")
+    __slots__ = ("called", "future", "items", "verb")
 
-    def __init__(self, verb: Verb, items: list[Any], lead: threading.Lock | None) -> None:
+    def __init__(self, verb: Verb, items: Sequence[Any], *, waits: bool) -> None:
         self.verb = verb
-        self.items = items
-        self.lead = lead  # held; released when this caller shall write next, or when its answer is there
+        self.items = list(items)
         self.future: Future[list[Any]] = Future()
+        self.called: threading.Lock | None = None  # of a caller that waits: released when it leads or is answered
+        if waits:
+            self.called = threading.Lock()
+            self.called.acquire()
 
 
 class Writer:
-    """The writer of one process over one store. Safe from any thread; after a fork the child begins with none of it."""
+    """The writer of one process over one store. Safe from any thread; after a fork the child begins with none of it.
+
+    At any moment at most one entry leads: its caller, or the writer's thread for it, is the one that writes. Whoever
+    leads ends it with `_leave`, which answers, puts back what an interrupt left undone, and calls the next.
+    """
 
     def __init__(self, store: Store, *, batch_max: int = 1000) -> None:
         self._store = store
@@ -59,136 +66,145 @@ class Writer:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._queue: deque[_Entry] = deque()
-        self._writing = False
+        self._changed = threading.Condition(self._lock)
+        self._line: deque[_Entry] = deque()
+        self._leader: _Entry | None = None
+        self._batch: list[_Entry] = []
         self._thread: threading.Thread | None = None
-        self._called = threading.Condition(self._lock)
         self._closed = False
 
     def write(self, verb: Verb, items: Sequence[Any]) -> list[Any]:
-        """Write and wait. The answers, item by item, durable."""
-        if os.getpid() != self._pid:
-            self._begin()
-        lead = threading.Lock()
-        lead.acquire()
-        entry = _Entry(verb, list(items), lead)
-        with self._lock:
-            self._queue.append(entry)
-            leads = not self._writing
-            self._writing = True
-        if not leads:
-            try:
-                lead.acquire()
-            except BaseException:
-                self._abandon(entry)
-                raise
-        if not entry.future.done():
-            self._write_next()
+        """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller."""
+        entry = _Entry(verb, items, waits=True)
+        assert entry.called is not None
+        try:
+            self._line_up(entry)
+            entry.called.acquire()
+            if not entry.future.done():
+                self._write_batch()
+        finally:
+            self._leave(entry)
         return entry.future.result()
 
     def submit(self, verb: Verb, items: Sequence[Any]) -> Future[list[Any]]:
-        """Write without waiting: the future resolves when it is durable."""
-        if os.getpid() != self._pid:
-            self._begin()
-        entry = _Entry(verb, list(items), None)
-        with self._lock:
-            self._queue.append(entry)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
-                self._thread.start()
-            if not self._writing:
-                self._writing = True
-                self._called.notify()
+        """Write without waiting: the future resolves when it is durable. Cancelled before its turn, it is not sent."""
+        entry = _Entry(verb, items, waits=False)
+        self._line_up(entry)
         return entry.future
 
     def close(self) -> None:
-        """Let the writer's own thread end; what was submitted is written first."""
+        """Write what was submitted, then take nothing any more."""
+        self._follow_fork()
         with self._lock:
             self._closed = True
-            self._called.notify()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._leader is None)
             thread = self._thread
-        if thread is not None and os.getpid() == self._pid:
+        if thread is not None:
             thread.join()
 
-    def _abandon(self, entry: _Entry) -> None:
-        """The caller was interrupted while it waited in line: nobody may count on it to lead."""
-        assert entry.lead is not None
+    def _follow_fork(self) -> None:
+        if os.getpid() != self._pid:
+            self._begin()
+
+    def _line_up(self, entry: _Entry) -> None:
+        self._follow_fork()
         with self._lock:
-            if entry in self._queue:
-                self._queue.remove(entry)
-                if entry.lead.acquire(blocking=False):
-                    self._hand_over()
+            if self._closed:
+                raise WrongPlace("enqueue", "after close()", "make a new Detent, or close it later")
+            if entry.called is None and self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
+                self._thread.start()
+            self._line.append(entry)
+            if self._leader is None:
+                self._call_next()
 
     def _serve(self) -> None:
-        """The thread for callers that cannot lead: it leads whenever the first in line is one of them."""
+        """The thread for callers that do not wait: it leads in their place."""
         while True:
             with self._lock:
-                while not (self._writing and self._queue and self._queue[0].lead is None):
-                    if self._closed and not self._queue:
-                        return
-                    self._called.wait()
-            self._write_next()
+                self._changed.wait_for(lambda: self._is_served() or (self._closed and self._leader is None))
+                if not self._is_served():
+                    return
+                entry = self._leader
+                assert entry is not None
+            try:
+                self._write_batch()
+            finally:
+                self._leave(entry)
 
-    def _write_next(self) -> None:
-        """Write what stands in line, answer, and hand over to the first who came meanwhile."""
-        with self._lock:
-            batch = self._take()
-        self._write(batch)
-        with self._lock:
-            for entry in batch:
-                if entry.lead is not None and entry.future.done():
-                    entry.lead.release()
-            self._hand_over()
+    def _is_served(self) -> bool:
+        return self._leader is not None and self._leader.called is None
 
-    def _hand_over(self) -> None:
-        """Let the first in line write next. Called with the lock held."""
-        if not self._queue:
-            self._writing = False
-            if self._closed:
-                self._called.notify()
-        elif (lead := self._queue[0].lead) is not None:
-            lead.release()
+    def _call_next(self) -> None:
+        """The first in line leads. Called with the lock held and nobody leading."""
+        self._leader = self._line[0] if self._line else None
+        if self._leader is not None and self._leader.called is not None:
+            self._leader.called.release()
         else:
-            self._called.notify()
+            self._changed.notify_all()
+
+    def _leave(self, entry: _Entry) -> None:
+        """The caller goes, with its answer or without. If it led, the others of its batch go with theirs, or back to
+        the head of the line: should the transaction have gone through all the same, they will find their traces."""
+        with self._lock:
+            if entry in self._line:
+                self._line.remove(entry)
+            if entry is not self._leader:
+                return
+            others = [one for one in self._batch if one is not entry]
+            self._line.extendleft(one for one in reversed(others) if not one.future.done())
+            for one in others:
+                if one.called is not None and one.future.done():
+                    one.called.release()
+            self._batch = []
+            self._call_next()
+
+    def _write_batch(self) -> None:
+        """Write what stands in line, and answer it."""
+        with self._lock:
+            self._batch = self._take()
+            batch = [one for one in self._batch if one.future.running() or one.future.set_running_or_notify_cancel()]
+        self._settle(batch)
 
     def _take(self) -> list[_Entry]:
-        batch = [self._queue.popleft()]
-        size = len(batch[0].items)
-        while self._queue and size + len(self._queue[0].items) <= self._batch_max:
-            entry = self._queue.popleft()
-            batch.append(entry)
+        count = size = 0
+        for entry in self._line:
             size += len(entry.items)
-        return batch
+            if count and size > self._batch_max:
+                break
+            count += 1
+        return [self._line.popleft() for _ in range(count)]
 
-    def _write(self, batch: list[_Entry]) -> None:
+    def _settle(self, batch: list[_Entry]) -> None:
         try:
-            answers = self._surely(lambda verbs: _run(verbs, batch))
+            answers = self._surely(lambda verbs: _run(verbs, batch)) if batch else []
         except Exception as error:
             blameless = isinstance(error, DatabaseError) and not isinstance(error, GuardViolation)
-            if len(batch) == 1 or blameless:
+            if len(batch) > 1 and not blameless:
                 for entry in batch:
-                    entry.future.set_exception(error)
+                    self._settle([entry])
                 return
             for entry in batch:
-                self._write([entry])
-            return
-        except BaseException as interrupt:
-            # The leader was interrupted, and only the leader: the others go back to the head of the line. If the
-            # transaction went through all the same, they find their traces.
-            batch[0].future.set_exception(interrupt)
-            with self._lock:
-                self._queue.extendleft(reversed(batch[1:]))
+                entry.future.set_exception(error)
             return
         for entry, answer in zip(batch, answers, strict=True):
             entry.future.set_result(answer)
 
     def _surely(self, work: Callable[[Verbs], T]) -> T:
-        for _ in range(_UNKNOWN_OUTCOMES_MAX):
+        """Do it, and where the answer to COMMIT was lost, look again. `OutcomeUnknown` only where nobody can tell."""
+        unknown: OutcomeUnknown | None = None
+        for _ in range(_LOOKS_MAX):
             try:
                 return self._store.together(work)
-            except OutcomeUnknown:
-                continue
-        return self._store.together(work)
+            except OutcomeUnknown as error:
+                unknown = error
+            except DatabaseError as error:
+                if unknown is None or isinstance(error, GuardViolation):
+                    raise
+                raise unknown from error
+        assert unknown is not None
+        raise unknown
 
 
 def _run(verbs: Verbs, batch: list[_Entry]) -> list[list[Any]]:

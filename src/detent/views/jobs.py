@@ -2,54 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
-
-from detent.declare.settings import Settings
 from detent.errors import NotFound
-from detent.lifecycle.library import JOB
-from detent.model.clock import Clock
-from detent.model.records import EventRow, JobRow
+from detent.model.records import JobRow
 from detent.store.contract import Verbs
 
-__all__ = ["Looking", "explain", "follow_events"]
-
-_PAGE = 500
-_FIRST_PAUSE = 0.01
-
-
-class Looking(Protocol):
-    """What patience needs: a clock and the settings."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock to wait by."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """How long a pause may be."""
-        ...
-
-
-def follow_events(
-    verbs: Verbs, job_id: int, looking: Looking, *, follow: bool, after_seq: int = 0
-) -> Iterator[EventRow]:
-    """A job's lines in order, each once. With `follow` it goes on until the job rests. `NotFound`."""
-    pause = _FIRST_PAUSE
-    while True:
-        row = _row(verbs, job_id)
-        lines = verbs.job_events(job_id, after_seq, _PAGE)
-        for line in lines:
-            after_seq = line.seq
-            yield line
-        if len(lines) == _PAGE:
-            continue
-        # The row was read before the lines: a job at rest then has no line that was missed.
-        if not follow or row.state in JOB.rests:
-            return
-        pause = _FIRST_PAUSE if lines else min(pause * 1.5, looking.settings.wait_poll)
-        looking.clock.sleep(pause)
+__all__ = ["explain"]
 
 
 def explain(verbs: Verbs, job_id: int) -> str:
