@@ -1,0 +1,131 @@
+"""A mixed life: jobs that have met everything that can happen to a job, each under its own name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from detent.model.jsondoor import fingerprint
+from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob
+from detent.store.contract import Store
+from detent.testing.stores import StoreClock
+
+HOUR = 3600.0
+
+
+class Life:
+    """Jobs by name; each has a task of its own, so that a claim takes exactly the one that is meant."""
+
+    def __init__(self, store: Store, clock: StoreClock) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids: dict[str, int] = {}
+
+    def __getitem__(self, name: str) -> int:
+        return self.ids[name]
+
+    def enqueue(self, name: str, **overrides: Any) -> int:
+        job_id = self.store.ids_reserve(1)
+        fields: dict[str, Any] = {"payload": "{}", "nonce": 1, "fingerprint": fingerprint(name, "{}")} | overrides
+        (answer,) = self.store.job_enqueue([NewJob(id=job_id, task=name, **fields)])
+        assert not isinstance(answer, Exception), answer
+        self.ids[name] = job_id
+        self.clock.advance(1)
+        return job_id
+
+    def claim(self, name: str, lease: float = HOUR) -> Claimed:
+        lease_id = self.store.ids_reserve(1)
+        (held,) = self.store.job_claim(lease_id=lease_id, worker="ana", queues=None, tasks=[name], limit=1, lease=lease)
+        self.clock.advance(1)
+        return held
+
+    def abort(self, name: str, outcome: Any, **overrides: Any) -> None:
+        held = self.claim(name)
+        self.store.job_start([(held.job_id, held.attempt)])
+        self.clock.advance(1)
+        self.give(
+            self.store.job_abort([Abort(job_id=held.job_id, attempt=held.attempt, outcome=outcome, **overrides)], "ana")
+        )
+
+    def give(self, answers: Any) -> None:
+        """Every answer is a yes, and time goes on."""
+        assert not [answer for answer in answers if isinstance(answer, Exception)], answers
+        self.clock.advance(1)
+
+
+def live(store: Store, clock: StoreClock) -> Life:
+    """A database in which every kind of job has a name."""
+    life = Life(store, clock)
+    pruned = life.enqueue("pruned")
+    life.give(store.job_finish([Finish(pruned, life.claim("pruned").attempt)], "ana"))
+    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
+    _waiting_ones(life)
+    _running_ones(life)
+    _finished_ones(life)
+    return life
+
+
+def _waiting_ones(life: Life) -> None:
+    store, clock = life.store, life.clock
+    life.enqueue("ready", priority=3, expires_at=clock.now() + timedelta(days=9))
+    life.enqueue("later", due_at=clock.now() + timedelta(days=1))
+    life.enqueue("held", key="held", unique_pending=True)
+    life.enqueue("let_go", key="let_go", unique_pending=True)
+    life.abort("let_go", "error", error="{}", delay=HOUR)
+    life.enqueue("returned")
+    life.abort("returned", "error", error="{}")
+    life.enqueue("released")
+    life.abort("released", "released")
+    life.enqueue("expired_once")
+    life.claim("expired_once", lease=1)
+    clock.advance(2)
+    assert store.lease_reap(100).aborted == (life["expired_once"],)
+    life.enqueue("retried")
+    life.abort("retried", "error", error="{}", fatal=True)
+    life.give(store.job_retry([life["retried"]], "ana", "once more"))
+
+
+def _running_ones(life: Life) -> None:
+    store = life.store
+    life.enqueue("running")
+    life.claim("running")
+    life.enqueue("asked_to_stop")
+    life.claim("asked_to_stop")
+    life.give(store.job_cancel([life["asked_to_stop"]], "ana", "enough"))
+    life.enqueue("committed")
+    held = life.claim("committed")
+    life.give([store.job_commit(Commit(job_id=held.job_id, attempt=held.attempt))])
+
+
+def _finished_ones(life: Life) -> None:
+    store = life.store
+    life.enqueue("succeeded")
+    life.abort("succeeded", "error", error="{}")
+    held = life.claim("succeeded")
+    lines = [("one", None), ("two", "the key"), ("three", None)]
+    life.give(
+        store.event_append(
+            [
+                NewEvent(job_id=held.job_id, attempt=held.attempt, level="info", message=text, key=key)
+                for text, key in lines
+            ]
+        )
+    )
+    life.give(store.job_finish([Finish(held.job_id, held.attempt, "1")], "ana"))
+    life.enqueue("failed", dead_letter=False)
+    life.abort("failed", "error", error="{}", fatal=True)
+    life.enqueue("quarantined")
+    life.abort("quarantined", "crashed", error="{}", fatal=True)
+    life.enqueue("unknown", idempotent=False)
+    life.abort("unknown", "crashed", error="{}")
+    life.enqueue("cancelled")
+    life.give(store.job_cancel([life["cancelled"]], "ana", "enough"))
+    life.enqueue("discarded")
+    life.abort("discarded", "error", error="{}", fatal=True)
+    life.give(store.job_discard([life["discarded"]], "ana", "enough"))
+    life.enqueue("forced")
+    life.abort("forced", "error", error="{}", fatal=True)
+    life.give([store.job_force(life["forced"], "succeeded", "ana", "it has happened")])
+    life.enqueue("set_aside")
+    life.give([store.job_force(life["set_aside"], "quarantined", "ana", "not now")])
+    store.queue_pause("mail", "ana", "holiday")

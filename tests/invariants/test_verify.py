@@ -1,0 +1,38 @@
+"""Each invariant is proven to fire: planted corruption is found and named, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.store.contract import Store
+from detent.store.invariants import load
+from tests.invariants import corruption_of_records
+from tests.invariants.corruption import CASES, Corruption
+from tests.invariants.life import Life
+from tests.invariants.owner import Owner
+
+assert corruption_of_records  # its cases are among CASES
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_corruption_is_found_and_named(store: Store, life: Life, owner: Owner, case: Corruption) -> None:
+    """R2, R3: the invariant that was broken, and the row that breaks it."""
+    assert store.verify() == []
+    case.plant(owner, life)
+    found = {(violation.invariant, violation.entity, violation.entity_id) for violation in store.verify()}
+    assert (case.invariant, *case.named(owner, life)) in found
+
+
+def test_every_invariant_has_its_corruption() -> None:
+    """R2: no invariant that never fires."""
+    names = {invariant.name for invariant in load("sqlite")}
+    assert {case.invariant for case in CASES} == names
+
+
+def test_both_databases_have_the_same_invariants() -> None:
+    """R2: the same names, and each is one statement that says what must hold."""
+    assert [invariant.name for invariant in load("postgres")] == [invariant.name for invariant in load("sqlite")]
+    for dialect in ("postgres", "sqlite"):
+        for invariant in load(dialect):
+            assert invariant.sql.startswith("-- "), invariant.name
+            assert invariant.sql.rstrip().endswith(";"), invariant.name
