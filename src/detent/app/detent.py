@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -35,10 +36,12 @@ from detent.model.records import (
     TransitionRow,
     Violation,
 )
-from detent.store.contract import JobFilter
+from detent.store.contract import JobFilter, Store
 from detent.views.jobs import explain
 
 __all__ = ["Detent"]
+
+log = logging.getLogger("detent.app")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +64,7 @@ class Detent:
         self._wiring = Wiring(self.settings, clock)
         self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
         self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
+        self._on_failure: list[Callable[[Job[Any]], None]] = []
 
     # -- declaring ---------------------------------------------------------------------------------------------
 
@@ -109,8 +113,9 @@ class Detent:
                 found, name=name, aliases=aliases, options=chosen, settings=self.settings, sender=self
             )
             names = (task.name, *task.aliases)
-            for twice in (one_name for one_name in names if one_name in self._tasks):
-                raise InvalidInput("task", f"the name {twice!r} twice", "one task for each name")
+            for name_ in names:
+                if name_ in self._tasks or names.count(name_) > 1:
+                    raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
             self._tasks.update(dict.fromkeys(names, task))
             return task
 
@@ -306,6 +311,24 @@ class Detent:
         if not why:
             raise InvalidInput("reason", repr(reason), "a reason: a repair always has one")
         return self._wiring.store.repair(who, why, apply=apply)
+
+    @property
+    def store(self) -> Store:
+        """The store, made ready: for workers and tools."""
+        return self._wiring.store
+
+    def on_failure(self, hook: Callable[[Job[Any]], None], /) -> Callable[[Job[Any]], None]:
+        """Declare a hook: called in the worker's process with each job that came to rest quarantined or failed."""
+        self._on_failure.append(hook)
+        return hook
+
+    def tell_failure(self, job_id: int) -> None:
+        """Call the hooks for a job that came to rest without success. A hook that raises is logged, no more."""
+        for hook in self._on_failure:
+            try:
+                hook(self.get(job_id))
+            except Exception:
+                log.exception("on_failure hook %r failed for job %d", hook, job_id)
 
     @property
     def ids(self) -> Ids:

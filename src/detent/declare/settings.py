@@ -23,7 +23,7 @@ __all__ = ["Settings", "load_settings"]
 _KIB = 1024
 _MIB = 1024 * 1024
 _PREFIX = "DETENT_"
-_NEARLY = 0.8
+_NEARLY = 0.85
 
 
 def _limit(default: float, least: float, most: float, means: str) -> Any:
