@@ -19,6 +19,7 @@ from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]
 
@@ -35,11 +36,17 @@ class SqliteStore(EachAlone):
     def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
+        self._wake = SqliteWake(self._file.version)
 
     @property
     def name(self) -> str:
         """The database for messages."""
         return self._file.name
+
+    @property
+    def wake(self) -> SqliteWake:
+        """Through the version of the file."""
+        return self._wake
 
     def ready(self) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""

@@ -49,6 +49,7 @@ class Database:
         self._turnstile = Turnstile(self._path, self.name)
         self._writer: sqlite3.Connection | None = None
         self._keeper: sqlite3.Connection | None = None
+        self._watcher: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
         self._begin_life()
         forks.watch(self)
@@ -117,6 +118,15 @@ class Database:
             finally:
                 if os.getpid() == process:
                     self._give_back(connection)
+
+    def version(self) -> int:
+        """A number that changes with every commit by anybody else than the connection that looks."""
+        self._check_carried()
+        with translating(self.name), self._readers:
+            if self._watcher is None:
+                self._watcher = self._connect()
+            (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+            return int(version)
 
     def close(self) -> None:
         """Close every connection that is not in use. Used again, it opens again."""
@@ -296,8 +306,8 @@ class Database:
         self._turnstile.close()
         self._begin_life()
         self._carried = carried
-        forks.abandon([*self._idle, self._writer, self._keeper])
-        self._idle, self._writer, self._keeper = [], None, None
+        forks.abandon([*self._idle, self._writer, self._keeper, self._watcher])
+        self._idle, self._writer, self._keeper, self._watcher = [], None, None, None
 
     def _check_carried(self) -> None:
         if self._carried:
@@ -305,10 +315,10 @@ class Database:
 
     def _close_all(self) -> None:
         self._turnstile.close()
-        for connection in (*self._idle, self._writer, self._keeper):
+        for connection in (*self._idle, self._writer, self._keeper, self._watcher):
             if connection is not None:
                 connection.close()
-        self._idle, self._writer, self._keeper = [], None, None
+        self._idle, self._writer, self._keeper, self._watcher = [], None, None, None
 
 
 def _carried(call: str) -> WrongPlace:

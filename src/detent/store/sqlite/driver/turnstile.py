@@ -33,6 +33,11 @@ class FairLock:
         self._held = False
         self._owner: int | None = None
 
+    @property
+    def waiting(self) -> int:
+        """How many stand in line."""
+        return len(self._waiting)
+
     def acquire(self, timeout: float) -> bool:
         """Wait for one's turn, at most `timeout` seconds. `WrongPlace` where this thread holds it already."""
         me = threading.get_ident()

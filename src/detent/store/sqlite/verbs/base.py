@@ -9,14 +9,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from detent.errors import InvalidTransition, LeaseLost, TransitionRace
 from detent.lifecycle.library import JOB
 from detent.model.clock import Clock, to_micros
-from detent.store.sqlite.driver.executor import Executor
+from detent.store.sqlite.driver.executor import Executor, Row
 
-__all__ = ["Job", "VerbBase", "ids_json", "micros", "undeclared"]
+__all__ = ["Insert", "Job", "VerbBase", "ids_json", "micros", "undeclared"]
+
+_ROWS_AT_ONCE = 50
+
+
+class Insert:
+    """An INSERT of many rows. With triggers on the table a row of its own statement costs twice what it costs in a list
+    of them, so they go in lists of one fixed length, and the rest one by one."""
+
+    def __init__(self, into: str, width: int) -> None:
+        row = f"({', '.join('?' * width)})"
+        self._one = f"INSERT INTO {into} VALUES {row}"
+        self._list = f"INSERT INTO {into} VALUES {', '.join([row] * _ROWS_AT_ONCE)}"
+
+    def run(self, executor: Executor, rows: Sequence[Row]) -> None:
+        """All of them, in order."""
+        whole = len(rows) - len(rows) % _ROWS_AT_ONCE
+        for start in range(0, whole, _ROWS_AT_ONCE):
+            executor.change(self._list, list(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE])))
+        if whole < len(rows):
+            executor.change_many(self._one, rows[whole:])
+
 
 _JOBS = """
 SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.correlation_id, j.attempts_max,
@@ -29,10 +51,8 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ?"
 _NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) RETURNING id"
-_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
-_TO_WAITING = """
-INSERT INTO detent_waiting (lane_id, due_at, job_id, holds_key, expires_at, priority) VALUES (?, ?, ?, ?, ?, ?)
-"""
+_TO_READY = Insert("detent_ready (lane_id, ready_at, job_id, holds_key, expires_at)", 5)
+_TO_WAITING = Insert("detent_waiting (lane_id, due_at, job_id, holds_key, expires_at, priority)", 6)
 _START = """
 UPDATE detent_job SET started_at = ? WHERE id = ? AND attempt = ? AND state = 'running' AND started_at IS NULL
 """
@@ -128,10 +148,8 @@ class VerbBase:
                 ready.append(row)
             else:
                 waiting.append((*row, lane[3]))
-        if ready:
-            self._db.change_many(_TO_READY, ready)
-        if waiting:
-            self._db.change_many(_TO_WAITING, waiting)
+        _TO_READY.run(self._db, ready)
+        _TO_WAITING.run(self._db, waiting)
 
     def _log(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> int:
         """The line of an explicit move, which must be there before the move; the time it carries."""

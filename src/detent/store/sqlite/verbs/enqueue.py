@@ -9,7 +9,7 @@ from datetime import datetime
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.clock import to_micros
 from detent.model.records import Enqueued, NewJob
-from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+from detent.store.sqlite.verbs.base import Insert, VerbBase, ids_json, micros
 
 __all__ = ["EnqueueVerbs"]
 
@@ -23,12 +23,11 @@ SELECT k.tenant, k.key, k.job_id, k.fingerprint
   JOIN detent_job_key k ON k.tenant = json_extract(asked.value, '$[0]') AND k.key = json_extract(asked.value, '$[1]')
  WHERE k.expires_at IS NULL OR k.expires_at > ?
 """
-_NEW_JOB = """
-INSERT INTO detent_job
-  (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, nonce,
-   created_at, attempts_max, dead_letter, idempotent, limit_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+_NEW_JOBS = Insert(
+    "detent_job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent,"
+    " run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)",
+    18,
+)
 # A key that has expired counts as absent, so its row is written over.
 _NEW_KEY = """
 INSERT INTO detent_job_key (tenant, key, job_id, fingerprint, expires_at, until_claim) VALUES (?, ?, ?, ?, ?, ?)
@@ -93,7 +92,7 @@ class EnqueueVerbs(VerbBase):
             if item.key is not None:
                 gone = None if item.key_ttl is None else now + micros(item.key_ttl)
                 keys.append((item.tenant, item.key, item.id, item.fingerprint, gone, item.unique_pending))
-        self._db.change_many(_NEW_JOB, jobs)
+        _NEW_JOBS.run(self._db, jobs)
         self._enter_queue(lines, now)
         if keys:
             self._db.change_many(_NEW_KEY, keys)

@@ -1,0 +1,43 @@
+"""Waiting for work in one file: whoever waits looks at the file's version, often at first, then less."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from detent.model.clock import Clock, SystemClock
+
+__all__ = ["SqliteWake"]
+
+_SHORTEST = 0.001
+_LONGEST = 0.02
+_GROWTH = 1.2
+
+
+class SqliteWake:
+    """Every commit by anybody changes the version; so a look costs microseconds, and claims are made only after it."""
+
+    def __init__(self, version: Callable[[], int], clock: Clock | None = None) -> None:
+        self._version = version
+        self._clock = clock or SystemClock()
+        self._interrupted = threading.Event()
+
+    def version(self) -> int:
+        """The file's version as this process sees it."""
+        self._interrupted.clear()
+        return self._version()
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Look again and again: a little later each time, so that a quiet night costs nothing."""
+        deadline = self._clock.monotonic() + timeout
+        pause = _SHORTEST
+        while self._version() == version:
+            left = deadline - self._clock.monotonic()
+            if left <= 0 or self._interrupted.wait(min(pause, left)):
+                return False
+            pause = min(pause * _GROWTH, _LONGEST)
+        return True
+
+    def interrupt(self) -> None:
+        """Nobody waits any longer."""
+        self._interrupted.set()

@@ -1,0 +1,123 @@
+"""Fair turns: between the threads of a process, and between processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from detent.errors import DatabaseBusy, WrongPlace
+from detent.model.clock import SystemClock
+from detent.store.sqlite.driver.turnstile import FairLock
+from detent.store.sqlite.store import SqliteStore
+from tests.store.sqlite.kit import SECONDS_MAX, Process, eventually
+
+GREEDY = """
+def first(verbs):
+    say("inside")
+    hear()
+store.together(first)
+for n in range(200):
+    store.ids_reserve(1)
+say("done")
+"""
+WAITS = """
+say("asks")
+say(str(store.ids_reserve(0)))
+"""
+FROZEN = """
+def stay(verbs):
+    say("inside")
+    hear()
+store.together(stay)
+"""
+
+
+def opened(path: Path, **options: float) -> SqliteStore:
+    store = SqliteStore(str(path), clock=SystemClock(), **options)
+    store.ready()
+    return store
+
+
+def is_locked(path: Path) -> bool:
+    file = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+@pytest.mark.parametrize("trial", range(3))
+def test_a_waiting_process_is_passed_by_no_more_than_one_transaction(tmp_path: Path, trial: int) -> None:
+    """A writer in a tight loop: whoever asked while its transaction ran comes next, before any other of the loop's."""
+    path = tmp_path / "t.db"
+    opened(path).close()
+    with Process(GREEDY, path) as greedy, Process(WAITS, path) as other:
+        assert greedy.hear() == "inside"
+        assert other.hear() == "asks"
+        # Inside its transaction the greedy one holds `write` only; `next` is the other's, which now waits.
+        eventually(lambda: is_locked(Path(f"{path}-detent-next")))
+        greedy.say()
+        seen = int(other.hear())
+        assert greedy.hear() == "done"
+    assert seen - 1 <= 1, f"{seen - 1} transactions passed a waiting one"
+
+
+def test_a_frozen_writer_makes_others_fail_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
+    store = opened(path, wait_seconds_max=0.05)
+    with Process(FROZEN, path) as frozen:
+        assert frozen.hear() == "inside"
+        with pytest.raises(DatabaseBusy, match="another process has been writing"):
+            store.ids_reserve(1)
+        frozen.say()
+        frozen.ends_well()
+    assert store.ids_reserve(1) == 1
+    store.close()
+
+
+def test_threads_take_turns_in_the_order_of_asking() -> None:
+    lock = FairLock()
+    order: list[int] = []
+
+    def take(number: int) -> None:
+        assert lock.acquire(SECONDS_MAX)
+        order.append(number)
+        lock.release()
+
+    lock.acquire(SECONDS_MAX)
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(8)]
+    for ahead, thread in enumerate(threads):
+        thread.start()
+        eventually(lambda ahead=ahead: lock.waiting == ahead + 1)  # type: ignore[misc]
+    lock.release()
+    for thread in threads:
+        thread.join(SECONDS_MAX)
+    assert order == list(range(8))
+
+
+def test_who_gives_up_waiting_is_not_waited_for() -> None:
+    lock = FairLock()
+    lock.acquire(SECONDS_MAX)
+    outcome: list[bool] = []
+    thread = threading.Thread(target=lambda: outcome.append(lock.acquire(0.001)))
+    thread.start()
+    thread.join(SECONDS_MAX)
+    assert outcome == [False]
+    lock.release()
+    assert lock.acquire(0)
+
+
+def test_a_thread_that_writes_already_is_told_at_once(tmp_path: Path) -> None:
+    """Waiting for oneself would last for ever."""
+    store = opened(tmp_path / "t.db")
+    with pytest.raises(WrongPlace, match="same thread"):
+        store.together(lambda verbs: store.ids_reserve(1))
+    assert store.ids_reserve(1) == 1
+    store.close()
