@@ -68,7 +68,7 @@ from detent.model.records import (
     Violation,
 )
 
-__all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs"]
+__all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
 T = TypeVar("T")
 
@@ -327,12 +327,34 @@ class AsyncVerbs(Protocol):
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
 
+class Wake(Protocol):
+    """Waiting for work without asking for it all the time. A wake-up may come for nothing, and may be lost: whoever
+    waits looks again when its time is over."""
+
+    def version(self) -> int:
+        """Where the waiter stands; taken before it looks for work, so that nothing in between is missed."""
+        ...
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Return when something may have become ready since `version`, or after `timeout` seconds (False)."""
+        ...
+
+    def interrupt(self) -> None:
+        """Let everybody in this process who waits return now."""
+        ...
+
+
 class Store(Verbs, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return."""
 
     @property
     def name(self) -> str:
         """The database for messages, without secrets."""
+        ...
+
+    @property
+    def wake(self) -> Wake:
+        """How this process learns that work has come."""
         ...
 
     @property

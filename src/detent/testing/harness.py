@@ -11,7 +11,8 @@ from detent.client.job import Job
 from detent.errors import InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.testing.stores import StoreClock, turnable_store
-from detent.worker.attempt import run_attempt
+from detent.worker.attempt import Attempt
+from detent.worker.context import DirectSink
 
 __all__ = ["CrashPoint", "Harness"]
 
@@ -96,8 +97,7 @@ class Harness:
         self.store.job_start([(claimed.job_id, claimed.attempt)])
         if crash == "started":
             return
-        task = self.app.find_task(claimed.task)
-        ending = run_attempt(claimed, task, self.store, self.app.ids, self.app.settings)
+        ending = Attempt(claimed, self.app, self.store, DirectSink(self.store)).run()
         if crash == "committed" and isinstance(ending, Finish):
             self.store.job_commit(Commit(job_id=claimed.job_id, attempt=claimed.attempt, result=ending.result))
         if crash is not None:

@@ -3,49 +3,109 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import inspect
+from typing import TYPE_CHECKING, Any
 
-from detent.declare.settings import Settings
-from detent.declare.task import Task
-from detent.errors import InvalidArguments, LeaseLost
-from detent.model.ids import Ids
-from detent.model.records import Abort, Claimed, Finish
+from detent.errors import (
+    DatabaseBusy,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    InvalidArguments,
+    LeaseLost,
+    OutcomeUnknown,
+)
+from detent.model.backoff import throttle_delay
+from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
 from detent.store.contract import Store
-from detent.worker.context import AttemptContext
+from detent.worker.context import AttemptContext, EventSink
+from detent.worker.signals import Fatal, Snooze, Throttled
 
-__all__ = ["run_attempt"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
+__all__ = ["Attempt"]
 
 
-def run_attempt(
-    claimed: Claimed, task: Task[..., Any], store: Store, ids: Ids, settings: Settings
-) -> Finish | Abort | None:
-    """Run the function and say how the attempt ends; None where the lease was lost and there is nothing left to say.
+class Attempt:
+    """One attempt at a job in this process. `run` and `run_async` never raise what the function raised: they give how
+    the attempt ends, or None where the lease was lost and there is nothing left to say.
 
     An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record.
     """
-    context = AttemptContext(claimed, task, store, ids, settings)
-    try:
-        arguments = task.decode(claimed.payload)
-    except InvalidArguments as error:
-        return _abort(claimed, error_text(error), fatal=True)
-    try:
-        value = task.function(context, **arguments)
-        if task.is_async:
-            value = asyncio.run(value)
-        return Finish(claimed.job_id, claimed.attempt, task.encode_result(value))
-    except LeaseLost:
-        return None
-    except Exception as error:
-        if context.committed:
-            context.event(f"error after the commit: {error_text(error)}", level="error")
-            return Finish(claimed.job_id, claimed.attempt)
-        policy = task.options.retry
-        counted = max(1, claimed.attempt - claimed.spared)
-        return _abort(
-            claimed, error_text(error), fatal=not policy.covers(error), delay=policy.delay(counted, ids.random())
+
+    def __init__(self, claimed: Claimed, app: Detent, store: Store, sink: EventSink) -> None:
+        self.claimed = claimed
+        self.task = app.find_task(claimed.task)
+        self.context = AttemptContext(claimed, self.task, store, sink, app.ids, app.settings)
+        self._ids = app.ids
+        self.line: int | None = None
+        self.deadline = 0.0
+        self.cancel_by = 0.0
+        self.running: asyncio.Task[Any] | None = None
+
+    def run(self) -> Finish | Abort | None:
+        """Call a plain function (or run an async one to its end) on this thread."""
+        try:
+            arguments = self.task.decode(self.claimed.payload)
+            with self.context.current():
+                value: Any = self.task.function(self.context, **arguments)
+                if inspect.iscoroutine(value):
+                    value = asyncio.run(value)
+            return self._finished(value)
+        except BaseException as error:
+            return self._failed(error)
+
+    async def run_async(self) -> Finish | Abort | None:
+        """Await an async function on this loop."""
+        try:
+            arguments = self.task.decode(self.claimed.payload)
+            with self.context.current():
+                value = await self.task.function(self.context, **arguments)
+            return self._finished(value)
+        except asyncio.CancelledError:
+            if self.context.cancelled:
+                return self._abort("cancelled", "cancelled")
+            raise
+        except BaseException as error:
+            return self._failed(error)
+
+    def delay(self) -> float:
+        """How long the job waits before its next attempt, by its task's policy."""
+        counted = max(1, self.claimed.attempt - self.claimed.spared)
+        return self.task.options.retry.delay(counted, self._ids.random())
+
+    def _finished(self, value: object) -> Finish:
+        result = None if self.context.stored_result else self.task.encode_result(value)
+        return Finish(self.claimed.job_id, self.claimed.attempt, result)
+
+    def _failed(self, error: BaseException) -> Finish | Abort | None:
+        if self.context.committed:
+            self.context.event(f"error after the commit: {error_text(error)}", level="error")
+            return Finish(self.claimed.job_id, self.claimed.attempt)
+        match error:
+            case LeaseLost(job_id=self.claimed.job_id):
+                return None
+            case Snooze():
+                return self._abort("snoozed", str(error), delay=error.delay)
+            case Throttled():
+                wait = throttle_delay(self.claimed.spared + 1) if error.retry_after is None else error.retry_after
+                return self._abort("throttled", str(error), delay=wait)
+            case Fatal() | InvalidArguments():
+                return self._abort("error", error_text(error), fatal=True)
+            case DatabaseUnreachable() | DatabaseBusy() | DatabaseFull() | DatabaseReadOnly() | OutcomeUnknown() if (
+                self.claimed.spared < self.context.settings.spared_max
+            ):
+                return self._abort("released", error_text(error), delay=self.delay())
+            case _ if self.context.cancelled:
+                return self._abort("cancelled", error_text(error))
+            case _:
+                covered = self.task.options.retry.covers(error)
+                return self._abort("error", error_text(error), fatal=not covered, delay=self.delay())
+
+    def _abort(self, outcome: Outcome, error: str, *, fatal: bool = False, delay: float = 0.0) -> Abort:
+        claimed = self.claimed
+        return Abort(
+            job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, fatal=fatal, delay=delay
         )
-
-
-def _abort(claimed: Claimed, error: str, *, fatal: bool, delay: float = 0.0) -> Abort:
-    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome="error", error=error, fatal=fatal, delay=delay)

@@ -1,11 +1,12 @@
-"""The context of a real attempt: its lines and its commit go straight to the store."""
+"""The context of a real attempt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -16,25 +17,62 @@ from detent.declare.task import Call, Task
 from detent.errors import InvalidInput
 from detent.model import jsondoor
 from detent.model.ids import Ids
-from detent.model.records import Claimed, NewEvent
+from detent.model.records import Claimed, NewEvent, NewJob
 from detent.model.sanitize import message_text
-from detent.store.contract import Store, Tx
+from detent.store.contract import Store
+from detent.worker.boundary import Boundary
 
-__all__ = ["AttemptContext"]
+__all__ = ["AttemptContext", "DirectSink", "EventSink", "current_attempt"]
 
 _LEVELS = ("debug", "info", "warning", "error")
+
+current_attempt: ContextVar[AttemptContext | None] = ContextVar("current_attempt", default=None)
+"""The attempt whose function runs here, for logging."""
+
+
+class EventSink(Protocol):
+    """Where lines go."""
+
+    def event(self, line: NewEvent) -> None:
+        """Take a line."""
+        ...
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Return when every line taken is durable."""
+        ...
+
+
+class DirectSink:
+    """Each line at once, and its refusal raised."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def event(self, line: NewEvent) -> None:
+        """Write the line."""
+        one(self._store.event_append([line])[0])
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Nothing waits."""
+        return True
 
 
 class AttemptContext:
     """One attempt at a job, held under its lease. See `Context` for what each name promises."""
 
-    def __init__(self, claimed: Claimed, task: Task[..., Any], store: Store, ids: Ids, settings: Settings) -> None:
+    def __init__(
+        self, claimed: Claimed, task: Task[..., Any, Any], store: Store, sink: EventSink, ids: Ids, settings: Settings
+    ) -> None:
         self._claimed = claimed
         self._task = task
         self._store = store
+        self._sink = sink
         self._ids = ids
-        self._settings = settings
+        self.settings = settings
         self.committed = False
+        self.stored_result = False
+        self._cancelled = False
+        self._wrote = False
 
     @property
     def job_id(self) -> int:
@@ -63,73 +101,61 @@ class AttemptContext:
 
     @property
     def cancelled(self) -> bool:
-        (row,) = self._store.job_get([self.job_id])
-        return row is not None and row.cancel_requested_at is not None
+        return self._cancelled
+
+    def request_cancel(self) -> None:
+        """Somebody wants this job to stop."""
+        self._cancelled = True
 
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         if level not in _LEVELS:
             raise InvalidInput("level", repr(level), ", ".join(_LEVELS))
-        text = jsondoor.encode(payload, field="event", size_max=self._settings.event_max) if payload else None
+        text = jsondoor.encode(payload, field="event", size_max=self.settings.event_max) if payload else None
         if key is not None:
-            jsondoor.text(key, field="event key", bytes_max=self._settings.key_max)
-        line = NewEvent(
-            job_id=self.job_id,
-            attempt=self.attempt,
-            level=level,
-            message=message_text(message, bytes_max=self._settings.event_max),
-            payload=text,
-            key=key,
+            jsondoor.text(key, field="event key", bytes_max=self.settings.key_max)
+        self._wrote = True
+        self._sink.event(
+            NewEvent(
+                job_id=self.job_id,
+                attempt=self.attempt,
+                level=level,
+                message=message_text(message, bytes_max=self.settings.event_max),
+                payload=text,
+                key=key,
+            )
         )
-        one(self._store.event_append([line])[0])
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         payload: dict[str, Any] = {"done": done} if total is None else {"done": done, "total": total}
         self.event(message or "progress", **payload)
 
-    def commit(self) -> AbstractContextManager[Block]:
-        return self._commit()
+    def commit(self) -> Boundary:
+        return Boundary(self, self._store)
 
-    @contextmanager
-    def _commit(self) -> Iterator[Block]:
-        with self._store.commit_block(self.job_id, self.attempt) as tx:
-            yield Block(tx, self)
-        self.committed = True
+    def before_commit(self) -> None:
+        """What was said before the commit is on record before it."""
+        if self._wrote:
+            self._sink.flush()
 
-    def intent(self, call: Call[Any], key: str | None, number: int) -> Any:
+    def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
         """The job of an intent: under a key that every attempt would make again."""
         sending = Sending(
-            key=key or f"{self.effect_key}/{call.task.name}/{number}"[: self._settings.key_max],
+            key=key or f"{self.effect_key}/{call.task.name}/{number}"[: self.settings.key_max],
             tenant=self.tenant,
             correlation_id=self.correlation_id or str(self.job_id),
         )
-        job = new_job(call, sending, settings=self._settings)
+        job = new_job(call, sending, settings=self.settings)
         return replace(job, id=self._ids.take(1)[0], nonce=self._ids.nonce())
 
     def encode_result(self, value: object) -> str | None:
         """A result as its task stores it."""
         return self._task.encode_result(value)
 
-
-class Block:
-    """The open commit boundary. See `CommitBlock` for what each name promises."""
-
-    def __init__(self, tx: Tx, context: AttemptContext) -> None:
-        self._tx = tx
-        self._context = context
-        self._intents = 0
-
-    @property
-    def connection(self) -> Any:
-        return self._tx.connection
-
-    def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
-        return self._tx.execute(sql, params)
-
-    def intend(self, call: Call[Any], *, key: str | None = None) -> None:
-        self._intents += 1
-        self._tx.intend(self._context.intent(call, key, self._intents))
-
-    def result(self, value: object) -> None:
-        text = self._context.encode_result(value)
-        if text is not None:
-            self._tx.result(text)
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """The function of this attempt runs here: what it logs becomes its lines."""
+        token = current_attempt.set(self)
+        try:
+            yield
+        finally:
+            current_attempt.reset(token)

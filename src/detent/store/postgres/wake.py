@@ -1,0 +1,98 @@
+"""Waiting for work on PostgreSQL: LISTEN on a connection of its own, and a row that says that somebody waits.
+
+Enqueuers notify only while the row says so, and the first of them takes it down: many enqueuers and no waiter cost no
+NOTIFY, which would let their commits queue up behind one another. A notification may be lost (a pooler, a restart, a
+race): whoever waits looks again after its time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+from collections.abc import Callable
+
+import psycopg
+
+from detent.errors import DatabaseError
+from detent.store.postgres.driver.pool import Connection
+
+__all__ = ["PostgresWake"]
+
+_CHANNEL = "detent"
+
+
+class PostgresWake:
+    """One listening connection, opened when somebody first waits; without it, waiting is only patience."""
+
+    def __init__(self, connect: Callable[[], Connection], announce: Callable[[float], None]) -> None:
+        self._connect = connect
+        self._announce = announce
+        self._connection: Connection | None = None
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._wakes, self._waked = os.pipe()
+        os.set_blocking(self._wakes, False)
+        os.set_blocking(self._waked, False)
+
+    def version(self) -> int:
+        """Say that somebody is about to wait; what was notified before this is old news."""
+        if os.getpid() != self._pid:
+            self._connection = None
+            self._begin()
+        self._listening()
+        self._drain()
+        self._announce(2.0)
+        return 0
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Until a notification, an interrupt, or the end of the time."""
+        connection = self._connection
+        watched = select.poll()
+        watched.register(self._wakes, select.POLLIN)
+        if connection is not None and not connection.closed:
+            watched.register(connection.fileno(), select.POLLIN)
+        ready = watched.poll(int(timeout * 1000))
+        self._drain()
+        return bool(ready)
+
+    def interrupt(self) -> None:
+        """Nobody waits any longer."""
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._waked, b"!")
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _listening(self) -> None:
+        if self._connection is not None and not self._connection.closed:
+            return
+        try:
+            connection = self._connect()
+            connection.execute(f"LISTEN {_CHANNEL}".encode())
+            self._connection = connection
+        except (DatabaseError, psycopg.Error):
+            self._connection = None
+
+    def _drain(self) -> None:
+        try:
+            while os.read(self._wakes, 1024):
+                pass
+        except BlockingIOError:
+            pass
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            for _ in connection.notifies(timeout=0):
+                pass
+        except psycopg.Error:
+            connection.close()
+            self._connection = None

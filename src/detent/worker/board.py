@@ -1,0 +1,67 @@
+"""What a child is doing right now, in memory that its supervisor can read when the child is dead or deaf.
+
+One line of four numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
+monotonic clock, which all processes share). The child writes a line in one step when a job begins and empties it when
+it ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+from dataclasses import dataclass
+
+__all__ = ["Board", "Line"]
+
+_LINE = struct.Struct("=qqdd")
+_EMPTY = _LINE.pack(0, 0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A job in progress; `deadline` 0 means none."""
+
+    job_id: int
+    attempt: int
+    begun_at: float
+    deadline: float
+
+
+class Board:
+    """Shared lines over an unlinked file; pass `fileno` to the child and open it there with `Board.at`."""
+
+    def __init__(self, fileno: int, slots: int) -> None:
+        self.fileno = fileno
+        self.slots = slots
+        self._map = mmap.mmap(fileno, slots * _LINE.size)
+        self._free = list(range(slots - 1, -1, -1))
+
+    @classmethod
+    def create(cls, slots: int) -> Board:
+        """A new empty board."""
+        with tempfile.TemporaryFile(prefix="detent-board-") as file:
+            file.truncate(slots * _LINE.size)
+            return cls(os.dup(file.fileno()), slots)
+
+    def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float) -> int:
+        """Write a line; its number, to be given back at the end."""
+        number = self._free.pop()
+        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline)
+        return number
+
+    def end(self, number: int) -> None:
+        """Empty a line."""
+        begin = number * _LINE.size
+        self._map[begin : begin + _LINE.size] = _EMPTY
+        self._free.append(number)
+
+    def lines(self) -> list[Line]:
+        """What is in progress, as last written."""
+        return [Line(*parts) for parts in _LINE.iter_unpack(self._map[:]) if parts[0]]
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._map.close()
+        os.close(self.fileno)

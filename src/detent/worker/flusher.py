@@ -1,0 +1,161 @@
+"""Writes what jobs said and how they ended, in batches, and does not give up while the database is away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from detent.errors import DatabaseError, DetentError
+from detent.model.records import Abort, Aborted, Finish, NewEvent
+from detent.store.contract import Store, Verbs
+from detent.worker.patience import Patience
+
+__all__ = ["Flusher"]
+
+_EVENTS_WAIT = 0.2
+_BATCH_MAX = 1000
+
+
+@dataclass(slots=True)
+class _Batch:
+    events: list[NewEvent] = field(default_factory=list)
+    finishes: list[Finish] = field(default_factory=list)
+    aborts: list[Abort] = field(default_factory=list)
+    leases: list[int] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.events) + len(self.finishes) + len(self.aborts)
+
+
+class Flusher:
+    """One thread. Endings are written as soon as the last batch is through; lines wait for company up to 200 ms.
+
+    `written` is called with the leases that need no renewal any more; `aborted` with what became of aborted jobs.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        patience: Patience,
+        *,
+        written: Callable[[list[int]], None],
+        aborted: Callable[[Aborted], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._patience = patience
+        self._written = written
+        self._aborted = aborted
+        self._changed = threading.Condition()
+        self._batch = _Batch()
+        self._writing = False
+        self._closed = False
+        self._urgent = False
+        self._thread = threading.Thread(target=self._serve, name="detent-flusher", daemon=True)
+        self._thread.start()
+
+    @property
+    def backlog(self) -> int:
+        """How much waits to be written."""
+        return self._batch.size
+
+    def event(self, line: NewEvent) -> None:
+        """Write a line soon."""
+        with self._changed:
+            self._batch.events.append(line)
+            if len(self._batch.events) == 1 or len(self._batch.events) >= _BATCH_MAX:
+                self._changed.notify_all()
+
+    def end(self, ending: Finish | Abort | None, lease_done: int | None) -> None:
+        """Write how an attempt ended, next."""
+        with self._changed:
+            match ending:
+                case Finish():
+                    self._batch.finishes.append(ending)
+                case Abort():
+                    self._batch.aborts.append(ending)
+                case None:
+                    pass
+            if lease_done is not None:
+                self._batch.leases.append(lease_done)
+            if not self._urgent:
+                self._urgent = True
+                self._changed.notify_all()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Return when everything given so far is durable; False where the time ran out."""
+        with self._changed:
+            self._urgent = True
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: not self._writing and not self._has_work(), timeout)
+
+    def close(self, timeout: float | None = None) -> bool:
+        """Write what is left, then end."""
+        done = self.flush(timeout)
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        return done
+
+    def _has_work(self) -> bool:
+        return bool(self._batch.size or self._batch.leases)
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._has_work() or self._closed)
+                if self._closed and not self._has_work():
+                    return
+                if not self._urgent:
+                    self._changed.wait_for(
+                        lambda: self._urgent or len(self._batch.events) >= _BATCH_MAX or self._closed, _EVENTS_WAIT
+                    )
+                batch, self._batch = self._batch, _Batch()
+                self._urgent = False
+                self._writing = True
+            self._write_surely(batch)
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+
+    def _write_surely(self, batch: _Batch) -> None:
+        """Again and again until the database has it: endings are never thrown away while this process lives."""
+        while batch.size:
+            try:
+                answers = self._store.together(lambda verbs: self._write(verbs, batch))
+            except DatabaseError as error:
+                self._patience.failed("writing results", error)
+                continue
+            except Exception as error:
+                self._patience.failed("writing results", error)
+                self._one_by_one(batch)
+                break
+            self._patience.worked()
+            for answer in answers:
+                if isinstance(answer, Aborted):
+                    self._aborted(answer)
+            break
+        self._written(batch.leases)
+
+    def _write(self, verbs: Verbs, batch: _Batch) -> list[Aborted | DetentError]:
+        if batch.events:
+            verbs.event_append(batch.events)
+        if batch.finishes:
+            verbs.job_finish(batch.finishes, self._worker)
+        return verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
+
+    def _one_by_one(self, batch: _Batch) -> None:
+        """A batch that raised for a reason of its own: each item alone, so that only the culprit is lost."""
+        store, worker = self._store, self._worker
+        singles: list[Callable[[], object]] = [partial(store.event_append, [line]) for line in batch.events]
+        singles += [partial(store.job_finish, [one], worker) for one in batch.finishes]
+        singles += [partial(store.job_abort, [one], worker) for one in batch.aborts]
+        for write in singles:
+            try:
+                write()
+            except Exception as error:
+                self._patience.failed("writing one result", error)

@@ -1,0 +1,27 @@
+"""Standard logging inside a task becomes its lines."""
+
+from __future__ import annotations
+
+import logging
+
+from detent.errors import DetentError
+from detent.worker.context import current_attempt
+
+__all__ = ["EventHandler"]
+
+
+class EventHandler(logging.Handler):
+    """Gives what a task's function logs to its attempt. What the engine itself logs stays out of it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the line; a line that cannot be written is no reason for the function to fail."""
+        context = current_attempt.get()
+        if context is None or record.name.startswith("detent."):
+            return
+        level = record.levelname.lower()
+        if level not in ("debug", "info", "warning", "error"):
+            level = "error" if record.levelno >= logging.ERROR else "info"
+        try:
+            context.event(self.format(record), level=level, logger=record.name)
+        except DetentError:
+            self.handleError(record)

@@ -1,0 +1,71 @@
+"""How a worker is run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from detent.errors import InvalidSetting
+
+__all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What `detent worker` was told. `queues` None means every queue; `queue_slots` caps some of them."""
+
+    app: str
+    name: str
+    queues: tuple[str, ...] | None = None
+    queue_slots: dict[str, int] = {}
+    slots: int = 16
+    processes: int = 1
+    lease: float = 30.0
+    grace: float = 30.0
+    drain: bool = False
+    max_jobs: int = 0
+    reserve_max: int = 1000
+    cancel_grace: float = 10.0
+
+    def __post_init__(self) -> None:
+        _between("slots", self.slots, 1, 10_000)
+        _between("processes", self.processes, 1, 256)
+        _between("lease", self.lease, 0.5, 86_400)
+        _between("grace", self.grace, 0, 86_400)
+        _between("max_jobs", self.max_jobs, 0, 10**12)
+        _between("cancel_grace", self.cancel_grace, 0, 86_400)
+        for queue, slots in self.queue_slots.items():
+            _between(f"slots of queue {queue}", slots, 1, 10_000)
+
+
+def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, int]]:
+    """`a,b:4` as queues a and b, with at most 4 jobs of b at once. `InvalidSetting`."""
+    if not text:
+        return None, {}
+    names: list[str] = []
+    slots: dict[str, int] = {}
+    for part in text.split(","):
+        name, colon, number = part.strip().partition(":")
+        if not name or (colon and not number.isdigit()):
+            raise InvalidSetting("queues", repr(text), "names separated by commas, each with an optional :slots")
+        names.append(name)
+        if colon:
+            slots[name] = int(number)
+    return tuple(names), slots
+
+
+def parse_duration(text: str) -> float:
+    """`30s`, `500ms`, `5m`, `2h`, `1d` or plain seconds. `InvalidSetting`."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise InvalidSetting("duration", repr(text), "a number with ms, s, m, h or d, such as 30s")
+    return float(match["number"]) * _UNITS[match["unit"]]
+
+
+def _between(name: str, value: Any, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InvalidSetting(name, repr(value), f"a number from {least:g} to {most:g}")
