@@ -109,7 +109,7 @@ def test_a_spoiled_file_is_refused(tmp_path: Path, name: str, text: str | bytes,
 
 def test_an_unknown_name_in_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "detent.toml").write_text("payload = 3\n")
-    with pytest.raises(InvalidSetting, match="payload: found a name that is not a setting; allowed: .*payload_max"):
+    with pytest.raises(InvalidSetting, match=r"payload: found a name that is not a setting; allowed: .*payload_max"):
         load(tmp_path)
 
 

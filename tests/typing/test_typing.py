@@ -70,21 +70,21 @@ async def twin(ctx: Context) -> str:
 """
 
 WRONG = {
-    "type of an argument": ('welcome.enqueue(user_id="7")', r'Argument "user_id" .* has incompatible type "str"; expected "int"'),
+    "type of an argument": ('welcome.enqueue(user_id="7")', r'Argument "user_id" .* expected "int"'),
     "type of a described argument": ('welcome.call(user_id="7")', r'Argument "user_id" .* expected "int"'),
     "missing argument": ("welcome.enqueue()", r'Missing positional argument "user_id"'),
     "unknown argument": ("welcome.enqueue(user_id=7, user=7)", r'Unexpected keyword argument "user"'),
     "tuned task": ('tuned.enqueue(user_id="7")', r'Argument "user_id" .* expected "int"'),
     "async task": ("fetch.enqueue(url=7)", r'Argument "url" .* expected "str"'),
     "tuned async task": ("slow.call(url=7)", r'Argument "url" .* expected "str"'),
-    "result": ("x: int = welcome.enqueue(user_id=7).wait().result", r'expression has type "str", variable has type "int"'),
-    "async result": ("x: int = fetch.enqueue(url='').result", r'expression has type "bytes", variable has type "int"'),
-    "tuned result": ("x: str = tuned.enqueue(user_id=7).result", r'expression has type "float", variable has type "str"'),
+    "result": ("x: int = welcome.enqueue(user_id=7).wait().result", r'has type "str", variable has type "int"'),
+    "async result": ("x: int = fetch.enqueue(url='').result", r'has type "bytes", variable has type "int"'),
+    "tuned result": ("x: str = tuned.enqueue(user_id=7).result", r'has type "float", variable has type "str"'),
     "unknown option": ("app.enqueue(welcome.call(user_id=7), prio=3)", r'Unexpected keyword argument "prio"'),
     "type of an option": ('app.enqueue(welcome.call(user_id=7), priority="high")', r'Argument "priority" .* "str"'),
     "function instead of call": ("app.enqueue(welcome)", r'Argument 1 to "enqueue" of "Detent" has incompatible type'),
-    "direct call": ('def f(ctx: Context) -> str: return welcome(ctx, "7")', r'has incompatible type "str"; expected "int"'),
-    "unawaited": ("def f(ctx: Context) -> bytes: return fetch(ctx, 'x')", r'Coroutine\[Any, Any, bytes\].*expected "bytes"|got "Coroutine'),
+    "direct call": ('def f(ctx: Context) -> str: return welcome(ctx, "7")', r'incompatible type "str"; expected "int"'),
+    "unawaited": ("def f(ctx: Context) -> bytes: return fetch(ctx, 'x')", r'got "Coroutine'),
     "no actor": ("app.cancel(7)", r'Missing named argument "actor"'),
     "unknown option of a task": ("app.task(quue='mail')", r'Unexpected keyword argument "quue"'),
 }  # fmt: skip
@@ -118,7 +118,7 @@ def test_what_is_right_passes(verdicts: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("mistake", WRONG)
 def test_what_is_wrong_is_found(verdicts: dict[str, str], mistake: str) -> None:
-    code, complaint = WRONG[mistake]
+    _, complaint = WRONG[mistake]
     said = verdicts[f"wrong_{list(WRONG).index(mistake)}"]
     lines = {int(found[1]) for found in re.finditer(r"\.py:(\d+): error", said)}
     assert lines == {HEAD.count("\n") + 1}, said
