@@ -1,0 +1,79 @@
+"""The client's verbs on an async connection of the caller's, inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from detent.errors import DetentError, WrongPlace
+from detent.model.records import Appended, Cancelled, Enqueued, JobRow, Moved, NewEvent, NewJob
+from detent.store.postgres.driver.failures import translating
+from detent.store.postgres.statements import enqueue, holding, looking, moving
+from detent.store.postgres.statements.base import Statement
+
+__all__ = ["AsyncPostgresVerbs"]
+
+T = TypeVar("T")
+
+
+class AsyncPostgresVerbs:
+    """The same statements as everywhere, awaited. Nothing is durable until the caller commits.
+
+    Takes an AsyncConnection of psycopg 3, or an AsyncConnection or AsyncSession of SQLAlchemy over it; refuses the rest
+    with `WrongPlace`.
+    """
+
+    def __init__(self, connection: Any, name: str) -> None:
+        is_alchemy = hasattr(connection, "exec_driver_sql") or hasattr(connection, "sync_session")
+        if not isinstance(connection, psycopg.AsyncConnection) and not is_alchemy:
+            raise WrongPlace(
+                "an async verb on the caller's connection",
+                f"with a {type(connection).__module__}.{type(connection).__qualname__}",
+                "give an AsyncConnection of psycopg 3, or an AsyncConnection or AsyncSession of SQLAlchemy over it",
+            )
+        self._connection = connection
+        self._name = name
+
+    async def ids_reserve(self, count: int) -> int:
+        """Exactly the ids needed."""
+        return await self._run(enqueue.ids_reserve(count))
+
+    async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
+        """A refusal is answered, and the caller's transaction stays usable."""
+        return await self._run(enqueue.job_enqueue(items)) if items else []
+
+    async def job_cancel(
+        self, ids: Sequence[int], actor: str, reason: str | None = None
+    ) -> list[Cancelled | DetentError]:
+        """Item by item."""
+        return await self._run(moving.job_cancel(ids, actor, reason)) if ids else []
+
+    async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """Item by item."""
+        return await self._run(moving.job_retry(ids, actor, reason)) if ids else []
+
+    async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
+        """As the caller's transaction sees them."""
+        return await self._run(looking.job_get(ids, self._name)) if ids else []
+
+    async def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
+        """Item by item."""
+        return await self._run(holding.event_append(items)) if items else []
+
+    async def _run(self, statement: Statement[T]) -> T:
+        with translating(self._name):
+            return statement.decode(await self._rows(statement))
+
+    async def _rows(self, statement: Statement[T]) -> list[tuple[Any, ...]]:
+        connection = self._connection
+        if isinstance(connection, psycopg.AsyncConnection):
+            async with connection.cursor(row_factory=tuple_row) as cursor:
+                await cursor.execute(statement.sql, statement.params)
+                return await cursor.fetchall()
+        if not hasattr(connection, "exec_driver_sql"):
+            connection = await connection.connection()
+        result = await connection.exec_driver_sql(statement.sql, statement.params)
+        return [tuple(row) for row in result.fetchall()]

@@ -1,0 +1,110 @@
+"""The commit boundary: check, the user's statements, intents, and the mark as the last of them, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from detent.errors import AlreadyCommitted, DatabaseUnreachable, DetentError, OutcomeUnknown
+from detent.model.records import Commit, NewJob
+from detent.store.postgres.driver.failures import is_lost, is_passing, translated, translating
+from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.driver.session import ConnectionSession, commit
+from detent.store.postgres.named import translate
+from detent.store.postgres.statements.holding import commit_check, job_commit
+
+__all__ = ["PostgresTx", "commit_block"]
+
+
+class PostgresTx:
+    """The hand on the transaction that will mark the attempt committed."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._intents: list[NewJob] = []
+        self._result: str | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The driver's connection. Its transaction is not the user's to end."""
+        return self._connection
+
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement with `:name` parameters: its rows, and how many it changed.
+
+        What is wrong with the user's own statement is raised as the driver says it; what is wrong with the database
+        (a lost connection, a deadlock) as Detent says it.
+        """
+        values = params or {}
+        try:
+            with self._connection.cursor(row_factory=tuple_row) as cursor:
+                cursor.execute(translate(sql, values).encode(), values)
+                rows = cursor.fetchall() if cursor.description else []
+                return rows, max(0, cursor.rowcount)
+        except psycopg.Error as error:
+            if is_lost(error) or is_passing(error):
+                raise translated(error, self._name) from error
+            raise
+
+    def intend(self, job: NewJob) -> None:
+        """Enqueue a job together with the mark."""
+        self._intents.append(job)
+
+    def result(self, text: str) -> None:
+        """Store the job's result together with the mark."""
+        self._result = text
+
+    def commit_of(self, job_id: int, attempt: int) -> Commit:
+        """The mark, with what has come together for it."""
+        return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=tuple(self._intents))
+
+
+@contextmanager
+def commit_block(
+    pool: Pool, name: str, job_id: int, attempt: int, settle: Callable[[int, int], DetentError | None]
+) -> Iterator[PostgresTx]:
+    """The holder is checked before the user's first statement, and again by the mark, which is the last.
+
+    `settle` looks at what a COMMIT whose answer was lost has left behind.
+    """
+    with pool.connection() as connection:
+        session = ConnectionSession(connection, name)
+        with translating(name):
+            connection.execute("BEGIN")
+        try:
+            refused, xact = session.run(commit_check(job_id, attempt))
+            if refused is not None:
+                raise refused
+            tx = PostgresTx(connection, name)
+            yield tx
+            answer = session.run(job_commit(tx.commit_of(job_id, attempt), xact))
+            if isinstance(answer, DetentError):
+                raise answer
+        except BaseException:
+            _roll_back(connection)
+            raise
+        try:
+            commit(connection, name)
+        except OutcomeUnknown as lost:
+            _settled(lost, settle(job_id, attempt), attempt)
+
+
+def _roll_back(connection: Connection) -> None:
+    """The server does it by itself where the connection is gone."""
+    if not connection.closed:
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.OperationalError:
+            connection.close()
+
+
+def _settled(lost: OutcomeUnknown, found: DetentError | None, attempt: int) -> None:
+    """C6: committed by this attempt is what was wanted; anything else is a commit that did not happen."""
+    if isinstance(found, AlreadyCommitted) and found.attempt == attempt:
+        return
+    raise DatabaseUnreachable(lost.database, f"the commit did not happen: {lost.detail}") from lost

@@ -1,0 +1,108 @@
+"""What psycopg raises, in Detent's own words. No driver error leaves this room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from detent.errors import (
+    DatabaseBusy,
+    DatabaseError,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    DetentError,
+    GuardViolation,
+    InvalidInput,
+    InvalidSetting,
+    OutcomeUnknown,
+    SchemaMissing,
+)
+
+__all__ = ["database_name", "is_lost", "is_passing", "translated", "translating"]
+
+_PASSING = ("40001", "40P01", "55P03")
+"""Serialization failure, deadlock, lock timeout: nothing was written, and the same again may well succeed (R4)."""
+
+_BY_CODE: dict[str, type[DatabaseError]] = {
+    **dict.fromkeys(_PASSING, DatabaseBusy),
+    "57014": DatabaseBusy,  # cancelled by a statement timeout
+    "53100": DatabaseFull,
+    "53200": DatabaseBusy,
+    "53300": DatabaseBusy,
+    "25006": DatabaseReadOnly,
+    "25P03": DatabaseUnreachable,
+    "57P01": DatabaseUnreachable,
+    "57P02": DatabaseUnreachable,
+    "57P03": DatabaseUnreachable,
+    "3D000": DatabaseUnreachable,
+    "3F000": SchemaMissing,
+    "42P01": SchemaMissing,
+    "42883": SchemaMissing,
+    "DT041": GuardViolation,
+    "DT002": GuardViolation,
+}
+_BY_CLASS: dict[str, type[DatabaseError]] = {
+    "08": DatabaseUnreachable,
+    "28": DatabaseUnreachable,
+    "23": GuardViolation,
+    "53": DatabaseBusy,
+}
+
+
+def database_name(url: str) -> str:
+    """The database for messages, without secrets. Refuses a url that libpq cannot read, without repeating it."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise InvalidSetting(
+            "database url", "one that cannot be read", "postgresql://user@host:port/database?option=value"
+        ) from None
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{user}{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether asking again is the right answer."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _PASSING
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, so that nobody here knows what became of the statement."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return False
+    return (
+        error.sqlstate is None or error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", "25P03")
+    )
+
+
+def translated(error: psycopg.Error, database: str, *, committing: bool = False) -> DetentError:
+    """The same failure as an error of Detent's. A connection lost while committing leaves the outcome unknown."""
+    said = str(error).strip() or type(error).__name__
+    if is_lost(error):
+        return (OutcomeUnknown if committing else DatabaseUnreachable)(database, said)
+    code = error.sqlstate or ""
+    if code[:2] == "22" or (not code and isinstance(error, psycopg.DataError)):
+        return InvalidInput(
+            "value", said.splitlines()[0], "what PostgreSQL can hold: 64-bit integers, text without NUL"
+        )
+    return _BY_CODE.get(code, _BY_CLASS.get(code[:2], DatabaseError))(database, said)
+
+
+@contextmanager
+def translating(database: str, *, committing: bool = False) -> Iterator[None]:
+    """Around whatever talks to psycopg, or to SQLAlchemy over it."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translated(error, database, committing=committing) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8") from error
+    except Exception as error:
+        if isinstance(original := getattr(error, "orig", None), psycopg.Error):
+            raise translated(original, database, committing=committing) from error
+        raise

@@ -1,0 +1,106 @@
+"""A few connections, opened when first needed, that never cross a fork."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from detent.errors import DatabaseBusy
+from detent.store.postgres.driver.failures import translated
+
+__all__ = ["Connection", "Pool"]
+
+Connection = psycopg.Connection[TupleRow]
+
+CONNECT_SECONDS_MAX = 10
+
+
+class Pool:
+    """Connections in autocommit, without session state: they may run through a transaction pooler.
+
+    No prepared statements unless `prepare_threshold` asks for them: the plans that matter live in the functions.
+    """
+
+    def __init__(
+        self, url: str, name: str, *, size_max: int, wait_seconds_max: float, prepare_threshold: int | None
+    ) -> None:
+        self._url = url
+        self._name = name
+        self._size_max = size_max
+        self._wait_seconds_max = wait_seconds_max
+        self._options: dict[str, Any] = {"autocommit": True, "prepare_threshold": prepare_threshold}
+        given = conninfo_to_dict(url)
+        if "connect_timeout" not in given:
+            self._options["connect_timeout"] = CONNECT_SECONDS_MAX
+        if "application_name" not in given:
+            self._options["fallback_application_name"] = "detent"
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """One of the connections. `DatabaseUnreachable` where there is none to be had, `DatabaseBusy` where all are
+        in use for too long."""
+        pool = self._opened()
+        try:
+            connection = pool.getconn()
+        except PoolTimeout as error:
+            self.connect().close()
+            raise DatabaseBusy(self._name, f"all {self._size_max} connections of this process are in use") from error
+        try:
+            yield connection
+        finally:
+            pool.putconn(connection)
+
+    def connect(self) -> Connection:
+        """A connection of its own, outside the pool."""
+        try:
+            return psycopg.connect(self._url, **self._options)
+        except psycopg.Error as error:
+            raise translated(error, self._name) from error
+
+    def close(self) -> None:
+        """Let go of everything; the pool opens again when it is used again."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None and os.getpid() == self._pid:
+            pool.close()
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        if os.getpid() != self._pid:
+            self._begin()
+        with self._lock:
+            if self._pool is None:
+                self.connect().close()  # says at once, and precisely, what the pool would only time out on
+                self._pool = ConnectionPool(
+                    self._url,
+                    kwargs=self._options,
+                    min_size=1,
+                    max_size=self._size_max,
+                    timeout=self._wait_seconds_max,
+                    check=_check_unless_quiet,
+                    open=True,
+                    name="detent",
+                )
+            return self._pool
+
+
+def _check_unless_quiet(connection: Connection) -> None:
+    """A connection that idles has nothing to read, unless its server went away meanwhile."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        ConnectionPool.check_connection(connection)

@@ -1,0 +1,154 @@
+"""Statements in, answers out, over our own pool or over whatever connection the caller has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from detent.errors import DatabaseError, DetentError, WrongPlace
+from detent.model.clock import Clock
+from detent.model.ids import SeededIds
+from detent.store.postgres.driver.failures import is_passing, translating
+from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.statements.base import Statement
+
+__all__ = ["AlchemySession", "ConnectionSession", "PoolSession", "Session", "session_over"]
+
+T = TypeVar("T")
+
+TRIES_MAX = 6
+PAUSE_FIRST = 0.005
+
+
+class Session(Protocol):
+    """Where a verb runs."""
+
+    def run(self, statement: Statement[T]) -> T:
+        """Run one statement and give its answer."""
+        ...
+
+    def together(self, work: Callable[[Session], T]) -> T:
+        """Run several statements in one transaction."""
+        ...
+
+
+class PoolSession:
+    """Each statement, and each piece of work, is a transaction of its own, repeated after a deadlock (R4)."""
+
+    def __init__(self, pool: Pool, name: str, clock: Clock, *, seed: int) -> None:
+        self._pool = pool
+        self._name = name
+        self._clock = clock
+        self._chance = SeededIds(seed)
+
+    def run(self, statement: Statement[T]) -> T:
+        """Durable when it returns."""
+        return self._again_and_again(lambda connection: self._one(connection, statement))
+
+    def together(self, work: Callable[[Session], T]) -> T:
+        """All or nothing."""
+        return self.transact(lambda connection: work(ConnectionSession(connection, self._name)))
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """The same, for what needs the connection itself."""
+        return self._again_and_again(lambda connection: self._many(connection, work))
+
+    def _one(self, connection: Connection, statement: Statement[T]) -> T:
+        with translating(self._name, committing=statement.writes):
+            cursor = connection.execute(statement.sql, statement.params)
+            rows = cursor.fetchall()
+        return statement.decode(rows)
+
+    def _many(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+        with translating(self._name):
+            connection.execute("BEGIN")
+        try:
+            with translating(self._name):
+                answer = work(connection)
+        except BaseException:
+            if not connection.closed:
+                connection.execute("ROLLBACK")
+            raise
+        commit(connection, self._name)
+        return answer
+
+    def _again_and_again(self, attempt: Callable[[Connection], T]) -> T:
+        pause = PAUSE_FIRST
+        for tries in range(1, TRIES_MAX + 1):
+            try:
+                with self._pool.connection() as connection:
+                    return attempt(connection)
+            except DetentError as error:
+                if tries == TRIES_MAX or error.__cause__ is None or not is_passing(error.__cause__):
+                    raise
+            self._clock.sleep(pause * (0.5 + self._chance.random()))
+            pause *= 2
+        raise AssertionError("the last try returns or raises")
+
+
+def commit(connection: Connection, name: str) -> None:
+    """COMMIT, and make sure that it was one: PostgreSQL answers ROLLBACK where a statement before had failed."""
+    with translating(name, committing=True):
+        said = connection.execute("COMMIT").statusmessage
+    if said != "COMMIT":
+        raise DatabaseError(name, "a statement before had failed, so the transaction was rolled back")
+
+
+class ConnectionSession:
+    """On a psycopg connection, inside the transaction that its owner began."""
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def run(self, statement: Statement[T]) -> T:
+        """Durable when the owner commits."""
+        with translating(self._name), self._connection.cursor(row_factory=tuple_row) as cursor:
+            rows = cursor.execute(statement.sql, statement.params).fetchall()
+        return statement.decode(rows)
+
+    def together(self, work: Callable[[Session], T]) -> T:
+        """The owner's transaction holds it together."""
+        return work(self)
+
+
+class AlchemySession:
+    """On a SQLAlchemy connection, so that its own transaction begins with the first statement."""
+
+    def __init__(self, connection: Any, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    def run(self, statement: Statement[T]) -> T:
+        """Durable when the owner commits."""
+        with translating(self._name):
+            rows = self._connection.exec_driver_sql(statement.sql, statement.params).fetchall()
+        return statement.decode([tuple(row) for row in rows])
+
+    def together(self, work: Callable[[Session], T]) -> T:
+        """The owner's transaction holds it together."""
+        return work(self)
+
+
+def session_over(connection: Any, name: str) -> Session:
+    """A session on what the caller gave: a psycopg connection, or a Connection or Session of SQLAlchemy over psycopg.
+
+    Refuses the rest with `WrongPlace`.
+    """
+    if isinstance(connection, psycopg.Connection):
+        return ConnectionSession(connection, name)
+    given = connection
+    if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
+        connection = connection.connection()
+    if hasattr(connection, "exec_driver_sql"):
+        driver = getattr(getattr(connection, "connection", None), "driver_connection", None)
+        if isinstance(driver, psycopg.Connection):
+            return AlchemySession(connection, name)
+    raise WrongPlace(
+        "a verb on the caller's connection",
+        f"with a {type(given).__module__}.{type(given).__qualname__}",
+        "give a connection of psycopg 3, or a Connection or Session of SQLAlchemy over psycopg 3",
+    )

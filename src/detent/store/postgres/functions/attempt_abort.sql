@@ -1,0 +1,50 @@
+-- End an attempt that did not succeed, by the first rule that fits. The job is locked, running and not committed.
+CREATE OR REPLACE FUNCTION detent.attempt_abort(
+  j detent.job, p_worker text, p_outcome text, p_error text, p_delay double precision, p_fatal boolean, t timestamptz,
+  OUT outcome text, OUT state text
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+  n      timestamptz := detent.job_now(j, t);
+  reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
+  spares boolean := false;
+  rests  boolean;
+BEGIN
+  outcome := p_outcome;
+  IF p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
+    outcome := 'unknown';
+    state := 'quarantined';
+    reason := 'unknown';
+  ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL THEN
+    state := 'cancelled';
+  ELSIF p_outcome IN ('released', 'snoozed', 'throttled') THEN
+    state := 'pending';
+    spares := true;
+  ELSIF p_fatal OR j.attempt - j.spared >= j.attempts_max THEN
+    state := CASE WHEN j.dead_letter THEN 'quarantined' ELSE 'failed' END;
+  ELSE
+    state := 'pending';
+  END IF;
+  rests := state <> 'pending';
+  IF NOT rests THEN
+    j.due_at := n + make_interval(secs => p_delay);
+  END IF;
+  WITH ended AS (
+    UPDATE detent.job u
+       SET state = attempt_abort.state, ended = u.attempt, spared = u.spared + spares::integer, due_at = j.due_at,
+           error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
+     WHERE u.id = j.id
+    RETURNING u.id, u.attempt, u.leased_at, u.started_at
+  )
+  INSERT INTO detent.execution
+      (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted)
+    SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, n, attempt_abort.outcome, p_error, attempt_abort.state,
+           CASE WHEN rests THEN NULL ELSE j.due_at END, NOT spares
+      FROM ended e;
+  IF state = 'pending' THEN
+    PERFORM detent.queue_enter(j, n);
+  ELSIF state = 'quarantined' THEN
+    INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at)
+      VALUES (j.id, j.tenant, j.queue, j.task, reason, n);
+  END IF;
+END $$;

@@ -1,0 +1,64 @@
+-- Take ready rows out of several lanes, tenants in turn. Looks without locks, then locks exactly what it takes.
+--
+-- Each round looks at an equal share of rows per tenant in every lane that may have more. The first k of a tenant are
+-- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. A lane that had
+-- fewer is done; the others go on behind what was considered, so rows that others hold are met once.
+CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
+  p_lanes integer[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
+  p_after_tenant text, OUT ids bigint[], OUT keyed bigint[]
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  missing integer := p_limit;
+  share   integer;
+  step    record;
+BEGIN
+  ids := '{}';
+  keyed := '{}';
+  FOR round IN 1 .. 16 LOOP
+    EXIT WHEN missing <= 0 OR coalesce(cardinality(p_lanes), 0) = 0;
+    share := ceil(missing::numeric / greatest(p_tenants, 1));
+    WITH seen AS MATERIALIZED (
+      SELECT r.ctid AS place, r.ready_at, r.job_id, l.id AS lane_id, l.tenant, l.priority, f.at, f.id
+        FROM unnest(p_lanes, p_floors_at, p_floors_id) AS f (lane_id, at, id)
+        JOIN detent.lane l ON l.id = f.lane_id
+       CROSS JOIN LATERAL (
+         SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
+          WHERE q.lane_id = f.lane_id AND (q.ready_at, q.job_id) > (f.at, f.id)
+          ORDER BY q.ready_at, q.job_id LIMIT share) r
+    ), ranked AS (
+      SELECT s.*, row_number() OVER (PARTITION BY s.tenant ORDER BY s.priority DESC, s.ready_at, s.job_id) AS turn
+        FROM seen s
+    ), placed AS MATERIALIZED (
+      SELECT k.*, k.turn <= share AND row_number() OVER (
+               ORDER BY k.turn, coalesce(k.tenant COLLATE "C" <= p_after_tenant, false), k.tenant COLLATE "C") <= missing
+               AS chosen
+        FROM ranked k
+    ), gone AS (
+      DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
+        SELECT r.ctid FROM detent.ready r WHERE r.ctid = ANY (ARRAY(SELECT p.place FROM placed p WHERE p.chosen))
+           FOR UPDATE SKIP LOCKED))
+      RETURNING job_id, holds_key
+    ), left_over AS (
+      SELECT p.lane_id, p.tenant,
+             coalesce((array_agg(p.ready_at ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.at) AS at,
+             coalesce((array_agg(p.job_id ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.id) AS id
+        FROM placed p GROUP BY p.lane_id, p.tenant, p.at, p.id HAVING count(*) = share OR NOT bool_and(p.chosen)
+    )
+    SELECT (SELECT array_agg(g.job_id) FROM gone g) AS ids,
+           (SELECT array_agg(g.job_id) FROM gone g WHERE g.holds_key) AS keyed,
+           (SELECT array_agg(o.lane_id ORDER BY o.lane_id) FROM left_over o) AS lanes,
+           (SELECT array_agg(o.at ORDER BY o.lane_id) FROM left_over o) AS floors_at,
+           (SELECT array_agg(o.id ORDER BY o.lane_id) FROM left_over o) AS floors_id,
+           (SELECT count(DISTINCT o.tenant) FROM left_over o) AS tenants
+      INTO step;
+    ids := ids || coalesce(step.ids, '{}');
+    keyed := keyed || coalesce(step.keyed, '{}');
+    missing := p_limit - cardinality(ids);
+    p_lanes := step.lanes;
+    p_floors_at := step.floors_at;
+    p_floors_id := step.floors_id;
+    p_tenants := step.tenants;
+  END LOOP;
+END $$;

@@ -1,0 +1,32 @@
+-- commit_check: the look at the beginning of a commit block, and after a COMMIT whose answer was lost.
+-- takes:   job and attempt; whether to wait for a transaction that may still be marking the job
+-- gives:   what was found instead of the holder, or the attempt that has committed; and this transaction's own number,
+--          which the mark at the end compares. For the rest of the transaction the server ends a session that idles for
+--          longer than the lease has left
+-- locks:   nothing, since the block may be long; with p_settled the job
+-- refuses: nothing itself
+CREATE OR REPLACE FUNCTION detent.commit_check_v1(p_job_id bigint, p_attempt integer, p_settled boolean DEFAULT false)
+RETURNS TABLE (instead text, committed_attempt integer, xact text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
+SET lock_timeout = '10s' AS $$
+DECLARE
+  t    timestamptz := detent.clock();
+  j    detent.job;
+  left_ms double precision;
+BEGIN
+  IF p_settled THEN
+    PERFORM 1 FROM detent.job k WHERE k.id = p_job_id FOR UPDATE;
+  END IF;
+  SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id;
+  IF j.committed_at IS NOT NULL THEN
+    committed_attempt := j.attempt;
+  ELSE
+    instead := detent.holder_lost(j, p_attempt, t);
+  END IF;
+  IF instead IS NULL AND committed_attempt IS NULL THEN
+    left_ms := 1000 * extract(epoch FROM (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) - t);
+    PERFORM set_config('idle_in_transaction_session_timeout', ceil(least(greatest(left_ms, 1), 86400000))::text, true);
+  END IF;
+  xact := pg_current_xact_id()::text;
+  RETURN NEXT;
+END $$;

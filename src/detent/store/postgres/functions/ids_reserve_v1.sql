@@ -1,0 +1,22 @@
+-- ids_reserve: reserve consecutive ids for ever.
+-- takes:   how many
+-- gives:   the first of them
+-- locks:   an advisory lock, only until the sequence has moved: a caller's open transaction holds nobody up
+-- refuses: nothing
+-- differs: a sequence does not roll back, so ids of a transaction that failed are lost; SQLite's come back
+CREATE OR REPLACE FUNCTION detent.ids_reserve_v1(p_count integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  first bigint;
+BEGIN
+  BEGIN
+    PERFORM pg_advisory_xact_lock(7310868735422392933);
+    first := nextval('detent.id_seq');
+    IF p_count > 1 THEN
+      PERFORM setval('detent.id_seq', first + p_count - 1);
+    END IF;
+    RAISE SQLSTATE 'DT000';  -- gives the lock back; the sequence keeps its place
+  EXCEPTION WHEN SQLSTATE 'DT000' THEN
+    RETURN first;
+  END;
+END $$;

@@ -1,0 +1,42 @@
+-- job_abort: end attempts that did not succeed.
+-- takes:   jobs, attempts, outcomes, errors, seconds until due again, whether fatal; and the worker's name
+-- gives:   one row per item: the outcome on record and the state it led to, or what was found instead of the holder;
+--          `committed` where the effect has happened
+-- locks:   the jobs, by id
+-- refuses: whoever is not the holder; a committed attempt
+CREATE OR REPLACE FUNCTION detent.job_abort_v1(
+  p_ids bigint[], p_attempts integer[], p_outcomes text[], p_errors text[], p_delays double precision[],
+  p_fatals boolean[], p_worker text
+) RETURNS TABLE (ord integer, outcome text, state text, committed boolean, instead text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_variable
+DECLARE
+  t    timestamptz := detent.clock();
+  item record;
+  j    detent.job;
+BEGIN
+  FOR item IN
+    SELECT u.* FROM unnest(p_ids, p_attempts, p_outcomes, p_errors, p_delays, p_fatals) WITH ORDINALITY
+      AS u (id, attempt, outcome, error, delay, fatal, ord) ORDER BY u.id, u.ord
+  LOOP
+    ord := item.ord;
+    outcome := NULL;
+    state := NULL;
+    committed := false;
+    instead := NULL;
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = item.id FOR UPDATE;
+    SELECT e.outcome, e.next_state INTO outcome, state FROM detent.execution e
+     WHERE e.job_id = item.id AND e.attempt = item.attempt AND e.outcome = item.outcome;
+    IF outcome IS NULL THEN
+      committed := coalesce(j.state = 'running' AND j.attempt = item.attempt AND j.committed_at IS NOT NULL, false);
+      IF NOT committed THEN
+        instead := detent.holder_lost(j, item.attempt, t);
+        IF instead IS NULL THEN
+          SELECT a.outcome, a.state INTO outcome, state
+            FROM detent.attempt_abort(j, p_worker, item.outcome, item.error, item.delay, item.fatal, t) a;
+        END IF;
+      END IF;
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+END $$;

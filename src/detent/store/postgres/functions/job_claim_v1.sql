@@ -1,0 +1,94 @@
+-- job_claim: hand ready jobs to one caller, under one new lease.
+-- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
+--          and after which tenant the turns begin. Bounds: places up to which the caller has emptied lanes; a claim that
+--          comes back short looks below them too, so a bound delays a job and never hides it
+-- gives:   the jobs in the order of the claim, with the places they were taken from
+-- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over
+-- refuses: nothing
+-- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
+CREATE OR REPLACE FUNCTION detent.job_claim_v1(
+  p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
+  p_tenants text[] DEFAULT NULL, p_after_tenant text DEFAULT NULL,
+  p_bound_queues text[] DEFAULT '{}', p_bound_tasks text[] DEFAULT '{}', p_bound_tenants text[] DEFAULT '{}',
+  p_bound_priorities smallint[] DEFAULT '{}', p_bound_ats timestamptz[] DEFAULT '{}', p_bound_ids bigint[] DEFAULT '{}'
+) RETURNS TABLE (
+  job_id bigint, attempt integer, task text, payload text, tenant text, queue text, metadata text, correlation_id text,
+  traceparent text, run_id bigint, spared integer, attempts_max integer, priority smallint, due_at timestamptz
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t         timestamptz := detent.clock();
+  lanes     integer[];
+  floors_at timestamptz[];
+  floors_id bigint[];
+  tenants   integer;
+  ids       bigint[] := '{}';
+  keyed     bigint[] := '{}';
+  taken     record;
+  bounded   boolean := cardinality(p_bound_ids) > 0;
+BEGIN
+  -- Twice at most: above the bounds, then, if that was not enough, without them.
+  LOOP
+    SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant)
+      INTO lanes, floors_at, floors_id, tenants
+      FROM detent.lane l
+      LEFT JOIN unnest(p_bound_queues, p_bound_tasks, p_bound_tenants, p_bound_priorities, p_bound_ats, p_bound_ids)
+             AS b (queue, task, tenant, priority, at, id)
+             ON bounded AND b.queue = l.queue AND b.task = l.task AND b.tenant = l.tenant AND b.priority = l.priority
+     WHERE l.task = ANY (p_tasks)
+       AND (p_queues IS NULL OR l.queue = ANY (p_queues))
+       AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
+       AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL);
+    IF cardinality(lanes) = 1 THEN
+      WITH gone AS (
+        DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
+          SELECT r.ctid FROM detent.ready r
+           WHERE r.lane_id = lanes[1] AND (r.ready_at, r.job_id) > (floors_at[1], floors_id[1])
+           ORDER BY r.ready_at, r.job_id LIMIT p_limit - cardinality(ids) FOR UPDATE SKIP LOCKED))
+        RETURNING job_id, holds_key
+      )
+      SELECT coalesce(array_agg(g.job_id), '{}') AS ids,
+             coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}') AS keyed
+        INTO taken FROM gone g;
+      ids := ids || taken.ids;
+      keyed := keyed || taken.keyed;
+    ELSE
+      SELECT c.ids, c.keyed INTO taken
+        FROM detent.claim_from_lanes(lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant) c;
+      ids := ids || taken.ids;
+      keyed := keyed || taken.keyed;
+    END IF;
+    EXIT WHEN NOT bounded OR cardinality(ids) >= p_limit;
+    bounded := false;
+  END LOOP;
+  IF cardinality(ids) = 0 THEN
+    RETURN;
+  END IF;
+  IF cardinality(keyed) > 0 THEN
+    -- One that is locked is expired and about to be somebody else's.
+    DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
+      SELECT k.ctid FROM detent.job_key k WHERE k.job_id = ANY (keyed) AND k.until_claim FOR UPDATE SKIP LOCKED));
+  END IF;
+  RETURN QUERY
+    WITH claimed AS (
+      UPDATE detent.job
+         SET state = 'running', attempt = attempt + 1, lease_id = p_lease_id, started_at = NULL, committed_at = NULL,
+             leased_at = greatest(t, created_at, leased_at, started_at, finished_at, cancel_requested_at)
+       WHERE id = ANY (ids) AND state = 'pending'
+      RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+                attempts_max, priority, due_at
+    ), turns AS (
+      SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) AS turn FROM claimed c
+    ), in_order AS MATERIALIZED (
+      SELECT * FROM turns u ORDER BY u.turn, coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C"
+    ), leased AS (
+      INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
+        SELECT p_lease_id, p_worker, t, t + make_interval(secs => p_lease), array_agg(o.id) FROM in_order o
+        HAVING count(*) > 0
+    )
+    SELECT o.id, o.attempt, o.task, o.payload, o.tenant, o.queue, o.metadata, o.correlation_id, o.traceparent, o.run_id,
+           o.spared, o.attempts_max, o.priority, o.due_at
+      FROM in_order o;
+END $$;

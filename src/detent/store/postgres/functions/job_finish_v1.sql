@@ -1,0 +1,51 @@
+-- job_finish: end attempts as done; their jobs succeed.
+-- takes:   jobs, attempts (one for all may be given once), results as an object keyed by `job:attempt` (or null for
+--          none at all), and the worker's name
+-- gives:   a row for each item that was refused, with what was found; the ordinary answer is empty
+-- locks:   the jobs
+-- refuses: whoever is not the holder, unless the attempt is committed or done already
+CREATE OR REPLACE FUNCTION detent.job_finish_v1(p_ids bigint[], p_attempts integer[], p_results jsonb, p_worker text)
+RETURNS TABLE (ord integer, instead text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t     timestamptz := detent.clock();
+  part  record;
+  part_ended integer;
+  done integer := 0;
+BEGIN
+  IF cardinality(p_attempts) = 1 AND cardinality(p_ids) > 1 THEN
+    p_attempts := array_fill(p_attempts[1], ARRAY[cardinality(p_ids)]);
+  END IF;
+  FOR part IN SELECT u.attempt, array_agg(u.id) AS ids FROM unnest(p_ids, p_attempts) AS u (id, attempt) GROUP BY u.attempt
+  LOOP
+    WITH ended AS (
+      UPDATE detent.job j
+         SET state = 'succeeded', ended = j.attempt, error = NULL,
+             finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at, j.cancel_requested_at),
+             started_at = coalesce(j.started_at, greatest(t, j.created_at, j.leased_at, j.cancel_requested_at)),
+             committed_at = coalesce(j.committed_at,
+                                     greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
+             result = CASE WHEN p_results IS NULL THEN j.result
+                           ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
+       WHERE j.id = ANY (part.ids) AND j.attempt = part.attempt AND j.state = 'running'
+         AND (j.committed_at IS NOT NULL OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+      RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+    )
+    INSERT INTO detent.execution
+        (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+      SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded', true
+        FROM ended e;
+    GET DIAGNOSTICS part_ended = ROW_COUNT;
+    done := done + part_ended;
+  END LOOP;
+  IF done = cardinality(p_ids) THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT u.ord::integer, coalesce(detent.holder_lost(j, u.attempt, t), 'its lease has expired')
+      FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS u (id, attempt, ord)
+      LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = u.id) j ON true
+     WHERE NOT EXISTS (SELECT 1 FROM detent.execution e
+                        WHERE e.job_id = u.id AND e.attempt = u.attempt AND e.outcome = 'done');
+END $$;

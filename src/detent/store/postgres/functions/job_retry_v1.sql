@@ -1,0 +1,31 @@
+-- job_retry: bring failed, quarantined and cancelled jobs back to pending, with all attempts anew.
+-- takes:   jobs, who, why
+-- gives:   one row per item: the state it was found in, null where there is no such job
+-- locks:   the jobs, by id, each with its ready or waiting row first
+-- refuses: what is running or has succeeded
+CREATE OR REPLACE FUNCTION detent.job_retry_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (ord integer, from_state text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  t    timestamptz := detent.clock();
+  item record;
+  j    detent.job;
+BEGIN
+  FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
+    ord := item.ord;
+    j := detent.job_lock(item.id);
+    from_state := j.state;
+    IF j.state IN ('failed', 'quarantined', 'cancelled') THEN
+      j.due_at := detent.job_now(j, t);
+      PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, j.due_at);
+      DELETE FROM detent.dead d WHERE d.job_id = j.id;
+      UPDATE detent.job
+         SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
+             cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+       WHERE id = j.id;
+      PERFORM detent.queue_enter(j, j.due_at);
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+END $$;

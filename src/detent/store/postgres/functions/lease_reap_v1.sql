@@ -1,0 +1,45 @@
+-- lease_reap: take expired leases away.
+-- takes:   how many leases at most
+-- gives:   how many leases are gone; the jobs whose attempt ended as expired (or unknown), and the committed ones that
+--          were brought to succeeded
+-- locks:   the lease rows and the jobs under them; whatever others hold is passed over
+-- refuses: nothing
+-- differs: SQLite has one writer, so no job is ever passed over there
+CREATE OR REPLACE FUNCTION detent.lease_reap_v1(p_limit integer)
+RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+#variable_conflict use_variable
+DECLARE
+  t     timestamptz := detent.clock();
+  lease detent.lease;
+  j     detent.job;
+BEGIN
+  leases := 0;
+  aborted := '{}';
+  recovered := '{}';
+  -- A lease renewed since the look fails the condition when its lock is had: expiry is checked where it acts.
+  FOR lease IN
+    SELECT l.* FROM detent.lease l WHERE l.expires_at <= t ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+  LOOP
+    FOR j IN
+      SELECT k.* FROM detent.job k
+       WHERE k.id = ANY (lease.job_ids) AND k.lease_id = lease.id AND k.state = 'running'
+       ORDER BY k.id FOR UPDATE SKIP LOCKED
+    LOOP
+      IF j.committed_at IS NULL THEN
+        PERFORM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t);
+        aborted := aborted || j.id;
+      ELSE
+        PERFORM detent.attempt_done(j, lease.worker, t);
+        recovered := recovered || j.id;
+      END IF;
+    END LOOP;
+    DELETE FROM detent.lease l
+     WHERE l.id = lease.id AND NOT EXISTS (
+       SELECT 1 FROM detent.job k WHERE k.id = ANY (lease.job_ids) AND k.lease_id = lease.id AND k.state = 'running');
+    IF FOUND THEN
+      leases := leases + 1;
+    END IF;
+  END LOOP;
+  RETURN NEXT;
+END $$;

@@ -1,0 +1,49 @@
+"""Optional group roles: what a login may do is which of them it is granted."""
+
+from __future__ import annotations
+
+from detent.store.contract import CATALOGUE
+
+__all__ = ["INCLUDES", "roles_sql"]
+
+INCLUDES = {
+    "viewer": ("viewer",),
+    "client": ("viewer", "client"),
+    "worker": ("viewer", "client", "worker"),
+    "admin": ("viewer", "client", "worker", "admin"),
+}
+"""Whose verbs each role may call: its own, and those of the roles below it."""
+
+# Functions beside the catalogue: the version check of `ready`, and the two ends of a commit block.
+BESIDE = {"migrations": "viewer", "commit_check": "worker"}
+VIEWS = ("executions", "transition")
+
+_MAKE = """DO $$ BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'detent_{role}') THEN
+    CREATE ROLE detent_{role} NOLOGIN;
+  END IF;
+END $$;
+REVOKE ALL ON ALL TABLES IN SCHEMA detent FROM detent_{role};
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM detent_{role};
+GRANT USAGE ON SCHEMA detent TO detent_{role};
+GRANT SELECT ON {views} TO detent_{role};"""
+
+_GRANT = """DO $$ DECLARE verb regprocedure; BEGIN
+  FOR verb IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'detent'::regnamespace
+    AND regexp_replace(p.proname, '_v[0-9]+$', '') <> p.proname
+    AND regexp_replace(p.proname, '_v[0-9]+$', '') IN ({verbs}) LOOP
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO detent_{role}', verb);
+  END LOOP;
+END $$;"""
+
+
+def roles_sql() -> str:
+    """The statements that make the roles and give them their rights, and no others. May be run again; needs CREATEROLE
+    and the schema's owner."""
+    views = ", ".join(f"detent.{view}" for view in VIEWS)
+    of = {verb.name: str(verb.role) for verb in CATALOGUE.values()} | BESIDE
+    parts = []
+    for role, includes in INCLUDES.items():
+        verbs = ", ".join(f"'{name}'" for name, least in of.items() if least in includes)
+        parts += [_MAKE.format(role=role, views=views), _GRANT.format(role=role, verbs=verbs)]
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,89 @@
+"""The record in a database: which steps it has taken, taking the missing ones, and the functions of this version."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import psycopg
+
+from detent.errors import DatabaseError, NotADatabase, SchemaMissing
+from detent.store.migrate import Applied, Migration, check, load, pending
+from detent.store.postgres.driver.failures import translating
+from detent.store.postgres.driver.pool import Connection
+
+__all__ = ["KNOWN", "applied_steps", "functions", "install", "look"]
+
+KNOWN = load("detent.store.postgres")
+VERSION_MIN = 15
+
+_LOCK = "SELECT pg_advisory_xact_lock(7310868735422392932)"
+_THERE = """
+SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'detent'),
+       EXISTS (SELECT 1 FROM pg_class WHERE relname = 'migration' AND relnamespace = to_regnamespace('detent')),
+       EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('detent'))
+"""
+_TAKEN = "SELECT version, checksum, oldest_code FROM detent.migrations_v1()"
+_TAKE = """
+INSERT INTO detent.migration (version, name, checksum, oldest_code, applied_at) VALUES (%s, %s, %s, %s, detent.clock())
+"""
+
+
+def functions() -> list[tuple[str, str]]:
+    """The name and text of every function, verbs and what they share."""
+    folder = files("detent.store.postgres").joinpath("functions")
+    found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+    return sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found)
+
+
+def applied_steps(connection: Connection, database: str) -> dict[int, Applied]:
+    """The steps this database has taken; none where it has no record yet. `NotADatabase` where the schema `detent`
+    belongs to something else, or the server is too old."""
+    version = connection.info.server_version // 10_000
+    if version < VERSION_MIN:
+        raise NotADatabase(database, f"PostgreSQL {version}, and Detent needs {VERSION_MIN} or later")
+    with translating(database):
+        there = connection.execute(_THERE).fetchone()
+        assert there is not None
+        _schema, ours, tables = there
+        if not ours:
+            if tables:
+                raise NotADatabase(database, "its schema detent holds something else")
+            return {}
+        rows = connection.execute(_TAKEN).fetchall()
+    return {version: Applied(version, checksum, oldest) for version, checksum, oldest in rows}
+
+
+def look(connection: Connection, database: str) -> bool:
+    """Whether the record is there, and fit for this version; what does not fit is raised."""
+    applied = applied_steps(connection, database)
+    if applied:
+        check(database, KNOWN, applied)
+    return bool(applied)
+
+
+def install(connection: Connection, database: str) -> list[Migration]:
+    """Take the missing steps and put the functions of this version in place, in one transaction.
+
+    Whoever comes second waits and finds nothing to do. A newer schema is left alone. `SchemaMissing` where the record
+    is missing and may not be created.
+    """
+    with translating(database), connection.transaction():
+        connection.execute(_LOCK)
+        applied = applied_steps(connection, database)
+        missing = pending(KNOWN, applied)
+        if applied and max(applied) > KNOWN[-1].version:
+            check(database, KNOWN, applied)
+            return []
+        try:
+            for step in missing:
+                connection.execute(step.sql.encode())
+            for _, text in functions():
+                connection.execute(text.encode())
+            connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM PUBLIC")
+        except psycopg.errors.InsufficientPrivilege as error:
+            if applied:
+                raise DatabaseError(database, f"only the owner of its schema detent may migrate it: {error}") from error
+            raise SchemaMissing(database, str(error)) from error
+        for step in missing:
+            connection.execute(_TAKE, (step.version, step.name, step.checksum, step.oldest_code))
+    return list(missing)

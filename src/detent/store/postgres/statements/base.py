@@ -1,0 +1,72 @@
+"""What a statement is, and how Python's lists are written for PostgreSQL.
+
+Arrays go as text, which is the fastest way in and the same for every driver: a caller's connection may be anybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from detent.errors import InvalidTransition
+from detent.lifecycle.library import JOB
+from detent.model.clock import to_micros
+
+__all__ = ["Row", "Statement", "flags", "moment", "numbers", "texts", "times", "undeclared", "utc"]
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[T]):
+    """One call of one function. `writes` says whether a lost answer may hide a change."""
+
+    sql: str
+    params: tuple[Any, ...]
+    decode: Callable[[Sequence[Row]], T]
+    writes: bool = True
+
+
+def numbers(values: Iterable[float | None]) -> str:
+    """An array of numbers."""
+    return "{" + ",".join("NULL" if value is None else repr(value) for value in values) + "}"
+
+
+def texts(values: Iterable[str | None]) -> str:
+    """An array of text; every letter survives."""
+    return (
+        "{"
+        + ",".join(
+            "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values
+        )
+        + "}"
+    )
+
+
+def flags(values: Iterable[bool]) -> str:
+    """An array of booleans."""
+    return "{" + ",".join("t" if value else "f" for value in values) + "}"
+
+
+def times(values: Iterable[datetime | None], *, field: str) -> str:
+    """An array of times. A naive one is refused in the name of `field`."""
+    return "{" + ",".join("NULL" if value is None else f'"{moment(value, field=field)}"' for value in values) + "}"
+
+
+def moment(value: datetime, *, field: str) -> str:
+    """One time. A naive one is refused in the name of `field`."""
+    to_micros(value, field=field)
+    return value.astimezone(UTC).isoformat()
+
+
+def utc(value: datetime) -> datetime:
+    """A time as the contract gives it, whatever the session's time zone."""
+    return value.astimezone(UTC)
+
+
+def undeclared(job_id: int, from_state: str, to_state: str) -> InvalidTransition:
+    """The refusal of a move that the lifecycle does not declare."""
+    return InvalidTransition("job", str(job_id), from_state, to_state, JOB.allowed(from_state))

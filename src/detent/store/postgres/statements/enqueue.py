@@ -1,0 +1,84 @@
+"""The way in: ids and new jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
+from detent.model.records import Enqueued, NewJob
+from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
+
+__all__ = ["ENQUEUE_CASTS", "columns", "ids_reserve", "job_enqueue", "refusal"]
+
+ENQUEUE_CASTS = (
+    "%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::smallint[], %s::integer[], "
+    "%s::boolean[], %s::boolean[], %s::boolean[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::text[], "
+    "%s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::double precision[], %s::bigint[]"
+)
+_ENQUEUE = f"SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({ENQUEUE_CASTS})"
+
+
+def ids_reserve(count: int) -> Statement[int]:
+    """Refuses a negative count."""
+    if count < 0:
+        raise InvalidInput("count", str(count), "zero or more")
+    return Statement("SELECT detent.ids_reserve_v1(%s::integer)", (count,), lambda rows: int(rows[0][0]))
+
+
+def job_enqueue(items: Sequence[NewJob]) -> Statement[list[Enqueued | DetentError]]:
+    """Only what was not simply created comes back."""
+
+    def decode(rows: Sequence[Row]) -> list[Enqueued | DetentError]:
+        answers: list[Enqueued | DetentError] = [Enqueued(item.id, True) for item in items]
+        for place, answer, job_id, cause in rows:
+            answers[place - 1] = (
+                Enqueued(job_id, False) if answer == "found" else refusal(items[cause - 1], answer, job_id)
+            )
+        return answers
+
+    return Statement(_ENQUEUE, columns(items), decode)
+
+
+def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
+    """Why an item was refused, in the name of the item that caused it."""
+    if answer == "id_conflict":
+        return IdConflict(job_id)
+    return KeyConflict(item.key or "", item.tenant, job_id)
+
+
+def columns(items: Sequence[NewJob]) -> tuple[str, ...]:
+    """New jobs as one array per column: single where all are equal, empty where all are null."""
+    keyed = any(item.key is not None for item in items)
+    return (
+        numbers([item.id for item in items]),
+        _same(numbers, [item.nonce for item in items]),
+        _same(texts, [item.task for item in items]),
+        _same(texts, [item.payload for item in items]),
+        _same(texts, [item.queue for item in items]),
+        _same(texts, [item.tenant for item in items]),
+        _same(numbers, [item.priority for item in items]),
+        _same(numbers, [item.attempts_max for item in items]),
+        _same(flags, [item.dead_letter for item in items]),
+        _same(flags, [item.idempotent for item in items]),
+        _same(flags, [item.unique_pending for item in items]),
+        _some(lambda values: times(values, field="due_at"), [item.due_at for item in items]),
+        _some(lambda values: times(values, field="expires_at"), [item.expires_at for item in items]),
+        _some(texts, [item.metadata for item in items]),
+        _some(texts, [item.correlation_id for item in items]),
+        _some(texts, [item.traceparent for item in items]),
+        _some(numbers, [item.run_id for item in items]),
+        _some(texts, [item.limit_key for item in items]),
+        _some(texts, [item.key for item in items]),
+        texts([item.fingerprint for item in items]) if keyed else "{}",
+        _some(numbers, [item.key_ttl for item in items]),
+        _some(numbers, [item.group for item in items]),
+    )
+
+
+def _same(written: Callable[[Iterable[Any]], str], values: list[Any]) -> str:
+    return written(values[:1] if values.count(values[:1][0] if values else None) == len(values) else values)
+
+
+def _some(written: Callable[[Iterable[Any]], str], values: list[Any]) -> str:
+    return "{}" if values.count(None) == len(values) else written(values)

@@ -1,0 +1,280 @@
+"""The verbs of those who hold jobs, and of those who take over from the dead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost, NotFound, WrongPlace
+from detent.model.records import (
+    Abort,
+    Aborted,
+    Appended,
+    Claimed,
+    Commit,
+    Committed,
+    Finish,
+    Finished,
+    NewEvent,
+    Reaped,
+    Renewal,
+    Started,
+)
+from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
+from detent.store.postgres.statements.enqueue import ENQUEUE_CASTS, columns, refusal
+
+__all__ = [
+    "claim_find",
+    "commit_check",
+    "event_append",
+    "job_abort",
+    "job_claim",
+    "job_commit",
+    "job_finish",
+    "job_recover",
+    "job_start",
+    "lease_reap",
+    "lease_renew",
+]
+
+Lane = tuple[str, str, str, int]
+Place = tuple[datetime, int]
+
+_CLAIM = """
+SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+       attempts_max, priority, due_at
+  FROM detent.job_claim_v1(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
+                           %s::text, %s::text[], %s::text[], %s::text[], %s::smallint[], %s::timestamptz[],
+                           %s::bigint[])
+"""
+_FIND = """
+SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+       attempts_max, committed
+  FROM detent.claim_find_v1(%s::bigint)
+"""
+_START = "SELECT ord, instead FROM detent.job_start_v1(%s::bigint[], %s::integer[])"
+_RENEW = (
+    "SELECT lease_id, cancel_requested FROM detent.lease_renew_v1(%s::bigint[], %s::double precision, %s::bigint[])"
+)
+_APPEND = """
+SELECT ord, seq, created, instead
+  FROM detent.event_append_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::text[], %s::text[])
+"""
+_CHECK = "SELECT instead, committed_attempt, xact FROM detent.commit_check_v1(%s::bigint, %s::integer, %s::boolean)"
+_COMMIT = f"""
+SELECT instead, committed_attempt, other_xact, answer, job_id, cause
+  FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text, {ENQUEUE_CASTS})
+"""
+_FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
+_ABORT = """
+SELECT ord, outcome, state, committed, instead
+  FROM detent.job_abort_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::double precision[], %s::boolean[],
+                           %s::text)
+"""
+_RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
+_REAP = "SELECT leases, aborted, recovered FROM detent.lease_reap_v1(%s::integer)"
+
+
+def job_claim(
+    lease_id: int,
+    worker: str,
+    queues: Sequence[str] | None,
+    tasks: Sequence[str],
+    limit: int,
+    lease: float,
+    tenants: Sequence[str] | None,
+    after_tenant: str | None,
+    bounds: Mapping[Lane, Place],
+) -> Statement[tuple[list[Claimed], dict[Lane, Place]]]:
+    """The jobs in the order of the claim, and the last place taken in each lane."""
+
+    def decode(rows: Sequence[Row]) -> tuple[list[Claimed], dict[Lane, Place]]:
+        places = {(row[5], row[2], row[4], row[12]): (row[13], row[0]) for row in rows}
+        return [Claimed(*row[:12]) for row in rows], places
+
+    lanes = list(bounds)
+    params = (
+        lease_id,
+        worker,
+        None if queues is None else texts(queues),
+        texts(tasks),
+        limit,
+        float(lease),
+        None if tenants is None else texts(tenants),
+        after_tenant,
+        texts(lane[0] for lane in lanes),
+        texts(lane[1] for lane in lanes),
+        texts(lane[2] for lane in lanes),
+        numbers(lane[3] for lane in lanes),
+        times((bounds[lane][0] for lane in lanes), field="bound"),
+        numbers(bounds[lane][1] for lane in lanes),
+    )
+    return Statement(_CLAIM, params, decode)
+
+
+def claim_find(lease_id: int) -> Statement[list[Claimed]]:
+    """What a claim whose answer was lost has taken."""
+    return Statement(_FIND, (lease_id,), lambda rows: [Claimed(*row) for row in rows], writes=False)
+
+
+def job_start(items: Sequence[tuple[int, int]]) -> Statement[list[Started | DetentError]]:
+    """Only refusals come back."""
+
+    def decode(rows: Sequence[Row]) -> list[Started | DetentError]:
+        answers: list[Started | DetentError] = [Started(*item) for item in items]
+        for place, found in rows:
+            job_id, attempt = items[place - 1]
+            answers[place - 1] = LeaseLost(job_id, attempt, found)
+        return answers
+
+    return Statement(_START, (numbers(item[0] for item in items), numbers(item[1] for item in items)), decode)
+
+
+def lease_renew(lease_ids: Sequence[int], lease: float, begun: Sequence[int]) -> Statement[list[Renewal]]:
+    """A lease that is not among the rows was reaped."""
+
+    def decode(rows: Sequence[Row]) -> list[Renewal]:
+        held = {lease_id: tuple(unwanted) for lease_id, unwanted in rows}
+        return [Renewal(lease_id, lease_id in held, held.get(lease_id, ())) for lease_id in lease_ids]
+
+    return Statement(_RENEW, (numbers(lease_ids), float(lease), numbers(begun)), decode)
+
+
+def event_append(items: Sequence[NewEvent]) -> Statement[list[Appended | DetentError]]:
+    """One row per item, in the order of the jobs."""
+
+    def decode(rows: Sequence[Row]) -> list[Appended | DetentError]:
+        answers = {row[0]: _appended(items[row[0] - 1], *row[1:]) for row in rows}
+        return [answers[n] for n in range(1, len(items) + 1)]
+
+    params = (
+        numbers(item.job_id for item in items),
+        numbers(item.attempt for item in items),
+        texts(item.level for item in items),
+        texts(item.message for item in items),
+        texts(item.payload for item in items),
+        texts(item.key for item in items),
+    )
+    return Statement(_APPEND, params, decode)
+
+
+def _appended(item: NewEvent, seq: int | None, created: bool, found: str | None) -> Appended | DetentError:
+    if seq is not None:
+        return Appended(item.job_id, seq, created)
+    if item.attempt is None or found is None:
+        return NotFound("job", str(item.job_id))
+    return LeaseLost(item.job_id, item.attempt, found)
+
+
+def commit_check(job_id: int, attempt: int, *, settled: bool = False) -> Statement[tuple[DetentError | None, str]]:
+    """Why this attempt may not commit, if so; and the number of the transaction that asked."""
+
+    def decode(rows: Sequence[Row]) -> tuple[DetentError | None, str]:
+        found, committed_attempt, xact = rows[0]
+        return _not_holding(job_id, attempt, found, committed_attempt), xact
+
+    return Statement(_CHECK, (job_id, attempt, settled), decode)
+
+
+def job_commit(item: Commit, xact: str | None = None) -> Statement[Committed | DetentError]:
+    """The mark; `xact` names the transaction in which the holder was checked."""
+
+    def decode(rows: Sequence[Row]) -> Committed | DetentError:
+        found, committed_attempt, other_xact, answer, job_id, cause = rows[0]
+        if other_xact:
+            return WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")
+        if refused := _not_holding(item.job_id, item.attempt, found, committed_attempt):
+            return refused
+        if answer is not None:
+            return refusal(item.intents[cause - 1], answer, job_id)
+        return Committed(item.job_id, item.attempt)
+
+    one_group = [msgspec.structs.replace(intent, group=0) for intent in item.intents]
+    return Statement(_COMMIT, (item.job_id, item.attempt, item.result, xact, *columns(one_group)), decode)
+
+
+def _not_holding(job_id: int, attempt: int, found: str | None, committed_attempt: int | None) -> DetentError | None:
+    if committed_attempt is not None:
+        return AlreadyCommitted(job_id, committed_attempt)
+    return None if found is None else LeaseLost(job_id, attempt, found)
+
+
+def job_finish(items: Sequence[Finish], worker: str) -> Statement[list[Finished | DetentError]]:
+    """Only refusals come back: the ordinary answer is empty."""
+
+    def decode(rows: Sequence[Row]) -> list[Finished | DetentError]:
+        answers: list[Finished | DetentError] = [Finished(item.job_id, item.attempt) for item in items]
+        for place, found in rows:
+            answers[place - 1] = LeaseLost(items[place - 1].job_id, items[place - 1].attempt, found)
+        return answers
+
+    attempts = [item.attempt for item in items]
+    results: dict[str, str] = {}
+    for item in items:
+        if item.result is not None:
+            results.setdefault(f"{item.job_id}:{item.attempt}", item.result)
+    params = (
+        numbers([item.job_id for item in items]),
+        numbers(attempts[:1] if attempts.count(attempts[0]) == len(attempts) else attempts),
+        msgspec.json.encode(results).decode() if results else None,
+        worker,
+    )
+    return Statement(_FINISH, params, decode)
+
+
+def job_abort(items: Sequence[Abort], worker: str) -> Statement[list[Aborted | DetentError]]:
+    """Outcomes that are not the caller's to give are not sent."""
+    ours = [item for item in items if item.outcome not in ("done", "expired")]
+
+    def decode(rows: Sequence[Row]) -> list[Aborted | DetentError]:
+        by_order = {row[0]: _aborted(ours[row[0] - 1], *row[1:]) for row in rows}
+        answers = iter([by_order[n] for n in range(1, len(ours) + 1)])
+        return [
+            InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
+            if item.outcome in ("done", "expired")
+            else next(answers)
+            for item in items
+        ]
+
+    params = (
+        numbers(item.job_id for item in ours),
+        numbers(item.attempt for item in ours),
+        texts(item.outcome for item in ours),
+        texts(item.error for item in ours),
+        numbers(item.delay for item in ours),
+        flags(item.fatal for item in ours),
+        worker,
+    )
+    return Statement(_ABORT, params, decode)
+
+
+def _aborted(item: Abort, outcome: str | None, state: str, committed: bool, found: str) -> Aborted | DetentError:
+    if outcome is not None:
+        return Aborted(item.job_id, item.attempt, outcome, state)  # type: ignore[arg-type]
+    if committed:
+        return AlreadyCommitted(item.job_id, item.attempt)
+    return LeaseLost(item.job_id, item.attempt, found)
+
+
+def job_recover(ids: Sequence[int]) -> Statement[list[Finished | DetentError]]:
+    """One row per job that is there."""
+
+    def decode(rows: Sequence[Row]) -> list[Finished | DetentError]:
+        found = {row[0]: row[1:] for row in rows}
+        return [_recovered(job_id, found.get(job_id)) for job_id in ids]
+
+    return Statement(_RECOVER, (numbers(ids),), decode)
+
+
+def _recovered(job_id: int, found: Row | None) -> Finished | DetentError:
+    if found is None:
+        return NotFound("job", str(job_id))
+    attempt, committed, state = found
+    return Finished(job_id, attempt) if committed else LeaseLost(job_id, attempt, f"the job is {state}")
+
+
+def lease_reap(limit: int) -> Statement[Reaped]:
+    """What one pass did."""
+    return Statement(_REAP, (limit,), lambda rows: Reaped(rows[0][0], tuple(rows[0][1]), tuple(rows[0][2])))

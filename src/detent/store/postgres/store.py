@@ -1,0 +1,147 @@
+"""The record in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import Any, TypeVar
+
+from detent.errors import DatabaseError, DetentError, NotFound
+from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.guard import entity_guards, quoted
+from detent.model.clock import Clock, SystemClock
+from detent.model.records import RepairStep, Violation
+from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.postgres import schema
+from detent.store.postgres.aio import AsyncPostgresVerbs
+from detent.store.postgres.commit_block import commit_block
+from detent.store.postgres.driver.bounds import Bounds
+from detent.store.postgres.driver.failures import database_name, translating
+from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.driver.session import PoolSession, session_over
+from detent.store.postgres.repair import PostgresHands, violations
+from detent.store.postgres.roles import roles_sql
+from detent.store.postgres.statements.holding import commit_check
+from detent.store.postgres.verbs import PostgresVerbs
+from detent.store.repair import repair
+
+__all__ = ["PostgresStore"]
+
+T = TypeVar("T")
+
+LOOKS_MAX = 6
+LOOK_PAUSE_FIRST = 0.1
+
+
+class PostgresStore(PostgresVerbs):
+    """Every verb is one statement and one round trip, durable when it returns.
+
+    Nothing is touched before the first use. Safe from any thread and across forks, and behind a transaction pooler
+    unless `prepare_threshold` asks for prepared statements. `clock` only paces; the server's clock decides.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        connections_max: int = 8,
+        wait_seconds_max: float = 30.0,
+        prepare_threshold: int | None = None,
+    ) -> None:
+        name = database_name(url)
+        self._clock = clock or SystemClock()
+        self._pool = Pool(
+            url,
+            name,
+            size_max=connections_max,
+            wait_seconds_max=wait_seconds_max,
+            prepare_threshold=prepare_threshold,
+        )
+        self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
+        super().__init__(self._pooled, name, Bounds(self._clock))
+
+    @property
+    def name(self) -> str:
+        """The database for messages, without secrets."""
+        return self._name
+
+    def ready(self) -> None:
+        """Create what is missing altogether; otherwise only look, and say what does not fit."""
+        with self._pool.connection() as connection:
+            there = schema.look(connection, self._name)
+        if not there:
+            self.migrate()
+
+    def migrate(self) -> list[str]:
+        """All missing steps and this version's functions in one transaction, under one lock."""
+        with closing(self._pool.connect()) as connection:
+            taken = schema.install(connection, self._name)
+        return [f"{step.version:04}_{step.name}" for step in taken]
+
+    def install_roles(self) -> None:
+        """Make the group roles, and give them what the catalogue says. Whoever calls it needs CREATEROLE."""
+        with self._pool.connection() as connection, translating(self._name), connection.transaction():
+            connection.execute(roles_sql().encode())
+
+    def together(self, work: Callable[[Verbs], T]) -> T:
+        """One transaction; after a deadlock the whole of `work` is done again."""
+        return self._session.together(lambda session: work(PostgresVerbs(session, self._name)))
+
+    def on(self, connection: Any) -> Verbs:
+        """On a connection of psycopg's, or of SQLAlchemy's over it."""
+        return PostgresVerbs(session_over(connection, self._name), self._name)
+
+    def on_async(self, connection: Any) -> AsyncVerbs:
+        """On an async connection of psycopg's, or of SQLAlchemy's over it."""
+        return AsyncPostgresVerbs(connection, self._name)
+
+    def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
+        """The triggers belong to the table's owner, who calls this."""
+        with self._pool.connection() as connection, translating(self._name), connection.transaction():
+            there = connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone()
+            if there is None or there[0] is None:
+                raise NotFound("table", table)
+            connection.execute(entity_guards("postgres", lifecycle, table, id_column, state_column).encode())
+
+    def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
+        """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""
+        return commit_block(self._pool, self._name, job_id, attempt, self._settle)
+
+    def verify(self) -> list[Violation]:
+        """Every invariant on one snapshot."""
+        with self._snapshot() as connection:
+            return violations(connection)
+
+    def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
+        """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
+        this."""
+        if apply:
+            return self._pooled.transact(
+                lambda connection: repair(PostgresHands(connection), actor, reason, apply=True)
+            )
+        with self._snapshot() as connection:
+            return repair(PostgresHands(connection), actor, reason, apply=False)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._pool.connection() as connection, translating(self._name), connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield connection
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._pool.close()
+
+    def _settle(self, job_id: int, attempt: int) -> DetentError | None:
+        """C6: what became of a COMMIT whose answer was lost. Waits until the lost transaction has ended, one way or the
+        other, and for the server where it restarts."""
+        pause = LOOK_PAUSE_FIRST
+        for _ in range(LOOKS_MAX - 1):
+            try:
+                return self._session.run(commit_check(job_id, attempt, settled=True))[0]
+            except DatabaseError:
+                self._clock.sleep(pause)
+                pause *= 2
+        return self._session.run(commit_check(job_id, attempt, settled=True))[0]

@@ -1,0 +1,222 @@
+"""Every verb of the contract, as one statement each, over whatever session there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from detent.errors import DetentError
+from detent.lifecycle.declare import Lifecycle
+from detent.model.records import (
+    Abort,
+    Aborted,
+    Appended,
+    Cancelled,
+    Claimed,
+    Commit,
+    Committed,
+    Count,
+    Enqueued,
+    EventRow,
+    ExecutionRow,
+    Finish,
+    Finished,
+    JobRow,
+    Moved,
+    NewEvent,
+    NewJob,
+    Pruned,
+    Reaped,
+    Renewal,
+    Started,
+    TransitionRow,
+)
+from detent.store.contract import JobFilter
+from detent.store.postgres.driver.bounds import Bounds
+from detent.store.postgres.driver.session import Session
+from detent.store.postgres.entity import move
+from detent.store.postgres.statements import enqueue, holding, looking, moving
+
+__all__ = ["PostgresVerbs"]
+
+T = TypeVar("T")
+
+
+class PostgresVerbs:
+    """The contract's words hold; nothing is asked of the database where nothing is asked for."""
+
+    def __init__(self, session: Session, name: str, bounds: Bounds | None = None) -> None:
+        self._session = session
+        self._name = name
+        self._bounds = bounds
+
+    def ids_reserve(self, count: int) -> int:
+        """Out of a sequence."""
+        return self._session.run(enqueue.ids_reserve(count))
+
+    def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
+        """Set by set, and item by item only where keys or groups are to be judged."""
+        if not items:
+            return []
+        answers = self._session.run(enqueue.job_enqueue(items))
+        if self._bounds is not None:
+            self._bounds.admit(item.id for item in items)
+        return answers
+
+    def job_claim(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> list[Claimed]:
+        """Above the bounds first, and below them where that was not enough."""
+        if limit <= 0:
+            return []
+        known = self._bounds.known() if self._bounds is not None else {}
+        statement = holding.job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known)
+        claimed, places = self._session.run(statement)
+        if self._bounds is not None:
+            if len(claimed) == limit:
+                self._bounds.reach(places)
+            else:
+                self._bounds.forget()
+        return claimed
+
+    def claim_find(self, lease_id: int) -> list[Claimed]:
+        """By the ids in the lease's row."""
+        return self._session.run(holding.claim_find(lease_id))
+
+    def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
+        """One update for each attempt number."""
+        return self._session.run(holding.job_start(items)) if items else []
+
+    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+        """All at once."""
+        return self._session.run(holding.lease_renew(lease_ids, lease, begun)) if lease_ids else []
+
+    def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
+        """Job by job, so that each is locked once."""
+        return self._session.run(holding.event_append(items)) if items else []
+
+    def job_commit(self, item: Commit) -> Committed | DetentError:
+        """The intents with the mark, in one statement."""
+        return self._session.run(holding.job_commit(item))
+
+    def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
+        """One update for each attempt number, and the row of the attempt in the same statement."""
+        return self._session.run(holding.job_finish(items, worker)) if items else []
+
+    def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:
+        """What goes back to pending may stand below what was claimed since."""
+        return self._put_back(self._session.run(holding.job_abort(items, worker))) if items else []
+
+    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
+        """In the order of the ids, so that nobody waits crosswise."""
+        return self._session.run(moving.job_cancel(ids, actor, reason)) if ids else []
+
+    def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """In the order of the ids, so that nobody waits crosswise."""
+        return self._put_back(self._session.run(moving.job_retry(ids, actor, reason))) if ids else []
+
+    def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
+        """In the order of the ids, so that nobody waits crosswise."""
+        return self._session.run(moving.job_discard(ids, actor, reason)) if ids else []
+
+    def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
+        """Along what is declared as force."""
+        return self._session.run(moving.job_force(job_id, to_state, actor, reason))
+
+    def job_promote(self, limit: int) -> int:
+        """What has come due stands where its time puts it, which may be below what was claimed."""
+        return self._put_back(self._session.run(moving.job_promote(limit)))
+
+    def job_expire(self, limit: int) -> list[int]:
+        """The longest expired first."""
+        return self._session.run(moving.job_expire(limit))
+
+    def lease_reap(self, limit: int) -> Reaped:
+        """The longest expired first."""
+        return self._put_back(self._session.run(holding.lease_reap(limit)))
+
+    def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
+        """In the order of the ids, so that nobody waits crosswise."""
+        return self._session.run(holding.job_recover(ids)) if ids else []
+
+    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+        """The horizon first: the guards let nothing go that is not below it."""
+        return self._session.run(moving.job_prune(before, after_id, limit, actor))
+
+    def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """On record."""
+        return self._session.run(moving.queue_pause(queue, actor, reason))
+
+    def queue_resume(self, queue: str, actor: str, reason: str | None = None) -> Moved:
+        """On record."""
+        return self._session.run(moving.queue_resume(queue, actor, reason))
+
+    def entity_move(
+        self,
+        lifecycle: Lifecycle,
+        table: str,
+        id_column: str,
+        state_column: str,
+        entity_id: str,
+        trigger: str,
+        actor: str,
+        reason: str | None = None,
+        metadata: str | None = None,
+    ) -> Moved | DetentError:
+        """The row with the caller's own rights, its record by the engine, in one transaction."""
+        names = (table, id_column, state_column)
+        told = (actor, reason, metadata)
+        return self._session.together(
+            lambda session: move(session, self._name, lifecycle, names, entity_id, trigger, told)
+        )
+
+    def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
+        """In the order asked."""
+        return self._session.run(looking.job_get(ids, self._name)) if ids else []
+
+    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
+        """A walk along the ids."""
+        return self._session.run(looking.job_list(chosen, after_id, limit, self._name))
+
+    def job_executions(self, job_id: int) -> list[ExecutionRow]:
+        """Ended and in flight."""
+        return self._session.run(looking.job_executions(job_id))
+
+    def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]:
+        """In the order of their numbers."""
+        return self._session.run(looking.job_events(job_id, after_seq, limit))
+
+    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
+        """Out of the view `transition`."""
+        return self._session.run(looking.transitions(entity, entity_id))
+
+    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
+        """The last line that is not younger than the moment."""
+        return self._session.run(looking.state_as_of(entity, entity_id, at))
+
+    def counts(self) -> list[Count]:
+        """From the jobs themselves."""
+        return self._session.run(looking.counts())
+
+    def counts_as_of(self, at: datetime) -> list[Count]:
+        """From the last line of each job."""
+        return self._session.run(looking.counts_as_of(at))
+
+    def now(self) -> datetime:
+        """The server's clock."""
+        return self._session.run(looking.now())
+
+    def _put_back(self, answer: T) -> T:
+        if self._bounds is not None:
+            self._bounds.forget()
+        return answer
