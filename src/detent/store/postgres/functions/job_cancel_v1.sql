@@ -19,7 +19,7 @@ BEGIN
     j := detent.job_lock(item.id);
     state := j.state;
     committed_attempt := CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END;
-    refused := coalesce(j.state IN ('failed', 'quarantined'), false);
+    refused := coalesce(j.state NOT IN ('pending', 'running', 'succeeded', 'cancelled'), false);
     IF j.state = 'pending' THEN
       PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
       state := 'cancelled';
