@@ -16,10 +16,10 @@ HOUR = 3600.0
 class Life:
     """Jobs by name; each has a task of its own, so that a claim takes exactly the one that is meant."""
 
-    def __init__(self, store: Store, clock: StoreClock) -> None:
+    def __init__(self, store: Store, clock: StoreClock, ids: dict[str, int]) -> None:
         self.store = store
         self.clock = clock
-        self.ids: dict[str, int] = {}
+        self.ids = dict(ids)
 
     def __getitem__(self, name: str) -> int:
         return self.ids[name]
@@ -55,7 +55,7 @@ class Life:
 
 def live(store: Store, clock: StoreClock) -> Life:
     """A database in which every kind of job has a name."""
-    life = Life(store, clock)
+    life = Life(store, clock, {})
     pruned = life.enqueue("pruned")
     life.give(store.job_finish([Finish(pruned, life.claim("pruned").attempt)], "ana"))
     assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1

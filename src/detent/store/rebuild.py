@@ -46,6 +46,7 @@ class Job(NamedTuple):
     finished_at: Any
     lease_id: int | None
     leased_at: Any
+    started_at: Any
     committed_at: Any
 
 
@@ -128,6 +129,7 @@ class Projection:
     spared: int
     due_at: Any
     finished_at: Any
+    leased_at: Any  # None where nothing on record bounds it
     committed_at: Any
     error: str | None
     dead_reason: str | None
@@ -166,6 +168,7 @@ def rebuild(facts: Facts) -> Projection | Contradiction:
         spared=spared,
         due_at=last.due_at if state == "pending" and last.due_at is not None else job.due_at,
         finished_at=last.at if rests else None,
+        leased_at=_earliest(job.leased_at, job.started_at, job.committed_at) if state == "running" else job.leased_at,
         committed_at=committed_at,
         error=job.error if state == job.state else last.error if rests and state != "succeeded" else None,
         dead_reason=_dead_reason(job, last, attempt - spared) if state == "quarantined" else None,
@@ -232,7 +235,14 @@ def _against_commit(facts: Facts, state: str) -> str | None:
         return f"committed_at on the row is not that of attempt {committed[0].attempt}, and a commit is never rewritten"
     if state not in ("running", "succeeded") and found is not None:
         return f"the row says it is committed, the records lead to {state}"
+    if state == "running" != facts.job.state and found is not None:
+        return f"the row says it is committed and {facts.job.state}, and its attempt has not ended"
     return None
+
+
+def _earliest(leased_at: Any, *later: Any) -> Any:
+    """When it was leased; where that is lost, the first thing that happened under the lease."""
+    return next((time for time in (leased_at, *later) if time is not None), None)
 
 
 def _spared(executions: tuple[Execution, ...], lines: tuple[Line, ...]) -> int:

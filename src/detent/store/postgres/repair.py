@@ -20,7 +20,7 @@ __all__ = ["PostgresHands", "violations"]
 
 _JOBS = """
 SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
-       ended, error, finished_at, lease_id, leased_at, committed_at
+       ended, error, finished_at, lease_id, leased_at, started_at, committed_at
   FROM detent.job WHERE id = ANY (%s) ORDER BY id
 """
 _EXECUTIONS = """
@@ -178,7 +178,7 @@ class PostgresHands:
                 "committed_at": to.committed_at,
                 "error": to.error,
                 "lease_id": self._new_id() if leased and job.lease_id is None else job.lease_id,
-                "leased_at": self._now if leased and job.leased_at is None else job.leased_at,
+                "leased_at": self._now if leased and to.leased_at is None else to.leased_at,
             },
         )
 
