@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from detent.store.migrate import Migration, load
+from detent.store.postgres.schema import functions
 from detent.testing.stores import is_sqlite, plain_connection
 
 __all__ = ["Names", "begin_with", "described", "known", "names", "taken", "write_step"]
@@ -126,6 +127,9 @@ def begin_with(url: str, steps: tuple[Migration, ...]) -> None:
             else:
                 connection.execute(step.sql)
             write_step(url, connection, step.version, step.name, step.checksum, step.oldest_code)
+        if not is_sqlite(url):
+            for _, text in functions():
+                connection.execute(text)
         connection.commit()
 
 
