@@ -1,0 +1,393 @@
+"""The writer: few transactions for many callers, and no caller at the mercy of another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from detent.client.client import job_enqueue
+from detent.errors import DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown, WrongPlace
+from detent.model.records import Enqueued, NewJob
+from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.writer import Writer
+from tests.contract.kit import new_job, refused
+
+T = TypeVar("T")
+DEADLINE = 60.0
+
+
+class Watched:
+    """The real store with a window: it counts transactions, and loses the answer to a COMMIT when told to."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.transactions = 0
+        self.answers_to_lose = 0
+        self.then: Callable[[], None] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def together(self, work: Callable[[Verbs], T]) -> T:
+        self.transactions += 1
+        done = self._store.together(work)
+        if self.answers_to_lose:
+            self.answers_to_lose -= 1
+            raise OutcomeUnknown(self._store.name, "the cable was pulled")
+        self.then()
+        return done
+
+
+class Interrupted(BaseException):
+    """What a signal handler raises: control-C, or a time limit."""
+
+
+@pytest.fixture
+def watched(store: Store) -> Any:
+    return Watched(store)
+
+
+@pytest.fixture
+def writer(watched: Any) -> Iterator[Writer]:
+    writer = Writer(watched)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def crowd() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(max_workers=32) as crowd:
+        yield crowd
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, "the condition was never met"
+        time.sleep(0.001)
+
+
+def in_line(writer: Writer) -> int:
+    return len(writer._line)
+
+
+@contextmanager
+def held(writer: Writer, crowd: ThreadPoolExecutor) -> Iterator[None]:
+    """Somebody's transaction that stays open until the block ends, so that everybody else has to line up."""
+    inside, go = threading.Event(), threading.Event()
+
+    def linger(_verbs: Verbs, items: list[Any]) -> Sequence[Any]:
+        inside.set()
+        assert go.wait(DEADLINE)
+        return items
+
+    first = crowd.submit(writer.write, linger, ["first"])
+    assert inside.wait(DEADLINE)
+    try:
+        yield
+    finally:
+        go.set()
+        assert first.result(DEADLINE) == ["first"]
+
+
+def jobs_of(store: Store) -> list[int]:
+    return [row.id for row in store.job_list(JobFilter(), limit=10_000)]
+
+
+def test_an_idle_writer_writes_on_the_callers_own_thread(store: Store, writer: Writer) -> None:
+    threads: list[threading.Thread] = []
+
+    def where(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+        threads.append(threading.current_thread())
+        return verbs.job_enqueue(items)
+
+    job = new_job(store)
+    assert writer.write(where, [job]) == [Enqueued(job.id, True)]
+    assert threads == [threading.current_thread()]
+    assert jobs_of(store) == [job.id]
+
+
+def test_what_came_meanwhile_goes_into_one_transaction(
+    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """Thirty callers, waiting and not waiting: one COMMIT for all of them, and each gets its own answers."""
+    jobs = [[new_job(store, payload=f'{{"n":{n}}}') for _ in range(n % 3 + 1)] for n in range(30)]
+    with held(writer, crowd):
+        answers: list[Future[list[Any]]] = [
+            crowd.submit(writer.write, job_enqueue, own) if n % 2 else writer.submit(job_enqueue, own)
+            for n, own in enumerate(jobs)
+        ]
+        until(lambda: in_line(writer) == 30)
+        assert watched.transactions == 1
+    for own, answer in zip(jobs, answers, strict=True):
+        assert answer.result(DEADLINE) == [Enqueued(job.id, True) for job in own]
+    assert watched.transactions == 2
+    assert jobs_of(store) == sorted(job.id for own in jobs for job in own)
+
+
+def test_a_batch_has_a_limit(store: Store, watched: Any, crowd: ThreadPoolExecutor) -> None:
+    """G6: write_batch_max items a transaction; a single caller with more goes alone and whole."""
+    writer = Writer(watched, batch_max=10)
+    sizes = [4, 4, 4, 25, 1]
+    jobs = [[new_job(store) for _ in range(size)] for size in sizes]
+    with held(writer, crowd):
+        answers = [writer.submit(job_enqueue, own) for own in jobs]
+    assert [len(answer.result(DEADLINE)) for answer in answers] == sizes
+    writer.close()
+    assert watched.transactions == 1 + len([[4, 4], [4], [25], [1]])
+
+
+def test_first_come_first_written(store: Store, writer: Writer, crowd: ThreadPoolExecutor) -> None:
+    seen: list[int] = []
+
+    def note(_verbs: Verbs, items: list[int]) -> Sequence[int]:
+        seen.extend(items)
+        return items
+
+    with held(writer, crowd):
+        answers = []
+        for n in range(20):
+            answers.append(crowd.submit(writer.write, note, [n]) if n % 2 else writer.submit(note, [n]))
+            until(lambda: in_line(writer) == len(answers))
+    assert [answer.result(DEADLINE) for answer in answers] == [[n] for n in range(20)]
+    assert seen == list(range(20))
+
+
+def test_a_refusal_is_its_callers_alone(store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor) -> None:
+    taken = new_job(store)
+    writer.write(job_enqueue, [taken])
+    before, good, bad = watched.transactions, new_job(store), new_job(store, id=taken.id, payload='{"to":8}')
+    with held(writer, crowd):
+        bad_answer = writer.submit(job_enqueue, [bad])
+        good_answer = writer.submit(job_enqueue, [good])
+    (refusal,) = bad_answer.result(DEADLINE)
+    refused(refusal, IdConflict, job_id=taken.id)
+    assert good_answer.result(DEADLINE) == [Enqueued(good.id, True)]
+    assert watched.transactions == before + 2
+
+
+def test_a_batch_that_raises_is_repeated_caller_by_caller(
+    store: Store, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """The culprit gets its error; everybody else gets what they asked for, once."""
+
+    def spoil(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+        verbs.job_enqueue(items)
+        raise ZeroDivisionError("mine")
+
+    jobs = [new_job(store) for _ in range(5)]
+    with held(writer, crowd):
+        answers = [writer.submit(spoil if n == 2 else job_enqueue, [job]) for n, job in enumerate(jobs)]
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        answers[2].result(DEADLINE)
+    for n in (0, 1, 3, 4):
+        assert answers[n].result(DEADLINE) == [Enqueued(jobs[n].id, True)]
+    assert jobs_of(store) == [job.id for job in jobs if job is not jobs[2]]
+
+
+def test_an_error_of_the_database_is_everybodys_and_is_not_repeated(
+    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    def unreachable(_verbs: Verbs, _items: list[Any]) -> Sequence[Any]:
+        raise DatabaseUnreachable("there", "nobody answers")
+
+    job = new_job(store)
+    with held(writer, crowd):
+        answers = [writer.submit(job_enqueue, [job]), writer.submit(unreachable, [1])]
+    for answer in answers:
+        with pytest.raises(DatabaseUnreachable):
+            answer.result(DEADLINE)
+    assert watched.transactions == 2
+    assert jobs_of(store) == []
+
+
+# -- lost answers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_lost_answer_does_not_enqueue_twice(store: Store, watched: Any, writer: Writer, lost: int) -> None:
+    """J2, G7: the transaction went through, its answer did not; sent again, the job meets itself."""
+    watched.answers_to_lose = lost
+    keyed, plain = new_job(store, key="once"), new_job(store)
+    assert writer.write(job_enqueue, [keyed, plain]) == [Enqueued(keyed.id, False), Enqueued(plain.id, False)]
+    assert watched.transactions == lost + 1
+    assert jobs_of(store) == [keyed.id, plain.id]
+
+
+def test_when_nobody_can_tell_the_outcome_stays_unknown(store: Store, watched: Any, writer: Writer) -> None:
+    """G7: it is not called unreachable, which would mean that nothing was written."""
+    job = new_job(store)
+    watched.answers_to_lose = 1
+
+    def once_and_never_again(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+        if watched.transactions > 1:
+            raise DatabaseUnreachable("there", "nobody answers")
+        return verbs.job_enqueue(items)
+
+    with pytest.raises(OutcomeUnknown) as unknown:
+        writer.write(once_and_never_again, [job])
+    assert isinstance(unknown.value.__cause__, DatabaseUnreachable)
+    assert jobs_of(store) == [job.id]
+
+
+def test_looking_for_the_outcome_has_an_end(store: Store, watched: Any, writer: Writer) -> None:
+    watched.answers_to_lose = 1_000
+    with pytest.raises(OutcomeUnknown):
+        writer.write(job_enqueue, [new_job(store)])
+    assert watched.transactions < 10
+
+
+# -- interrupts -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Raises `Interrupted` in the main thread, wherever it is."""
+
+    def handler(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    main = threading.main_thread().ident
+    assert main == threading.get_ident()
+    yield lambda: signal.pthread_kill(main, signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_waiting_caller_that_is_interrupted_stalls_nobody(
+    store: Store, writer: Writer, crowd: ThreadPoolExecutor, interrupt: Callable[[], None]
+) -> None:
+    mine, other = new_job(store), new_job(store)
+    with held(writer, crowd):
+
+        def others() -> list[Any]:
+            until(lambda: in_line(writer) == 1)
+            answer = writer.submit(job_enqueue, [other])
+            interrupt()
+            return answer.result(DEADLINE)
+
+        theirs = crowd.submit(others)
+        with pytest.raises(Interrupted):
+            writer.write(job_enqueue, [mine])
+        until(lambda: in_line(writer) == 1)
+    assert theirs.result(DEADLINE) == [Enqueued(other.id, True)]
+    assert jobs_of(store) == [other.id]
+    assert writer.write(job_enqueue, [mine]) == [Enqueued(mine.id, True)]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_leader_that_is_interrupted_stalls_nobody(
+    store: Store, writer: Writer, crowd: ThreadPoolExecutor, waits: bool
+) -> None:
+    """In the middle of the transaction that it wrote for all: only its own call is given up."""
+    jobs = [new_job(store) for _ in range(4)]
+    theirs: list[Future[list[Any]]] = []
+
+    def interrupted(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+        verbs.job_enqueue(items)
+        raise Interrupted
+
+    with held(writer, crowd):
+        leader = crowd.submit(writer.write, interrupted, jobs[:1])
+        until(lambda: in_line(writer) == 1)
+        for job in jobs[1:]:
+            send: Any = crowd.submit if waits else lambda call, *args: call(*args)
+            theirs.append(send(writer.write if waits else writer.submit, job_enqueue, [job]))
+        until(lambda: in_line(writer) == 4)
+    with pytest.raises(Interrupted):
+        leader.result(DEADLINE)
+    assert [answer.result(DEADLINE) for answer in theirs] == [[Enqueued(job.id, True)] for job in jobs[1:]]
+    assert jobs_of(store) == [job.id for job in jobs[1:]]
+
+
+def test_an_interrupt_after_the_commit_finds_its_traces(
+    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """The transaction went through, then the leader was interrupted: the others are asked for again, not lost."""
+    leader_job, other_job = new_job(store), new_job(store)
+
+    def interrupt_once() -> None:
+        watched.then = lambda: None
+        raise Interrupted
+
+    with held(writer, crowd):
+        leader = crowd.submit(writer.write, job_enqueue, [leader_job])
+        until(lambda: in_line(writer) == 1)
+        other = crowd.submit(writer.write, job_enqueue, [other_job])
+        until(lambda: in_line(writer) == 2)
+        watched.then = lambda: setattr(watched, "then", interrupt_once)
+    with pytest.raises(Interrupted):
+        leader.result(DEADLINE)
+    assert other.result(DEADLINE) == [Enqueued(other_job.id, False)]
+    assert jobs_of(store) == [leader_job.id, other_job.id]
+
+
+def test_a_cancelled_future_is_not_sent_and_stalls_nobody(
+    store: Store, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """A coroutine that is cancelled cancels its future: before its turn nothing is written for it."""
+    jobs = [new_job(store) for _ in range(3)]
+    with held(writer, crowd):
+        answers = [writer.submit(job_enqueue, [job]) for job in jobs]
+        assert answers[0].cancel()
+        assert answers[1].cancel()
+    assert answers[2].result(DEADLINE) == [Enqueued(jobs[2].id, True)]
+    assert jobs_of(store) == [jobs[2].id]
+    assert not answers[2].cancel()
+
+
+# -- ends -----------------------------------------------------------------------------------------------------
+
+
+def test_close_writes_what_was_submitted(store: Store, watched: Any, crowd: ThreadPoolExecutor) -> None:
+    writer = Writer(watched)
+    jobs = [new_job(store) for _ in range(10)]
+    with held(writer, crowd):
+        answers = [writer.submit(job_enqueue, [job]) for job in jobs]
+        closing = crowd.submit(writer.close)
+    closing.result(DEADLINE)
+    assert all(answer.done() for answer in answers)
+    assert len(jobs_of(store)) == 10
+    assert not any(thread.name == "detent-writer" and thread.is_alive() for thread in threading.enumerate())
+
+
+def test_after_close_nothing_is_taken(store: Store, watched: Any) -> None:
+    writer = Writer(watched)
+    writer.close()
+    writer.close()
+    for send in (writer.write, writer.submit):
+        with pytest.raises(WrongPlace, match=r"enqueue cannot be called after close\(\)"):
+            send(job_enqueue, [new_job(store)])
+    assert jobs_of(store) == []
+
+
+def test_a_forked_child_begins_anew(store: Store, writer: Writer, crowd: ThreadPoolExecutor) -> None:
+    """What stood in line belongs to the parent; the child's own writes work, and the parent's go on."""
+    parents, childs, submitted = new_job(store), new_job(store), new_job(store)
+    writer.submit(job_enqueue, [new_job(store)]).result(DEADLINE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        try:
+            written = writer.write(job_enqueue, [childs]) == [Enqueued(childs.id, True)]
+            told = writer.submit(job_enqueue, [submitted]).result(DEADLINE) == [Enqueued(submitted.id, True)]
+            writer.close()
+            os._exit(0 if written and told else 1)
+        finally:
+            sys.stderr.flush()
+            os._exit(2)
+    assert writer.write(job_enqueue, [parents]) == [Enqueued(parents.id, True)]
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert {parents.id, childs.id, submitted.id} <= set(jobs_of(store))
