@@ -38,6 +38,7 @@ from detent.model.records import (
 )
 from detent.store.contract import JobFilter, Store
 from detent.views.jobs import explain
+from detent.views.queues import QueueView, queues
 
 __all__ = ["Detent"]
 
@@ -143,6 +144,11 @@ class Detent:
             if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or (field != "table" and "." in name):
                 raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
         self._attached[lifecycle.name] = (lifecycle, table, id, state)
+
+    @property
+    def lifecycles(self) -> Mapping[str, Lifecycle]:
+        """The attached lifecycles by name."""
+        return {name: found[0] for name, found in self._attached.items()}
 
     # -- doing -------------------------------------------------------------------------------------------------
 
@@ -287,6 +293,10 @@ class Detent:
             return self._wiring.store.counts()
         to_micros(as_of, field="as_of")
         return self._wiring.store.counts_as_of(as_of)
+
+    def queues(self) -> list[QueueView]:
+        """Every queue that has a job on record: its jobs by state, and whether it is paused, by whom and why."""
+        return queues(self._wiring.store)
 
     def why(self, job_id: int | str) -> str:
         """Why a job is where it is, in one sentence."""

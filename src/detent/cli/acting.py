@@ -1,0 +1,78 @@
+"""Doing one thing to many jobs: answers per job, confirmation where a filter chose them, one exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from detent.cli import render
+from detent.cli.escape import line
+from detent.cli.failures import OK, USAGE, CommandFailed, exit_code, say
+from detent.cli.session import Session
+from detent.errors import DatabaseError, Refused
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
+__all__ = ["Answer", "act_on", "confirm", "matching"]
+
+Answer = Callable[[str], str]
+
+_PAGE = 1000
+
+
+class _Outcome(msgspec.Struct):
+    """What became of one job: the state it is in now, or why it was left alone."""
+
+    id: str
+    state: str | None
+    error: str | None
+
+
+def act_on(session: Session, ids: Sequence[str], act: Answer) -> int:
+    """Do it to each, say what became of each, and give the exit code of the first refusal.
+
+    All of them are tried before anything is written: a reader that leaves early stops nothing half-way. A database that
+    is gone ends it, after the answers so far.
+    """
+    outcomes: list[_Outcome] = []
+    code, away = OK, None
+    for job_id in ids:
+        try:
+            outcomes.append(_Outcome(job_id, act(job_id), None))
+        except Refused as error:
+            outcomes.append(_Outcome(job_id, None, str(error)))
+            code = code or exit_code(error)
+        except DatabaseError as error:
+            away = error
+            break
+    if session.json:
+        render.json_value(render.records(outcomes))
+    for outcome in outcomes:
+        if outcome.error is not None:
+            say(outcome.error)
+        elif not session.json:
+            render.out(f"job {line(outcome.id)}: {outcome.state}")
+    if away is not None:
+        raise away
+    return code
+
+
+def matching(app: Detent, state: str, task: str | None, queue: str | None, tenant: str | None) -> Iterator[str]:
+    """The ids of all jobs that fit, page by page."""
+    after = 0
+    while page := app.jobs(state=state, task=task, queue=queue, tenant=tenant, after_id=after, limit=_PAGE):
+        yield from (str(job.id) for job in page)
+        after = page[-1].id
+
+
+def confirm(session: Session, what: str, *, yes: bool) -> None:
+    """Go on only after a yes: by `--yes`, or from somebody at a terminal. Nobody is asked who cannot answer."""
+    if yes:
+        return
+    if not session.asks:
+        raise CommandFailed(f"{what}: not without --yes, and there is no terminal to ask at; nothing was done", USAGE)
+    click.confirm(f"{what}?", abort=True, err=True)

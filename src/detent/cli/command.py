@@ -1,0 +1,78 @@
+"""Commands and groups that know the common options, so that these may stand anywhere on the line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from detent.cli.session import Session
+from detent.errors import DetentError
+
+__all__ = ["COMMON", "Command", "Group", "duration", "reason_option"]
+
+
+def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    if value:
+        session = context.find_object(Session)
+        assert session is not None
+        assert option.name is not None
+        setattr(session, option.name, value)
+    return value
+
+
+def _common() -> list[click.Parameter]:
+    def option(*names: str, **more: Any) -> click.Option:
+        return click.Option(names, expose_value=False, callback=_remember, **more)
+
+    return [
+        option("--database", metavar="URL", help="Where the record is; else DETENT_DATABASE_URL, else the settings."),
+        option("--app", metavar="MODULE:APP", help="The application, for what needs its tasks."),
+        option("--actor", metavar="NAME", help="Who acts, for the record; else the login name."),
+        option("--json", is_flag=True, help="Answer in JSON."),
+    ]
+
+
+COMMON = tuple(one.name for one in _common())
+
+
+class Command(click.Command):
+    """A command with the common options. Its function returns the exit code; None is 0."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        taken = {one.name for one in self.params}
+        self.params += [one for one in _common() if one.name not in taken]
+
+
+class Group(click.Group):
+    """A noun: its verbs are commands. Alone it says what they are."""
+
+    command_class = Command
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.params += _common()
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == "ls" and "list" in self.commands:
+            args = ["list", *args[1:]]
+        return super().resolve_command(context, args)
+
+
+def duration(text: str) -> float:
+    """For an option: `30s`, `500ms`, `5m`, `2h`, `1d` or plain seconds."""
+    from detent.worker.options import parse_duration
+
+    try:
+        return parse_duration(text)
+    except DetentError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--reason`, for what goes on record."""
+    return click.option("--reason", metavar="TEXT", help="Why, for the record.")(function)

@@ -1,0 +1,1 @@
+"""One module a noun; each has a `command`, and is found by its name."""

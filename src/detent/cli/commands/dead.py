@@ -1,0 +1,126 @@
+"""`detent dead`: the dead letters, jobs that failed for good and wait for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from detent.cli import render
+from detent.cli.acting import act_on, confirm, matching
+from detent.cli.command import Group, reason_option
+from detent.cli.jobview import list_jobs, show_job
+from detent.cli.session import Session
+from detent.errors import NotFound
+
+__all__ = ["command"]
+
+_STATE = "quarantined"
+
+
+@click.group("dead", cls=Group)
+def command() -> None:
+    """Look at dead letters, retry them, let them go."""
+
+
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    for name in ("tenant", "queue", "task"):
+        function = click.option(f"--{name}", metavar="NAME", help=f"Only dead letters of this {name}.")(function)
+    return function
+
+
+def _many(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What retry and discard have in common: which ones, how sure, and why."""
+    options = (
+        click.argument("ids", nargs=-1, metavar="[ID]..."),
+        click.option("--all", "every", is_flag=True, help="All of them (that fit the filters)."),
+        _filters,
+        click.option("--dry-run", is_flag=True, help="Only say how many it would affect."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        reason_option,
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@command.command("list")
+@_filters
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="Only jobs with ids above this one.")
+@click.pass_obj
+def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
+    """List dead letters with what each of them died of."""
+    with session.open() as app:
+        list_jobs(session, app.jobs(state=_STATE, after_id=after, limit=limit, **chosen), limit, errors=True)
+
+
+@command.command()
+@click.argument("job_id", metavar="ID")
+@click.pass_obj
+def show(session: Session, job_id: str) -> None:
+    """Show a dead letter with its whole chain of errors."""
+    with session.open() as app:
+        row = app.get(job_id).row
+        if row.state != _STATE:
+            raise NotFound("dead letter", f"{row.id} (the job is {row.state})")
+        show_job(session, row, app.executions(job_id), app.transitions(job_id))
+
+
+@command.command()
+@_many
+@click.pass_obj
+def retry(session: Session, /, reason: str | None, **chosen: Any) -> int:
+    """Send dead letters through again.
+
+    Those named, or those that fit a filter, with fresh attempts.
+    """
+    return _act(session, "retry", reason, **chosen)
+
+
+@command.command()
+@_many
+@click.pass_obj
+def discard(session: Session, /, reason: str | None, **chosen: Any) -> int:
+    """Let dead letters go.
+
+    They rest as cancelled. Those named, or those that fit a filter.
+    """
+    return _act(session, "discard", reason, **chosen)
+
+
+def _act(
+    session: Session,
+    verb: str,
+    reason: str | None,
+    *,
+    ids: tuple[str, ...],
+    every: bool,
+    task: str | None,
+    queue: str | None,
+    tenant: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    by_filter = every or any(value is not None for value in (task, queue, tenant))
+    if bool(ids) == by_filter:
+        raise click.UsageError("Say which: either IDs, or a filter (--task, --queue, --tenant), or --all.")
+    with session.open() as app:
+        chosen = ids or tuple(matching(app, _STATE, task, queue, tenant))
+        if dry_run:
+            _say_how_many(session, len(chosen))
+            return 0
+        if by_filter and chosen:
+            confirm(session, f"{verb} {len(chosen)} dead letters", yes=yes)
+        if not chosen:
+            render.note("no dead letters")
+        act = app.retry if verb == "retry" else app.discard
+        return act_on(session, chosen, lambda one: act(one, actor=session.who, reason=reason).state)
+
+
+def _say_how_many(session: Session, count: int) -> None:
+    if session.json:
+        render.json_value({"would_affect": count})
+    else:
+        render.out(f"would affect {count}")

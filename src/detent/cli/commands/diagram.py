@@ -1,0 +1,36 @@
+"""`detent diagram`: a lifecycle drawn."""
+
+from __future__ import annotations
+
+import click
+
+from detent.cli import render
+from detent.cli.command import Command
+from detent.cli.failures import NOT_FOUND, CommandFailed
+from detent.cli.session import Session
+from detent.lifecycle.library import LIBRARY
+
+__all__ = ["command"]
+
+
+@click.command("diagram", cls=Command)
+@click.argument("name", metavar="NAME")
+@click.option("--svg", is_flag=True, help="As a picture; without it, as Mermaid text.")
+@click.pass_obj
+def command(session: Session, name: str, svg: bool) -> None:
+    """Draw a lifecycle.
+
+    One of Detent's own (job, execution, batch_run, …), or with --app one that the application attached.
+    """
+    from detent.lifecycle import draw
+
+    known = dict(LIBRARY)
+    if session.app is not None:
+        known |= session.load().lifecycles
+    if name not in known:
+        raise CommandFailed(f"there is no lifecycle {name!r}; there are: {', '.join(known)}", NOT_FOUND)
+    text = draw.svg(known[name]) if svg else draw.mermaid(known[name])
+    if session.json:
+        render.json_value({"name": name, "format": "svg" if svg else "mermaid", "text": text})
+    else:
+        render.out(text.rstrip("\n"))

@@ -1,0 +1,99 @@
+"""`detent doctor`: whether all is well, one line for each thing looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal
+
+import click
+from msgspec import Struct
+
+from detent.cli import render
+from detent.cli.command import Command
+from detent.cli.failures import FAILED, OK
+from detent.cli.session import Session
+from detent.errors import DetentError
+from detent.model.clock import SystemClock
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
+__all__ = ["command"]
+
+_CLOCKS_APART_MAX = timedelta(seconds=5)
+_PENDING_AGE_MAX = timedelta(hours=1)
+
+
+class Finding(Struct):
+    """One thing that was looked at, and how it is."""
+
+    check: str
+    verdict: Literal["ok", "warn", "fail"]
+    detail: str
+
+
+@click.command("doctor", cls=Command)
+@click.pass_obj
+def command(session: Session) -> int:
+    """Look at the database, its schema, the record and the queues. Exit code 1 where something is wrong."""
+    with session.open() as app:
+        found = list(_examine(app))
+    if session.json:
+        render.json_value(render.records(found))
+    else:
+        render.table(["", "CHECK", "FOUND"], [[one.verdict, one.check, one.detail] for one in found])
+    return FAILED if any(one.verdict == "fail" for one in found) else OK
+
+
+def _examine(app: Detent) -> Iterator[Finding]:
+    """Each check stands on the one before it: without a database there is nothing else to look at."""
+    try:
+        store = app.store
+    except DetentError as error:
+        yield Finding("database", "fail", str(error))
+        return
+    yield Finding("database", "ok", store.name)
+    yield _clocks(app)
+    yield _violations(app)
+    yield from _queues(app)
+
+
+def _clocks(app: Detent) -> Finding:
+    apart = abs(app.store.now() - SystemClock().now())
+    if apart > _CLOCKS_APART_MAX:
+        return Finding("clock", "warn", f"this machine and the database are {apart.total_seconds():.1f} s apart")
+    return Finding("clock", "ok", "this machine and the database agree")
+
+
+def _violations(app: Detent) -> Finding:
+    found = app.verify()
+    if not found:
+        return Finding("record", "ok", "no invariant is violated")
+    names = ", ".join(sorted({one.invariant for one in found}))
+    return Finding("record", "fail", f"{len(found)} violations ({names}); see `detent verify`")
+
+
+def _queues(app: Detent) -> Iterator[Finding]:
+    queues = app.queues()
+    total: dict[str, int] = {}
+    for queue in queues:
+        for state, jobs in queue.jobs.items():
+            total[state] = total.get(state, 0) + jobs
+    told = ", ".join(f"{jobs} {state}" for state, jobs in total.items() if jobs)
+    yield Finding("jobs", "ok", told or "none")
+    paused = [queue.name for queue in queues if queue.paused]
+    yield Finding("queues", "warn" if paused else "ok", f"paused: {', '.join(paused)}" if paused else "none is paused")
+    dead = total.get("quarantined", 0)
+    yield Finding("dead letters", "warn" if dead else "ok", f"{dead}; see `detent dead list`" if dead else "none")
+    yield _oldest_pending(app)
+
+
+def _oldest_pending(app: Detent) -> Finding:
+    jobs = app.jobs(state="pending", limit=1)
+    if not jobs:
+        return Finding("oldest pending", "ok", "none")
+    job = jobs[0]
+    overdue = app.store.now() - job.due_at
+    detail = f"job {job.id}, due {render.when(job.due_at)}; see `detent jobs why {job.id}`"
+    return Finding("oldest pending", "warn" if overdue > _PENDING_AGE_MAX else "ok", detail)

@@ -1,0 +1,134 @@
+"""`detent jobs`: look at jobs, stop them, send them through again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from detent.cli import render
+from detent.cli.acting import act_on
+from detent.cli.command import Group, duration, reason_option
+from detent.cli.escape import block, line
+from detent.cli.failures import FAILED, OK
+from detent.cli.jobview import job_object, list_jobs, show_job
+from detent.cli.session import Session
+from detent.lifecycle.library import JOB
+from detent.model.records import EventRow
+
+__all__ = ["command"]
+
+ids = click.argument("ids", nargs=-1, required=True, metavar="ID...")
+job_id = click.argument("job_id", metavar="ID")
+
+
+@click.group("jobs", cls=Group)
+def command() -> None:
+    """Look at jobs, stop them, send them through again."""
+
+
+@command.command("list")
+@click.option("--state", type=click.Choice(list(JOB.states)), help="Only jobs in this state.")
+@click.option("--task", metavar="NAME", help="Only jobs of this task.")
+@click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
+@click.option("--tenant", metavar="NAME", help="Only jobs of this tenant.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="Only jobs with ids above this one.")
+@click.pass_obj
+def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
+    """List jobs by ascending id."""
+    with session.open() as app:
+        list_jobs(session, app.jobs(after_id=after, limit=limit, **chosen), limit)
+
+
+@command.command()
+@job_id
+@click.pass_obj
+def show(session: Session, job_id: str) -> None:
+    """Show all that is on record about a job.
+
+    Its fields, its attempts and its transitions.
+    """
+    with session.open() as app:
+        show_job(session, app.get(job_id).row, app.executions(job_id), app.transitions(job_id))
+
+
+@command.command()
+@job_id
+@click.option("--follow", "-f", is_flag=True, help="Go on with the lines to come, until the job rests.")
+@click.pass_obj
+def events(session: Session, job_id: str, follow: bool) -> None:
+    """Print the lines a job wrote. With --json --follow: one JSON object a line."""
+    with session.open() as app:
+        lines = app.events(job_id, follow=follow)
+        if session.json and not follow:
+            render.json_value(render.records(lines))
+            return
+        for event in lines:
+            if session.json:
+                render.json_line(render.plain(event))
+            else:
+                _print_event(event, at_once=follow)
+
+
+@command.command()
+@ids
+@reason_option
+@click.pass_obj
+def cancel(session: Session, ids: tuple[str, ...], reason: str | None) -> int:
+    """Stop jobs.
+
+    Pending ones at once, running ones at their next sign of life.
+    """
+    with session.open() as app:
+        return act_on(session, ids, lambda one: app.cancel(one, actor=session.who, reason=reason).state)
+
+
+@command.command()
+@ids
+@reason_option
+@click.pass_obj
+def retry(session: Session, ids: tuple[str, ...], reason: str | None) -> int:
+    """Send jobs through again.
+
+    Those that failed, are quarantined or were cancelled, with fresh attempts.
+    """
+    with session.open() as app:
+        return act_on(session, ids, lambda one: app.retry(one, actor=session.who, reason=reason).state)
+
+
+@command.command()
+@job_id
+@click.pass_obj
+def why(session: Session, job_id: str) -> None:
+    """Say in one sentence why a job is where it is."""
+    with session.open() as app:
+        sentence, state = app.why(job_id), app.get(job_id).state
+        if session.json:
+            render.json_value({"id": job_id, "state": state, "why": sentence})
+        else:
+            render.out(line(sentence))
+
+
+@command.command()
+@job_id
+@click.option("--timeout", type=duration, metavar="TIME", help="Give up after so long: 30s, 5m. Exit code 124.")
+@click.pass_obj
+def wait(session: Session, job_id: str, timeout: float | None) -> int:
+    """Wait until a job rests. Exit code 0 when it succeeded, 1 when it rests otherwise, 124 when time is up."""
+    with session.open() as app:
+        row = app.get(job_id).wait(timeout).row
+    if session.json:
+        render.json_value(job_object(row))
+    elif row.state == "succeeded":
+        render.out(f"job {row.id} succeeded" + ("" if row.result is None else f": {line(row.result)}"))
+    else:
+        render.out(f"job {row.id} is {row.state}" + ("" if row.error is None else f":\n{block(row.error)}"))
+    return OK if row.state == "succeeded" else FAILED
+
+
+def _print_event(event: EventRow, *, at_once: bool) -> None:
+    payload = "" if event.payload is None else f"  {line(event.payload)}"
+    render.out(f"{render.when(event.at)}  {line(event.level):<8}  {line(event.message)}{payload}")
+    if at_once:
+        render.flush()

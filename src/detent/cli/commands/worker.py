@@ -1,0 +1,72 @@
+"""`detent worker`: take jobs and do them."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import click
+
+from detent.cli import logs
+from detent.cli.command import Command, duration
+from detent.cli.session import Session
+
+__all__ = ["command"]
+
+
+@click.command("worker", cls=Command)
+@click.argument("app", metavar="MODULE:APP")
+@click.option("--queues", metavar="A,B:4", help="Only these queues, some with a cap of their own; else every queue.")
+@click.option("--slots", type=int, metavar="N", default=16, show_default=True, help="Jobs at once in each process.")
+@click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes that work.")
+@click.option("--name", metavar="NAME", help="Its name on record; else host and process id.")
+@click.option(
+    "--lease", type=duration, metavar="TIME", default="30s", show_default=True, help="How long a claim lasts."
+)
+@click.option(
+    "--grace", type=duration, metavar="TIME", default="30s", show_default=True, help="How long a stop may take."
+)
+@click.option("--drain", is_flag=True, help="End when nothing is left to do.")
+@click.option("--max-jobs", type=int, metavar="N", default=0, help="Replace a process after so many jobs; 0 is never.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="On stderr.")
+@click.pass_obj
+def command(
+    session: Session,
+    app: str,
+    queues: str | None,
+    slots: int,
+    processes: int,
+    name: str | None,
+    lease: float,
+    grace: float,
+    drain: bool,
+    max_jobs: int,
+    log_format: str,
+) -> int:
+    """Claim jobs and run them.
+
+    Those of the application's tasks, until told to stop. SIGTERM or Ctrl-C: no more claims, what runs may finish within
+    the grace, the rest is handed back and loses no attempt. A second one stops at once.
+    """
+    from detent.model.clock import SystemClock
+    from detent.worker.options import WorkerOptions, parse_queues
+    from detent.worker.supervisor import Supervisor
+
+    names, queue_slots = parse_queues(queues)
+    options = WorkerOptions(
+        app=app,
+        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        queues=names,
+        queue_slots=queue_slots,
+        slots=slots,
+        processes=processes,
+        lease=lease,
+        grace=grace,
+        drain=drain,
+        max_jobs=max_jobs,
+    )
+    logs.set_up(log_format)
+    session.app = app
+    with session.open() as found:
+        (worker_id,) = found.ids.take(1)
+        return Supervisor(found.store, options, SystemClock(), worker_id).run()

@@ -1,0 +1,124 @@
+"""How jobs look: a list of them, and one with all that is on record about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from detent.cli import render
+from detent.cli.session import Session
+from detent.client.job import Job
+from detent.model.records import ExecutionRow, JobRow, TransitionRow
+
+__all__ = ["job_object", "list_jobs", "show_job"]
+
+
+def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
+    """A job as the JSON object that every command gives for one."""
+    return render.plain(row, **more)
+
+
+def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, errors: bool = False) -> None:
+    """A table, or an array; with `errors`, the last line of each job's error too."""
+    rows = [job.row for job in jobs]
+    if session.json:
+        render.json_value([job_object(row) for row in rows])
+        return
+    tenants = any(row.tenant for row in rows)
+    head = ["ID", "STATE", "TASK", "QUEUE", *(["TENANT"] if tenants else []), "ATTEMPT", "CREATED", "FINISHED"]
+    render.table(
+        [*head, *(["ERROR"] if errors else [])],
+        [
+            [
+                str(row.id),
+                row.state,
+                row.task,
+                row.queue,
+                *([row.tenant] if tenants else []),
+                _attempts(row),
+                row.created_at,
+                row.finished_at,
+                *([_last_line(row.error)] if errors else []),
+            ]
+            for row in rows
+        ],
+        empty="no jobs",
+    )
+    if len(rows) == limit:
+        render.note(f"there may be more: --after {rows[-1].id}")
+
+
+def show_job(
+    session: Session, row: JobRow, executions: Sequence[ExecutionRow], transitions: Sequence[TransitionRow]
+) -> None:
+    """One job with its attempts and its transitions."""
+    if session.json:
+        both = {"executions": render.records(executions), "transitions": render.records(transitions)}
+        render.json_value(job_object(row, **both))
+        return
+    render.fields(
+        {
+            "id": str(row.id),
+            "state": row.state,
+            "task": row.task,
+            "queue": row.queue,
+            "tenant": row.tenant,
+            "priority": row.priority,
+            "attempt": _attempts(row),
+            "created": row.created_at,
+            "due": row.due_at if row.state == "pending" else None,
+            "expires": row.expires_at,
+            "finished": row.finished_at,
+            "correlation id": row.correlation_id,
+            "cancel asked by": row.cancel_requested_by,
+            "cancel reason": row.cancel_reason,
+            "payload": row.payload,
+            "metadata": row.metadata,
+            "result": row.result,
+            "error": row.error,
+        }
+    )
+    if executions:
+        render.out("")
+        render.table(
+            ["ATTEMPT", "STATE", "OUTCOME", "WORKER", "LEASED", "ENDED", "ERROR"],
+            [
+                [
+                    one.attempt,
+                    one.state,
+                    one.outcome,
+                    one.worker,
+                    one.leased_at,
+                    one.done_at or one.aborted_at,
+                    _last_line(one.error),
+                ]
+                for one in executions
+            ],
+        )
+    render.out("")
+    render.table(
+        ["AT", "WHAT", "FROM", "TO", "TRIGGER", "ACTOR", "REASON"],
+        [
+            [
+                one.at,
+                one.entity,
+                one.from_state,
+                one.to_state,
+                one.trigger + (" (forced)" if one.forced else ""),
+                one.actor,
+                one.reason,
+            ]
+            for one in transitions
+        ],
+    )
+
+
+def _attempts(row: JobRow) -> str:
+    """How many attempts counted, of how many."""
+    return f"{row.attempt - row.spared}/{row.attempts_max}"
+
+
+def _last_line(error: str | None) -> str:
+    """Of a traceback, what it ends in."""
+    lines = (error or "").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,90 @@
+"""What a call of `detent` was told that holds for every command: which database, which application, who, and how to
+answer."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from detent.cli.failures import CommandFailed
+from detent.errors import DetentError, InvalidSetting
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
+__all__ = ["Session"]
+
+_DATABASE_URL = "DETENT_DATABASE_URL"
+
+
+@dataclass
+class Session:
+    """Filled by the common options, wherever on the line they stand."""
+
+    database: str | None = None
+    app: str | None = None
+    actor: str | None = None
+    json: bool = False
+
+    @property
+    def who(self) -> str:
+        """Who acts, for the record: as said, else the login name."""
+        if self.actor is not None:
+            return self.actor
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):
+            return f"uid {os.getuid()}"
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is somebody at a terminal who can be asked."""
+        return sys.stdin is not None and sys.stdin.isatty() and not self.json
+
+    @contextmanager
+    def open(self) -> Iterator[Detent]:
+        """The application named by `--app`, else one without tasks on the database; closed at the end."""
+        with self.load() as app:
+            yield app
+
+    def load(self) -> Detent:
+        """The application, nothing touched yet. `InvalidSetting`, or `CommandFailed` where it cannot be imported."""
+        from detent.app.detent import Detent
+
+        if self.app is None:
+            return Detent(self.database)
+        if self.database is not None:
+            # An application without a URL of its own takes this one, in the worker's children too.
+            os.environ[_DATABASE_URL] = self.database
+        app = _import_app(self.app)
+        if self.database is not None and app.settings.database_url != self.database:
+            raise InvalidSetting(
+                "--database", f"{self.app} names its own database", "leave --database out, or the URL out of the code"
+            )
+        return app
+
+    def load_with_tasks(self) -> Detent:
+        """The application, where one is needed."""
+        if self.app is None:
+            raise CommandFailed("--app is missing: this command needs an application, such as --app shop:app", 2)
+        return self.load()
+
+
+def _import_app(where: str) -> Detent:
+    from detent.worker.main import load_app
+
+    try:
+        return load_app(where)
+    except DetentError:
+        raise
+    except (Exception, SystemExit) as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise CommandFailed(
+            f"{where} cannot be imported: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+        ) from error
