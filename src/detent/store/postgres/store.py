@@ -89,6 +89,11 @@ class PostgresStore(PostgresVerbs):
         """One transaction; after a deadlock the whole of `work` is done again."""
         return self._session.together(lambda session: work(PostgresVerbs(session, self._name)))
 
+    @property
+    def ids_by_transaction(self) -> bool:
+        """A sequence serves everybody at once."""
+        return False
+
     def on(self, connection: Any) -> Verbs:
         """On a connection of psycopg's, or of SQLAlchemy's over it."""
         return PostgresVerbs(session_over(connection, self._name), self._name)

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from detent.errors import NotFound, WrongPlace
+from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.guard import entity_guards
 from detent.model.clock import Clock, to_micros
 from detent.model.records import RepairStep, Violation
-from detent.store.contract import Tx, Verbs
+from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.migrate import check
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
@@ -17,13 +20,15 @@ from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.repair import SqliteHands, violations
-from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps
+from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, statements
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]
 
 T = TypeVar("T")
+
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
 
 
 class SqliteStore(EachAlone):
@@ -69,9 +74,30 @@ class SqliteStore(EachAlone):
         """Nobody else writes meanwhile, so `work` is never repeated here."""
         return self._write(work)
 
+    @property
+    def ids_by_transaction(self) -> bool:
+        """The caller's transaction keeps every other writer out, so its ids come from inside it."""
+        return True
+
     def on(self, connection: Any) -> Verbs:
         """On a connection of sqlite3, or of SQLAlchemy's over one."""
         return CallersVerbs(connection, self._clock, self.name)
+
+    def on_async(self, connection: Any) -> AsyncVerbs:
+        """sqlite3 has no async connections, and one that hides a thread is not for others to use."""
+        raise WrongPlace(
+            "an async verb on the caller's connection",
+            f"with a {type(connection).__module__}.{type(connection).__qualname__} on SQLite",
+            "use app.using with a connection of sqlite3",
+        )
+
+    def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
+        """All triggers in one transaction."""
+        with self._file.writing() as connection:
+            if not connection.execute(_HAS_TABLE, (table,)).fetchone():
+                raise NotFound("table", table)
+            for statement in statements(entity_guards("sqlite", lifecycle, table, id_column, state_column)):
+                connection.execute(statement)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Blocks take turns; whatever is raised inside leaves nothing."""
