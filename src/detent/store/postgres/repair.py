@@ -141,7 +141,12 @@ class PostgresHands:
         ]
 
     def owner_must(self, kind: str, name: str) -> str | None:
-        return None if kind in ("trigger", "function") else postgres_constraints()[name].ddl
+        if kind in ("trigger", "function"):
+            return None
+        wanted = postgres_constraints()[name]
+        if kind == "index":
+            return f"DROP INDEX IF EXISTS detent.{name}; {wanted.ddl}"
+        return f"ALTER TABLE detent.{wanted.table} DROP CONSTRAINT IF EXISTS {name}; {wanted.ddl}"
 
     # -- doing -------------------------------------------------------------------------------------------------
 
