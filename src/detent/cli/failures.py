@@ -63,7 +63,7 @@ def report(error: BaseException) -> int:
 def say(message: str) -> None:
     """One line on stderr, whatever is in it; a stderr that is gone is nobody's business."""
     try:
-        sys.stderr.write(f"detent: {escape.line(message.strip())}\n")
+        sys.stderr.write(f"detent: {escape.line(" ".join(message.split()))}\n")
         sys.stderr.flush()
     except OSError:
         pass
