@@ -18,9 +18,11 @@ def test_the_same_key_answers_the_same_job(store: Store, clock: StoreClock, unto
     """J3: in whatever state it is, and whatever else the second request asks for."""
     first = enqueue(store, key="welcome:7")
     with untouched():
-        again = new_job(store, id=first + 1000, key="welcome:7", priority=5)
+        again = new_job(store, id=first + 1000, key="welcome:7")
         assert store.job_enqueue([again]) == [Enqueued(first, False)]
     finish(store, claim_one(store))
+    urgent = new_job(store, key="welcome:7", priority=5, queue="other")
+    assert store.job_enqueue([urgent]) == [Enqueued(first, False)]
     clock.advance(timedelta(days=365))
     assert store.job_enqueue([new_job(store, key="welcome:7")]) == [Enqueued(first, False)]
     assert claim(store) == []

@@ -42,25 +42,27 @@ def move(store: Store, trigger: str) -> Any:
     return store.entity_move(ORDER, "orders", "id", "state", "1", trigger, "ana")
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_a_bare_update_is_refused(store: Store, shop: Prompt, source: str, target: str) -> None:
+@pytest.mark.parametrize("source", ORDER.states)
+def test_a_bare_update_is_refused(store: Store, shop: Prompt, source: str) -> None:
     """L6, L2: undeclared, or declared and without its record: refused by the database."""
     for trigger in WAY[source]:
         assert move(store, trigger).changed
-    shop.refuses(f"UPDATE orders SET state = '{target}' WHERE id = 1")
+    for target in (target for found, target in PAIRS if found == source):
+        shop.refuses(f"UPDATE orders SET state = '{target}' WHERE id = 1")
     assert shop.value("SELECT state FROM orders") == source
 
 
-@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if pair not in ORDER.pairs])
-def test_an_undeclared_move_is_refused_with_a_line_too(store: Store, shop: Prompt, source: str, target: str) -> None:
+@pytest.mark.parametrize("source", ORDER.states)
+def test_an_undeclared_move_is_refused_with_a_line_too(store: Store, shop: Prompt, source: str) -> None:
     """L6, L2"""
     for trigger in WAY[source]:
         move(store, trigger)
-    shop.refuses(
-        "INSERT INTO {transition_log} (entity, entity_id, from_state, to_state, trigger, actor, at) "
-        f"VALUES ('order', '1', '{source}', '{target}', 'x', 'me', {shop.now()})",
-        f"UPDATE orders SET state = '{target}' WHERE id = 1",
-    )
+    for target in (target for found, target in PAIRS if found == source and (found, target) not in ORDER.pairs):
+        shop.refuses(
+            "INSERT INTO {transition_log} (entity, entity_id, from_state, to_state, trigger, actor, at) "
+            f"VALUES ('order', '1', '{source}', '{target}', 'x', 'me', {shop.now()})",
+            f"UPDATE orders SET state = '{target}' WHERE id = 1",
+        )
 
 
 def test_declared_moves_go_through_with_their_record(store: Store, shop: Prompt) -> None:
