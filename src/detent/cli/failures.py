@@ -62,8 +62,9 @@ def report(error: BaseException) -> int:
 
 def say(message: str) -> None:
     """One line on stderr, whatever is in it; a stderr that is gone is nobody's business."""
+    words = escape.line(" ".join(message.split()))
     try:
-        sys.stderr.write(f"detent: {escape.line(" ".join(message.split()))}\n")
+        sys.stderr.write(f"detent: {words}\n")
         sys.stderr.flush()
     except OSError:
         pass
