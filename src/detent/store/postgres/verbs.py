@@ -79,7 +79,7 @@ class PostgresVerbs:
         """Above the bounds first, and below them where that was not enough."""
         if limit <= 0:
             return []
-        known = self._bounds.known() if self._bounds is not None else {}
+        known = self._bounds.known() if self._bounds is not None else None
         statement = holding.job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known)
         claimed, places = self._session.run(statement)
         if self._bounds is not None:

@@ -13,10 +13,7 @@ from datetime import datetime
 
 from detent.model.clock import Clock
 
-__all__ = ["Bounds", "Lane", "Place"]
-
-Lane = tuple[str, str, str, int]
-"""queue, task, tenant, priority"""
+__all__ = ["Bounds", "Place"]
 
 Place = tuple[datetime, int]
 """When it was due, and its id."""
@@ -25,15 +22,15 @@ SECONDS_MAX = 1.0
 
 
 class Bounds:
-    """The places up to which this process has emptied lanes. Safe from any thread."""
+    """By lane, the place up to which this process has emptied it. Safe from any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._places: dict[Lane, Place] = {}
+        self._places: dict[int, Place] = {}
         self._since = clock.monotonic()
 
-    def known(self) -> Mapping[Lane, Place]:
+    def known(self) -> Mapping[int, Place]:
         """Where to begin; empty once a second, so that nothing below is left for longer."""
         with self._lock:
             now = self._clock.monotonic()
@@ -42,7 +39,7 @@ class Bounds:
                 self._since = now
             return dict(self._places)
 
-    def reach(self, places: Mapping[Lane, Place]) -> None:
+    def reach(self, places: Mapping[int, Place]) -> None:
         """A claim that got all it asked for went this far."""
         with self._lock:
             self._places.update(places)

@@ -2,10 +2,12 @@
 --
 -- Each round looks at an equal share of rows per tenant in every lane that may have more. The first k of a tenant are
 -- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. A lane that had
--- fewer is done; the others go on behind what was considered, so rows that others hold are met once.
+-- fewer is done; the others go on behind what was considered, so rows that others hold are met once. Beside the jobs it
+-- tells how far it has come in each lane; of a lane met in several rounds the last word counts.
 CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
   p_lanes integer[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
-  p_after_tenant text, OUT ids bigint[], OUT keyed bigint[]
+  p_after_tenant text,
+  OUT ids bigint[], OUT keyed bigint[], OUT lanes integer[], OUT ats timestamptz[], OUT bound_ids bigint[]
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -40,25 +42,33 @@ BEGIN
         SELECT r.ctid FROM detent.ready r WHERE r.ctid = ANY (ARRAY(SELECT p.place FROM placed p WHERE p.chosen))
            FOR UPDATE SKIP LOCKED))
       RETURNING job_id, holds_key
-    ), left_over AS (
-      SELECT p.lane_id, p.tenant,
+    ), reached AS (
+      SELECT p.lane_id, p.tenant, count(*) = share OR NOT bool_and(p.chosen) AS has_more,
              coalesce((array_agg(p.ready_at ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.at) AS at,
              coalesce((array_agg(p.job_id ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.id) AS id
-        FROM placed p GROUP BY p.lane_id, p.tenant, p.at, p.id HAVING count(*) = share OR NOT bool_and(p.chosen)
+        FROM placed p GROUP BY p.lane_id, p.tenant, p.at, p.id
     )
     SELECT (SELECT array_agg(g.job_id) FROM gone g) AS ids,
            (SELECT array_agg(g.job_id) FROM gone g WHERE g.holds_key) AS keyed,
-           (SELECT array_agg(o.lane_id ORDER BY o.lane_id) FROM left_over o) AS lanes,
-           (SELECT array_agg(o.at ORDER BY o.lane_id) FROM left_over o) AS floors_at,
-           (SELECT array_agg(o.id ORDER BY o.lane_id) FROM left_over o) AS floors_id,
-           (SELECT count(DISTINCT o.tenant) FROM left_over o) AS tenants
-      INTO step;
+           r.*
+      INTO step
+      FROM (SELECT array_agg(o.lane_id ORDER BY o.lane_id) FILTER (WHERE isfinite(o.at)) AS lanes,
+                   array_agg(o.at ORDER BY o.lane_id) FILTER (WHERE isfinite(o.at)) AS ats,
+                   array_agg(o.id ORDER BY o.lane_id) FILTER (WHERE isfinite(o.at)) AS bound_ids,
+                   array_agg(o.lane_id ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_lanes,
+                   array_agg(o.at ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_ats,
+                   array_agg(o.id ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_ids,
+                   count(DISTINCT o.tenant) FILTER (WHERE o.has_more) AS more_tenants
+              FROM reached o) r;
     ids := ids || coalesce(step.ids, '{}');
     keyed := keyed || coalesce(step.keyed, '{}');
     missing := p_limit - cardinality(ids);
-    p_lanes := step.lanes;
-    p_floors_at := step.floors_at;
-    p_floors_id := step.floors_id;
-    p_tenants := step.tenants;
+    lanes := lanes || step.lanes;
+    ats := ats || step.ats;
+    bound_ids := bound_ids || step.bound_ids;
+    p_lanes := step.more_lanes;
+    p_floors_at := step.more_ats;
+    p_floors_id := step.more_ids;
+    p_tenants := step.more_tenants;
   END LOOP;
 END $$;

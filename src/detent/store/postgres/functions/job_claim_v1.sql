@@ -1,19 +1,20 @@
 -- job_claim: hand ready jobs to one caller, under one new lease.
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
---          and after which tenant the turns begin. Bounds: places up to which the caller has emptied lanes; a claim that
---          comes back short looks below them too, so a bound delays a job and never hides it
--- gives:   the jobs in the order of the claim, with the places they were taken from
+--          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes; a claim that comes back
+--          short looks below them too, so a bound may delay a job and never hides it
+-- gives:   the jobs in the order of the claim. To a caller that gives bounds, and gets all it asked for, one row comes
+--          first that has no job: how far this claim has come in its lanes
 -- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over
 -- refuses: nothing
 -- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
 CREATE OR REPLACE FUNCTION detent.job_claim_v1(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
   p_tenants text[] DEFAULT NULL, p_after_tenant text DEFAULT NULL,
-  p_bound_queues text[] DEFAULT '{}', p_bound_tasks text[] DEFAULT '{}', p_bound_tenants text[] DEFAULT '{}',
-  p_bound_priorities smallint[] DEFAULT '{}', p_bound_ats timestamptz[] DEFAULT '{}', p_bound_ids bigint[] DEFAULT '{}'
+  p_bound_lanes integer[] DEFAULT NULL, p_bound_ats timestamptz[] DEFAULT NULL, p_bound_ids bigint[] DEFAULT NULL
 ) RETURNS TABLE (
   job_id bigint, attempt integer, task text, payload text, tenant text, queue text, metadata text, correlation_id text,
-  traceparent text, run_id bigint, spared integer, attempts_max integer, priority smallint, due_at timestamptz
+  traceparent text, run_id bigint, spared integer, attempts_max integer, bound_lanes integer[], bound_ats timestamptz[],
+  bound_ids bigint[]
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
 SET enable_bitmapscan = off AS $$
@@ -27,16 +28,14 @@ DECLARE
   ids       bigint[] := '{}';
   keyed     bigint[] := '{}';
   taken     record;
-  bounded   boolean := cardinality(p_bound_ids) > 0;
+  bounded   boolean := coalesce(cardinality(p_bound_lanes), 0) > 0;
 BEGIN
   -- Twice at most: above the bounds, then, if that was not enough, without them.
   LOOP
     SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant)
       INTO lanes, floors_at, floors_id, tenants
       FROM detent.lane l
-      LEFT JOIN unnest(p_bound_queues, p_bound_tasks, p_bound_tenants, p_bound_priorities, p_bound_ats, p_bound_ids)
-             AS b (queue, task, tenant, priority, at, id)
-             ON bounded AND b.queue = l.queue AND b.task = l.task AND b.tenant = l.tenant AND b.priority = l.priority
+      LEFT JOIN unnest(p_bound_lanes, p_bound_ats, p_bound_ids) AS b (lane_id, at, id) ON bounded AND b.lane_id = l.id
      WHERE l.task = ANY (p_tasks)
        AND (p_queues IS NULL OR l.queue = ANY (p_queues))
        AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
@@ -47,19 +46,23 @@ BEGIN
           SELECT r.ctid FROM detent.ready r
            WHERE r.lane_id = lanes[1] AND (r.ready_at, r.job_id) > (floors_at[1], floors_id[1])
            ORDER BY r.ready_at, r.job_id LIMIT p_limit - cardinality(ids) FOR UPDATE SKIP LOCKED))
-        RETURNING job_id, holds_key
+        RETURNING ready_at, job_id, holds_key
       )
       SELECT coalesce(array_agg(g.job_id), '{}') AS ids,
-             coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}') AS keyed
+             coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}') AS keyed,
+             (array_agg(lanes[1]))[1:1] AS lanes,
+             (array_agg(g.ready_at ORDER BY g.ready_at DESC, g.job_id DESC))[1:1] AS ats,
+             (array_agg(g.job_id ORDER BY g.ready_at DESC, g.job_id DESC))[1:1] AS bound_ids
         INTO taken FROM gone g;
-      ids := ids || taken.ids;
-      keyed := keyed || taken.keyed;
     ELSE
-      SELECT c.ids, c.keyed INTO taken
+      SELECT c.ids, c.keyed, c.lanes, c.ats, c.bound_ids INTO taken
         FROM detent.claim_from_lanes(lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant) c;
-      ids := ids || taken.ids;
-      keyed := keyed || taken.keyed;
     END IF;
+    ids := ids || taken.ids;
+    keyed := keyed || taken.keyed;
+    bound_lanes := bound_lanes || taken.lanes;
+    bound_ats := bound_ats || taken.ats;
+    bound_ids := bound_ids || taken.bound_ids;
     EXIT WHEN NOT bounded OR cardinality(ids) >= p_limit;
     bounded := false;
   END LOOP;
@@ -70,6 +73,9 @@ BEGIN
     -- One that is locked is expired and about to be somebody else's.
     DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
       SELECT k.ctid FROM detent.job_key k WHERE k.job_id = ANY (keyed) AND k.until_claim FOR UPDATE SKIP LOCKED));
+  END IF;
+  IF p_bound_lanes IS NOT NULL AND cardinality(ids) = p_limit THEN
+    RETURN NEXT;
   END IF;
   RETURN QUERY
     WITH claimed AS (
@@ -89,6 +95,6 @@ BEGIN
         HAVING count(*) > 0
     )
     SELECT o.id, o.attempt, o.task, o.payload, o.tenant, o.queue, o.metadata, o.correlation_id, o.traceparent, o.run_id,
-           o.spared, o.attempts_max, o.priority, o.due_at
+           o.spared, o.attempts_max, NULL::integer[], NULL::timestamptz[], NULL::bigint[]
       FROM in_order o;
 END $$;

@@ -23,6 +23,7 @@ DECLARE
   t          timestamptz := detent.clock();
   total      integer := cardinality(p_ids);
   lane       integer;
+  new_lanes  boolean;
   made       bigint[];
   item       record;
   known      record;
@@ -38,16 +39,27 @@ BEGIN
   END IF;
   IF cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1 AND cardinality(p_tenants) = 1
      AND cardinality(p_priorities) = 1 THEN
-    lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1]);
+    SELECT l.id INTO lane FROM detent.lane l
+     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1];
+    new_lanes := NOT FOUND;
   ELSE
-    PERFORM detent.lane_of(k.queue, k.task, k.tenant, k.priority) FROM (
-      SELECT DISTINCT coalesce(u.queue, p_queues[1]) AS queue, coalesce(u.task, p_tasks[1]) AS task,
-             coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority
-        FROM unnest(p_queues, p_tasks, p_tenants, p_priorities) AS u (queue, task, tenant, priority)
-       ORDER BY 1, 2, 3, 4) k;
+    new_lanes := EXISTS (
+      SELECT 1 FROM unnest(p_queues, p_tasks, p_tenants, p_priorities) AS u (queue, task, tenant, priority)
+       WHERE NOT EXISTS (
+         SELECT 1 FROM detent.lane l
+          WHERE l.queue = coalesce(u.queue, p_queues[1]) AND l.task = coalesce(u.task, p_tasks[1])
+            AND l.tenant = coalesce(u.tenant, p_tenants[1]) AND l.priority = coalesce(u.priority, p_priorities[1])));
   END IF;
 
-  IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 AND true <> ALL (p_unique_pendings) THEN
+  IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 AND true <> ALL (p_unique_pendings)
+     AND NOT (new_lanes AND EXISTS (SELECT 1 FROM detent.job j WHERE j.id = ANY (p_ids))) THEN
+    IF new_lanes THEN
+      PERFORM detent.lane_of(k.queue, k.task, k.tenant, k.priority) FROM (
+        SELECT DISTINCT coalesce(u.queue, p_queues[1]) AS queue, coalesce(u.task, p_tasks[1]) AS task,
+               coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority
+          FROM unnest(p_queues, p_tasks, p_tenants, p_priorities) AS u (queue, task, tenant, priority)
+         ORDER BY 1, 2, 3, 4) k;
+    END IF;
     -- Nothing to judge but ids: all at once, and a second look only where an id was there already.
     WITH created AS (
       INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,

@@ -39,15 +39,13 @@ __all__ = [
     "lease_renew",
 ]
 
-Lane = tuple[str, str, str, int]
 Place = tuple[datetime, int]
 
 _CLAIM = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
-       attempts_max, priority, due_at
+       attempts_max, bound_lanes, bound_ats, bound_ids
   FROM detent.job_claim_v1(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
-                           %s::text, %s::text[], %s::text[], %s::text[], %s::smallint[], %s::timestamptz[],
-                           %s::bigint[])
+                           %s::text, %s::integer[], %s::timestamptz[], %s::bigint[])
 """
 _FIND = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
@@ -86,15 +84,18 @@ def job_claim(
     lease: float,
     tenants: Sequence[str] | None,
     after_tenant: str | None,
-    bounds: Mapping[Lane, Place],
-) -> Statement[tuple[list[Claimed], dict[Lane, Place]]]:
-    """The jobs in the order of the claim, and the last place taken in each lane."""
+    bounds: Mapping[int, Place] | None,
+) -> Statement[tuple[list[Claimed], dict[int, Place]]]:
+    """The jobs in the order of the claim, and how far it has come in each lane where bounds are kept."""
 
-    def decode(rows: Sequence[Row]) -> tuple[list[Claimed], dict[Lane, Place]]:
-        places = {(row[5], row[2], row[4], row[12]): (row[13], row[0]) for row in rows}
+    def decode(rows: Sequence[Row]) -> tuple[list[Claimed], dict[int, Place]]:
+        places: dict[int, Place] = {}
+        if rows and rows[0][0] is None:
+            lanes, ats, ids = rows[0][12:]
+            places = {lane: (at, job_id) for lane, at, job_id in zip(lanes, ats, ids, strict=True)}
+            rows = rows[1:]
         return [Claimed(*row[:12]) for row in rows], places
 
-    lanes = list(bounds)
     params = (
         lease_id,
         worker,
@@ -104,12 +105,9 @@ def job_claim(
         float(lease),
         None if tenants is None else texts(tenants),
         after_tenant,
-        texts(lane[0] for lane in lanes),
-        texts(lane[1] for lane in lanes),
-        texts(lane[2] for lane in lanes),
-        numbers(lane[3] for lane in lanes),
-        times((bounds[lane][0] for lane in lanes), field="bound"),
-        numbers(bounds[lane][1] for lane in lanes),
+        None if bounds is None else numbers(bounds),
+        None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
+        None if bounds is None else numbers(place[1] for place in bounds.values()),
     )
     return Statement(_CLAIM, params, decode)
 
