@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -190,6 +191,25 @@ def test_a_lost_answer_is_resolved_by_looking(
             tx.execute(APPLY, {"job": found.job_id})
     assert finish(store, found) == Finished(held.job_id, 1)
     assert (effects.count(), state(store, held.job_id)) == (1, "succeeded")
+
+
+def test_a_reaper_that_comes_during_the_block(
+    store: Store, store_url: str, clock: StoreClock, effects: Effects
+) -> None:
+    """C4: whether it takes the job at once or waits for the block, the block leaves nothing and the job goes on."""
+    enqueue(store)
+    held = claim_one(store)
+    with ThreadPoolExecutor(1) as thread, closing(another_store(store_url, clock)) as other:
+        with (  # noqa: PT012
+            pytest.raises(LeaseLost),
+            store.commit_block(held.job_id, held.attempt) as tx,
+        ):
+            tx.execute(APPLY, {"job": held.job_id})
+            clock.advance(LEASE + 1)
+            reaping = thread.submit(other.lease_reap, 10)
+        assert reaping.result().aborted == (held.job_id,)
+    assert effects.count() == 0
+    assert claim_one(store).attempt == 2
 
 
 def test_another_process_does_not_see_half_a_block(
