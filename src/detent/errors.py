@@ -87,20 +87,25 @@ class Refused(DetentError):
 
 @dataclass(eq=False)
 class InvalidTransition(Refused):
-    """The lifecycle declares no such move; the row is untouched."""
+    """The lifecycle declares no such move; the row is untouched.
+
+    `allowed` are the states one may go to from here. Where the move is declared for another trigger, `trigger` is the
+    one that was tried and `sources` are the states that it starts from.
+    """
 
     entity: str
     entity_id: str
     from_state: str
     to_state: str
     allowed: Sequence[str] = ()
+    trigger: str = ""
+    sources: Sequence[str] = ()
 
     def __str__(self) -> str:
-        ways = ", ".join(self.allowed) or "nothing, it is final"
-        return (
-            f"{self.entity} {self.entity_id} cannot go from {self.from_state} to {self.to_state}; "
-            f"allowed from {self.from_state}: {ways}"
-        )
+        tried = f"{self.entity} {self.entity_id} cannot go from {self.from_state} to {self.to_state}"
+        if self.trigger and self.to_state in self.allowed:
+            return f"{tried} by {self.trigger}; allowed: {self.trigger} from {', '.join(self.sources) or 'nowhere'}"
+        return f"{tried}; allowed from {self.from_state}: {', '.join(self.allowed) or 'nothing, it is final'}"
 
 
 @dataclass(eq=False)

@@ -53,17 +53,19 @@ class Wiring:
 
     def using(self, connection: Any) -> DirectClient:
         """The client on the caller's own connection."""
-        verbs = self.store.on(connection)
-        take = (lambda count: _consecutive(verbs.ids_reserve(count), count)) if self.store.ids_by_transaction else None
+        store = self.store
+        store.on(connection)
+
+        def take_inside(count: int) -> list[int]:
+            first = store.on(connection).ids_reserve(count)
+            return list(range(first, first + count))
+
+        take = take_inside if store.ids_by_transaction else self.ids.take
         prepared = Prepared(self.ids, self._settings, self._clock, self.bare_store, take)
-        return DirectClient(verbs, prepared)
+        return DirectClient(lambda: store.on(connection), prepared)
 
     def close(self) -> None:
         """Write what was submitted, then let go of the database."""
         self._client.plain.close()
         self._client.keyed.close()
         self.bare_store.close()
-
-
-def _consecutive(first: int, count: int) -> list[int]:
-    return list(range(first, first + count))

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, TypeVar, Unpack
 
-from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, one
+from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
 from detent.client.follow import event_pages
 from detent.client.job import Job
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
@@ -116,4 +116,4 @@ class AioDirectClient:
     async def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a job back to pending in this transaction."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return one((await self._verbs.job_retry([check_id(job_id)], who, why))[0])
+        return moved((await self._verbs.job_retry([check_id(job_id)], who, why))[0], "retry")

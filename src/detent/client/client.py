@@ -12,7 +12,8 @@ from detent.client.job import Job
 from detent.declare.enqueue import Sending, SendingOptions, new_job, sending_of
 from detent.declare.settings import Settings
 from detent.declare.task import Call
-from detent.errors import DetentError, InvalidInput, NotFound
+from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
+from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import Clock
 from detent.model.ids import Ids
@@ -20,7 +21,7 @@ from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
 from detent.store.contract import Verbs
 from detent.store.writer import Writer
 
-__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "one"]
+__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "moved", "one"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -101,11 +102,18 @@ class Prepared:
 
 
 class DirectClient:
-    """A client whose every call goes straight to its verbs: on the caller's own connection, in its transaction."""
+    """A client whose every call goes straight to its verbs: on the caller's own connection, in its transaction.
 
-    def __init__(self, verbs: Verbs, prepared: Prepared) -> None:
-        self._verbs = verbs
+    `on` gives the verbs anew for each call: a session of an ORM has another connection in each transaction.
+    """
+
+    def __init__(self, on: Callable[[], Verbs], prepared: Prepared) -> None:
+        self._on = on
         self._prepared = prepared
+
+    @property
+    def _verbs(self) -> Verbs:
+        return self._on()
 
     def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call. See `Detent.enqueue` for what may be said about it."""
@@ -132,12 +140,12 @@ class DirectClient:
     def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Bring a job that rests without success back to pending. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return one(self._verbs.job_retry([check_id(job_id)], who, why)[0])
+        return moved(self._verbs.job_retry([check_id(job_id)], who, why)[0], "retry")
 
     def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job. `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return one(self._verbs.job_discard([check_id(job_id)], who, why)[0])
+        return moved(self._verbs.job_discard([check_id(job_id)], who, why)[0], "discard")
 
     def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
         """An operator's override, on record as such. `InvalidTransition`, `NotFound`."""
@@ -145,7 +153,7 @@ class DirectClient:
         if not why:
             raise InvalidInput("reason", repr(reason), "a reason: an override always has one")
         state = jsondoor.text(to_state, field="state", bytes_max=self._prepared.settings.name_max)
-        return one(self._verbs.job_force(check_id(job_id), state, who, why))
+        return moved(self._verbs.job_force(check_id(job_id), state, who, why), "force")
 
     def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
@@ -160,7 +168,7 @@ class Client(DirectClient):
     """The application's own client: enqueues share transactions through the writer."""
 
     def __init__(self, verbs: Verbs, prepared: Prepared, plain: Writer, keyed: Writer) -> None:
-        super().__init__(verbs, prepared)
+        super().__init__(lambda: verbs, prepared)
         self.plain = plain
         self.keyed = keyed
 
@@ -177,6 +185,14 @@ def one(answer: T | DetentError) -> T:
     if isinstance(answer, DetentError):
         raise answer
     return answer
+
+
+def moved(answer: Moved | DetentError, trigger: str) -> Moved:
+    """The answer, or its refusal raised, with what that trigger is for."""
+    if isinstance(answer, InvalidTransition):
+        ways = [way for way in JOB.transitions if (way.trigger, way.target) == (trigger, answer.to_state)]
+        answer.trigger, answer.sources = trigger, tuple(way.source for way in ways)
+    return one(answer)
 
 
 def check_id(job_id: int | str) -> int:

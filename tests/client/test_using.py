@@ -1,0 +1,235 @@
+"""Inside the caller's own transaction: there after its commit, gone with its rollback, and a refusal spoils nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from detent.errors import InvalidTransition, KeyConflict, NotFound, WrongPlace
+from detent.testing.stores import is_sqlite
+from tests.app.shop import Shop, open_shop
+
+
+class Hand:
+    """A connection of the user's own, whichever library it comes from: the few words they share."""
+
+    def __init__(self, connection: Any, run: Callable[[str], object]) -> None:
+        self.connection = connection
+        self.run = run
+
+    def commit(self) -> None:
+        self.connection.commit()
+
+    def rollback(self) -> None:
+        self.connection.rollback()
+
+
+def alchemy_url(url: str) -> str:
+    return url if is_sqlite(url) else url.replace("postgresql://", "postgresql+psycopg://")
+
+
+@contextmanager
+def driver(url: str) -> Iterator[Hand]:
+    path = url.removeprefix("sqlite:///")
+    connection: Any = sqlite3.connect(path) if is_sqlite(url) else psycopg.connect(url)
+    with closing(connection):
+        yield Hand(connection, connection.execute)
+
+
+@contextmanager
+def alchemy(url: str, make: Callable[[Any], Any]) -> Iterator[Hand]:
+    engine = sqlalchemy.create_engine(alchemy_url(url))
+    with make(engine) as connection:
+        yield Hand(connection, lambda sql: connection.execute(sqlalchemy.text(sql)))
+    engine.dispose()
+
+
+@contextmanager
+def core(url: str) -> Iterator[Hand]:
+    with alchemy(url, lambda engine: engine.connect()) as hand:
+        yield hand
+
+
+@contextmanager
+def orm(url: str) -> Iterator[Hand]:
+    with alchemy(url, Session) as hand:
+        yield hand
+
+
+KINDS = {"driver": driver, "core": core, "orm": orm}
+
+
+@pytest.fixture(params=list(KINDS))
+def hand(request: pytest.FixtureRequest, shop: Shop) -> Iterator[Hand]:
+    with shop.connect() as connection:
+        connection.execute("CREATE TABLE orders (id integer PRIMARY KEY)")
+        connection.commit()
+    with KINDS[request.param](shop.url) as hand:
+        yield hand
+
+
+def orders(shop: Shop) -> int:
+    with shop.connect() as connection:
+        return int(connection.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+
+def test_with_the_callers_commit(shop: Shop, hand: Hand) -> None:
+    """J2: the order and its mail, or neither; nobody sees the job before the commit."""
+    hand.run("INSERT INTO orders VALUES (1)")
+    job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7), tenant="acme")
+    jobs = shop.app.using(hand.connection).enqueue_many(shop.welcome.call(user_id=n) for n in range(3))
+    assert (orders(shop), shop.app.jobs()) == (0, [])
+    with pytest.raises(NotFound):
+        shop.app.get(job.id)
+    hand.commit()
+    assert (orders(shop), shop.app.jobs()) == (1, [job, *jobs])
+    assert (job.created, job.state, job.tenant) == (True, "pending", "acme")
+    shop.work()
+    assert job.wait(timeout=1).result == "sent to 7"
+
+
+def test_gone_with_the_callers_rollback(shop: Shop, hand: Hand) -> None:
+    """J2"""
+    hand.run("INSERT INTO orders VALUES (1)")
+    job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7), key="welcome:7")
+    hand.rollback()
+    assert (orders(shop), shop.app.jobs()) == (0, [])
+    again = shop.app.enqueue(shop.welcome.call(user_id=8), key="welcome:7")
+    assert again.created
+    assert again.id != job.id or again.payload == {"user_id": 8}
+
+
+def test_a_refusal_leaves_the_transaction_usable(shop: Shop, hand: Hand) -> None:
+    first = shop.app.enqueue(shop.welcome.call(user_id=7), key="k")
+    client = shop.app.using(hand.connection)
+    hand.run("INSERT INTO orders VALUES (1)")
+    with pytest.raises(KeyConflict) as conflict:
+        client.enqueue(shop.welcome.call(user_id=8), key="k")
+    assert conflict.value.job_id == first.id
+    with pytest.raises(InvalidTransition):
+        client.discard(first.id, actor="ana")
+    with pytest.raises(NotFound):
+        client.cancel(10**12, actor="ana")
+    hand.run("INSERT INTO orders VALUES (2)")
+    job = client.enqueue(shop.welcome.call(user_id=9))
+    hand.commit()
+    assert (orders(shop), shop.app.jobs()) == (2, [first, job])
+
+
+def test_the_same_key_twice_in_one_transaction(shop: Shop, hand: Hand) -> None:
+    """J3"""
+    client = shop.app.using(hand.connection)
+    first = client.enqueue(shop.welcome.call(user_id=7), key="k")
+    assert client.enqueue(shop.welcome.call(user_id=7), key="k") == first
+    with pytest.raises(KeyConflict):
+        client.enqueue(shop.welcome.call(user_id=8), key="k")
+    hand.commit()
+    assert shop.app.jobs() == [first]
+
+
+def test_moves_belong_to_the_transaction_too(shop: Shop, hand: Hand) -> None:
+    dead, pending = shop.quarantined(), shop.welcome.enqueue(user_id=1)
+    client = shop.app.using(hand.connection)
+    assert client.cancel(str(pending.id), actor="ana", reason="wrong user").state == "cancelled"
+    assert client.get(pending.id).state == "cancelled"
+    assert client.retry(dead.id, actor="ana").changed
+    assert (pending.refresh().state, dead.refresh().state) == ("pending", "quarantined")
+    hand.rollback()
+    assert (pending.refresh().state, dead.refresh().state) == ("pending", "quarantined")
+    client.cancel(pending.id, actor="ana")
+    client.force(dead.id, "succeeded", actor="ana", reason="done by hand")
+    hand.commit()
+    assert (pending.refresh().state, dead.refresh().state) == ("cancelled", "succeeded")
+
+
+def test_a_handle_outlives_the_connection(shop: Shop) -> None:
+    with driver(shop.url) as hand:
+        job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7))
+        hand.commit()
+    shop.work()
+    assert job.wait(timeout=1).result == "sent to 7"
+
+
+def test_what_is_no_connection_is_refused(shop: Shop) -> None:
+    with shop.untouched(), pytest.raises(WrongPlace) as refusal:
+        shop.app.using(object()).enqueue(shop.welcome.call(user_id=7))
+    assert "builtins.object" in str(refusal.value)
+    assert "SQLAlchemy" in refusal.value.instead
+
+
+# -- async connections ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def postgres_shop(postgres_store_url: str) -> Iterator[Shop]:
+    with open_shop(postgres_store_url) as shop:
+        yield shop
+
+
+async def on_the_driver(shop: Shop, work: Callable[[Any], Any]) -> None:
+    connection = await psycopg.AsyncConnection.connect(shop.url)
+    try:
+        await work(connection)
+    finally:
+        await connection.close()
+
+
+async def on_the_core(shop: Shop, work: Callable[[Any], Any]) -> None:
+    engine = create_async_engine(alchemy_url(shop.url))
+    async with engine.connect() as connection:
+        await work(connection)
+    await engine.dispose()
+
+
+async def on_the_orm(shop: Shop, work: Callable[[Any], Any]) -> None:
+    engine = create_async_engine(alchemy_url(shop.url))
+    async with AsyncSession(engine) as session:
+        await work(session)
+    await engine.dispose()
+
+
+@pytest.mark.parametrize("kind", [on_the_driver, on_the_core, on_the_orm])
+def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -> None:
+    """J2: the same promises, awaited."""
+    shop = postgres_shop
+    dead, taken, pending = shop.quarantined(), shop.app.enqueue(shop.welcome.call(0), key="k"), shop.welcome.enqueue(1)
+
+    async def work(connection: Any) -> None:
+        client = shop.app.aio.using(connection)
+        await client.enqueue(shop.welcome.call(user_id=7))
+        await connection.rollback()
+        assert len(shop.app.jobs()) == 3
+
+        job = await client.enqueue(shop.welcome.call(user_id=8), priority=3)
+        jobs = await client.enqueue_many(shop.welcome.call(user_id=n) for n in (9, 10))
+        with pytest.raises(KeyConflict) as conflict:
+            await client.enqueue(shop.welcome.call(user_id=9), key="k")
+        assert conflict.value.job_id == taken.id
+        assert (await client.cancel(pending.id, actor="ana")).state == "cancelled"
+        assert (await client.retry(dead.id, actor="ana")).changed
+        assert len(shop.app.jobs()) == 3
+        await connection.commit()
+        assert shop.app.jobs()[3:] == [job, *jobs]
+        assert job.row.priority == 3
+
+    asyncio.run(kind(shop, work))
+    assert (pending.refresh().state, dead.refresh().state) == ("cancelled", "pending")
+
+
+def test_sqlite_has_no_async_connections(sqlite_url: str) -> None:
+    with open_shop(sqlite_url) as shop, shop.untouched(), pytest.raises(WrongPlace, match=r"use app\.using"):
+        shop.app.aio.using(object())
+
+
+def test_what_is_no_async_connection_is_refused(postgres_shop: Shop) -> None:
+    with pytest.raises(WrongPlace, match="AsyncConnection"):
+        postgres_shop.app.aio.using(object())
