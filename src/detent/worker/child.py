@@ -65,6 +65,7 @@ class Child:
         self._ended = 0
         self._hung = False
         self._turn: str | None = None
+        self._pump_asked = False
 
     def run(self) -> None:
         """Work until told to stop; return when everything in hand has ended or was handed back."""
@@ -149,12 +150,19 @@ class Child:
             late = self._core.stop() if self._stopping.is_set() else []
         for held in late:
             self._end(held, _released(held.claimed))
-        self._loop.call_soon_threadsafe(self._pump)
+        self._ask_pump()
 
     # -- carrying out ------------------------------------------------------------------------------------------
 
+    def _ask_pump(self) -> None:
+        """From any thread. Asking twice before it runs is asking once: waking the loop costs a system call."""
+        if not self._pump_asked:
+            self._pump_asked = True
+            self._loop.call_soon_threadsafe(self._pump)
+
     def _pump(self) -> None:
         """Begin what can begin. On the loop."""
+        self._pump_asked = False
         while True:
             with self._lock:
                 now = self._clock.monotonic()
@@ -218,7 +226,7 @@ class Child:
             self._board.end(attempt.line)
         self._flusher.end(ending, lease_done)
         self._room.set()
-        self._loop.call_soon_threadsafe(self._pump)
+        self._ask_pump()
 
     def _written(self, leases: list[int]) -> None:
         if leases:

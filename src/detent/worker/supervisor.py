@@ -16,15 +16,14 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
-from detent.model.records import Abort
+from detent.model.records import Abort, Outcome
 from detent.store.contract import Store
-from detent.worker.board import Board
+from detent.worker.board import Board, Line
 from detent.worker.channel import Channel
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
@@ -54,6 +53,16 @@ class _Process:
     told: set[int] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class _Remains:
+    """A lease of a dead child, with what its board said."""
+
+    lease_id: int
+    lines: dict[int, Line]
+    ended_with: str
+    killed: str | None
+
+
 class Supervisor:
     """One worker: a supervisor and its children."""
 
@@ -63,6 +72,7 @@ class Supervisor:
         self._clock = clock
         self._lock = threading.Lock()
         self._children: list[_Process] = []
+        self._remains: list[_Remains] = []
         self._stop_asked = 0
         self._stopping = threading.Event()
         self._patience = Patience(clock, self._stopping)
@@ -90,6 +100,7 @@ class Supervisor:
             if self._stop_asked > 1 or (deadline is not None and now > deadline):
                 self._kill_all("told to stop at once" if self._stop_asked > 1 else "not done within the grace period")
             self._look_after_children()
+            self._end_remains()
             with self._lock:
                 if self._stop_asked and not self._children:
                     break
@@ -155,16 +166,15 @@ class Supervisor:
                 _kill(child.process)
 
     def _bury(self, child: _Process) -> None:
-        """End what a dead child held: what had begun counts, what had not goes back untouched."""
+        """Remember what a dead child held, and put another in its place."""
         code = child.process.returncode
-        begun = {line.job_id: line for line in child.board.lines()}
+        lines = {line.job_id: line for line in child.board.lines()}
         with self._lock:
             self._children.remove(child)
-            leases = sorted(child.leases)
+            left = [_Remains(lease_id, lines, _describe(code), child.killed) for lease_id in sorted(child.leases)]
+            self._remains += left
         if code != 0:
-            log.warning("a child ended with %s while it held %d jobs", _describe(code), len(begun))
-        for lease_id in leases:
-            self._end_lease(lease_id, begun, code, child.killed)
+            log.warning("a child ended with %s while %d of its jobs were running", _describe(code), len(lines))
         child.channel.close()
         child.board.close()
         if not self._stop_asked:
@@ -172,34 +182,41 @@ class Supervisor:
             if not self._stop_asked:
                 self._start_child()
 
-    def _end_lease(self, lease_id: int, begun: dict[int, Any], code: int, killed: str | None) -> None:
-        while True:
+    def _end_remains(self) -> None:
+        """End what dead children held: what had begun counts, what had not goes back untouched. While the database is
+        away it is kept for later; if we go too, the leases run out by themselves."""
+        while self._remains:
             try:
-                aborts = []
-                for claimed in self._store.claim_find(lease_id):
-                    line = begun.get(claimed.job_id)
-                    if claimed.committed:
-                        self._store.job_recover([claimed.job_id])
-                        continue
-                    crashed = line is not None and line.attempt == claimed.attempt
-                    overdue = crashed and line is not None and line.deadline and self._clock.monotonic() > line.deadline
-                    outcome: Any = "timed_out" if overdue else "crashed" if crashed and killed is None else "released"
-                    aborts.append(
-                        Abort(
-                            job_id=claimed.job_id,
-                            attempt=claimed.attempt,
-                            outcome=outcome,
-                            error=None if outcome == "released" else f"its process ended with {_describe(code)}",
-                            delay=0.0 if outcome == "released" else _CRASH_DELAY,
-                        )
-                    )
-                if aborts:
-                    self._store.job_abort(aborts, self._options.name)
-                return
+                self._end_lease(self._remains[0])
             except DatabaseError as error:
-                if self._stop_asked:
-                    return
                 self._patience.failed("cleaning up after a child", error)
+                return
+            self._remains.pop(0)
+
+    def _end_lease(self, remains: _Remains) -> None:
+        aborts = []
+        for claimed in self._store.claim_find(remains.lease_id):
+            if claimed.committed:
+                self._store.job_recover([claimed.job_id])
+                continue
+            line = remains.lines.get(claimed.job_id)
+            outcome: Outcome = "released"
+            if line is not None and line.attempt == claimed.attempt:
+                if line.deadline and self._clock.monotonic() > line.deadline:
+                    outcome = "timed_out"
+                elif remains.killed is None:
+                    outcome = "crashed"
+            aborts.append(
+                Abort(
+                    job_id=claimed.job_id,
+                    attempt=claimed.attempt,
+                    outcome=outcome,
+                    error=None if outcome == "released" else f"its process ended with {remains.ended_with}",
+                    delay=0.0 if outcome == "released" else _CRASH_DELAY,
+                )
+            )
+        if aborts:
+            self._store.job_abort(aborts, self._options.name)
 
     def _stop_children(self, grace: float) -> None:
         with self._lock:
