@@ -12,7 +12,7 @@ from detent.model.records import NewJob
 
 __all__ = ["SECONDS_MAX", "Process", "eventually", "new_job"]
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = 30.0
 """Nothing here takes this long unless something is broken."""
 
 PROLOGUE = """
