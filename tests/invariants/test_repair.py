@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from detent.errors import DatabaseBusy
 from detent.store.contract import Store
-from detent.testing.stores import dump
+from detent.testing.stores import dump, plain_connection
 from tests.invariants import corruption_of_records
 from tests.invariants.corruption import CASES, Corruption
 from tests.invariants.life import Life
@@ -105,3 +108,19 @@ def test_the_line_of_a_repair_says_what_was_found_and_what_was_rebuilt(store: St
     assert line.metadata == (
         '{"invariant": "state_equals_record", "does": "set state pending → failed, finished_at from its record"}'
     )
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)
+def test_a_repair_does_not_wait_for_ever_behind_an_open_transaction(
+    store: Store, store_url: str, life: Life, owner: Owner
+) -> None:
+    """R3, R4: whoever holds rows open makes the repair give up as busy, with nothing written; then it goes through."""
+    owner.run(f"DELETE FROM {{ready}} WHERE job_id = {life['ready']}")
+    spoiled = dump(store_url)
+    with closing(plain_connection(store_url)) as somebody:
+        somebody.execute("UPDATE detent.job SET result = result WHERE id = %s", (life["ready"],))
+        with pytest.raises(DatabaseBusy):
+            store.repair("ana", "it was spoiled", apply=True)
+        assert dump(store_url) == spoiled
+        somebody.rollback()
+    assert [step.can for step in store.repair("ana", "it was spoiled", apply=True)] == [True]

@@ -18,6 +18,8 @@ from detent.store.repair_plan import LogLine
 
 __all__ = ["PostgresHands", "violations"]
 
+LOCK_MILLISECONDS_MAX = 500
+
 _JOBS = """
 SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
        ended, error, finished_at, lease_id, leased_at, started_at, committed_at
@@ -151,6 +153,8 @@ class PostgresHands:
     # -- doing -------------------------------------------------------------------------------------------------
 
     def hold_still(self) -> None:
+        # Everybody else's writes queue up behind this lock: so it gives up soon and is asked for again.
+        self._db.execute(f"SET LOCAL lock_timeout = '{LOCK_MILLISECONDS_MAX}ms'".encode())
         self._db.execute(_HOLD_STILL)
 
     def unless_refused(self, work: Callable[[], None]) -> str | None:
