@@ -52,7 +52,8 @@ class Flusher:
         self._aborted = aborted
         self._changed = threading.Condition()
         self._batch = _Batch()
-        self._writing = False
+        self._taken = 0
+        self._done = 0
         self._closed = False
         self._urgent = False
         self._thread = threading.Thread(target=self._serve, name="detent-flusher", daemon=True)
@@ -89,9 +90,12 @@ class Flusher:
     def flush(self, timeout: float | None = None) -> bool:
         """Return when everything given so far is durable; False where the time ran out."""
         with self._changed:
+            if not self._has_work() and not self._writing:
+                return True
+            mine = self._taken + self._has_work()
             self._urgent = True
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._writing and not self._has_work(), timeout)
+            return self._changed.wait_for(lambda: self._done >= mine, timeout)
 
     def close(self, timeout: float | None = None) -> bool:
         """Write what is left, then end."""
@@ -100,6 +104,10 @@ class Flusher:
             self._closed = True
             self._changed.notify_all()
         return done
+
+    @property
+    def _writing(self) -> bool:
+        return self._done < self._taken
 
     def _has_work(self) -> bool:
         return bool(self._batch.size or self._batch.leases)
@@ -115,11 +123,11 @@ class Flusher:
                         lambda: self._urgent or len(self._batch.events) >= _BATCH_MAX or self._closed, _EVENTS_WAIT
                     )
                 batch, self._batch = self._batch, _Batch()
+                self._taken += 1
                 self._urgent = False
-                self._writing = True
             self._write_surely(batch)
             with self._changed:
-                self._writing = False
+                self._done += 1
                 self._changed.notify_all()
 
     def _write_surely(self, batch: _Batch) -> None:
