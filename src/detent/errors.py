@@ -351,14 +351,15 @@ class GuardViolation(DatabaseError):
 
 @dataclass(eq=False)
 class JobFailed(DetentError):
-    """The awaited job rests without success."""
+    """The awaited job rests without success. `error` is the whole story, the message its last line."""
 
     job_id: int
     state: str
     error: str
 
     def __str__(self) -> str:
-        return f"job {self.job_id} is {self.state}: {self.error or 'no error recorded'}"
+        told = self.error.strip().splitlines() or ["no error recorded"]
+        return f"job {self.job_id} is {self.state}: {told[-1]}"
 
 
 @dataclass(eq=False)

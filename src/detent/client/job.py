@@ -124,7 +124,7 @@ class Job(Generic[R]):
             result: R = self._decode(row.result)
             return result
         if row.state in JOB.rests:
-            raise JobFailed(self.id, row.state, row.error or row.cancel_reason or "")
+            raise JobFailed(self.id, row.state, row.error or self._last_move())
         raise JobTimeout(self.id, row.state, 0.0)
 
     def refresh(self) -> Job[R]:
@@ -151,6 +151,10 @@ class Job(Generic[R]):
                 raise JobTimeout(self.id, self.row.state, waited)
             yield pause if timeout is None else min(pause, timeout - waited)
             pause = min(pause * 1.5, self._settings.wait_poll)
+
+    def _last_move(self) -> str:
+        lines = [line for line in self._verbs.transitions("job", str(self.id)) if line.entity == "job"]
+        return f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else ""
 
     def _decode_any(self, text: str | None) -> Any:
         return None if text is None else jsondoor.decode(text, field="result", depth_max=self._settings.depth_max)

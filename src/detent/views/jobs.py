@@ -20,7 +20,7 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case "succeeded":
             return f"it succeeded with attempt {row.attempt}"
         case "cancelled":
-            return f"it was cancelled: {row.cancel_reason or 'see its transitions for who and why'}"
+            return f"it was cancelled ({_last_move(verbs, job_id)})"
         case _:
             return (
                 f"it is {row.state} after attempt {row.attempt}: {(row.error or 'no error recorded').splitlines()[-1]}"
@@ -45,6 +45,13 @@ def _why_running(verbs: Verbs, row: JobRow) -> str:
     if row.cancel_requested_at is not None:
         return f"{who}, and {row.cancel_requested_by} asked for it to stop"
     return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
+
+
+def _last_move(verbs: Verbs, job_id: int) -> str:
+    lines = [line for line in verbs.transitions("job", str(job_id)) if line.entity == "job"]
+    return (
+        f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else "unrecorded"
+    )
 
 
 def _row(verbs: Verbs, job_id: int) -> JobRow:

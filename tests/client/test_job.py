@@ -1,0 +1,118 @@
+"""Handles: what they show, how one waits, and how a job that did not succeed says so."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+
+import pytest
+
+from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound
+from detent.testing.stores import START
+from tests.app.shop import Shop
+
+
+def test_a_handle_shows_the_last_look(shop: Shop) -> None:
+    job = shop.welcome.enqueue(user_id=7)
+    assert repr(job) == f"<Job {job.id}>"
+    assert (job.state, job.attempt, job.rests, job.finished_at) == ("pending", 0, False, None)
+    shop.work()
+    assert job.state == "pending"
+    assert job.refresh() is job
+    assert (job.state, job.attempt, job.rests, job.finished_at) == ("succeeded", 1, True, START)
+    assert repr(job) == f"<Job {job.id} welcome succeeded>"
+
+
+def test_handles_of_one_job_are_equal(shop: Shop) -> None:
+    job, other = shop.welcome.enqueue(user_id=7), shop.welcome.enqueue(user_id=8)
+    assert {job, shop.app.get(job.id), other} == {job, other}
+    assert job != job.id
+
+
+def test_an_id_may_be_text(shop: Shop) -> None:
+    """Ids are strings in JSON."""
+    job = shop.welcome.enqueue(user_id=7)
+    assert shop.app.get(str(job.id)) == job
+    assert shop.app.why(str(job.id)) == shop.app.why(job.id)
+    shop.app.cancel(str(job.id), actor="ana")
+    assert job.refresh().state == "cancelled"
+
+
+@pytest.mark.parametrize("wrong", [-1, 1 << 63, True, 1.0, None, "", "seven", "-1", "٣", "1" * 30, b"7"])
+def test_what_is_no_id_is_refused(shop: Shop, wrong: object) -> None:
+    with pytest.raises(InvalidInput, match="job id: found .*; allowed: a whole number below 2\\^63"):
+        shop.app.get(wrong)  # type: ignore[arg-type]
+
+
+def test_a_job_that_is_not_there(shop: Shop) -> None:
+    with pytest.raises(NotFound, match="there is no job 4711 in this database"):
+        shop.app.get(4711)
+    with pytest.raises(NotFound):
+        shop.app.why(4711)
+    with pytest.raises(NotFound):
+        list(shop.app.events(4711))
+
+
+def test_a_result_has_its_type(shop: Shop) -> None:
+    """J13: stored, fetched and waited for; an async function's result is what it awaits."""
+    text, number = shop.welcome.enqueue(user_id=7), shop.later.enqueue(numbers=[1, 2, 3])
+    shop.work()
+    assert (text.wait().result, number.wait().result) == ("sent to 7", 6)
+    assert shop.app.get(number.id).result == 6
+    with shop.second() as other:
+        assert other.get(number.id).result == 6
+
+
+def test_waiting_ends_in_a_timeout_and_the_job_goes_on(shop: Shop) -> None:
+    """J13"""
+    job = shop.welcome.enqueue(user_id=7)
+    with pytest.raises(TimeoutError) as timeout:
+        job.wait(timeout=10)
+    assert isinstance(timeout.value, JobTimeout)
+    assert (timeout.value.job_id, timeout.value.state, timeout.value.waited) == (job.id, "pending", 10)
+    assert shop.clock.now() == START + timedelta(seconds=10)
+    with pytest.raises(JobTimeout, match="is still pending after 0 s of waiting"):
+        _ = job.result
+    shop.work()
+    assert job.wait(timeout=0).result == "sent to 7"
+
+
+def test_a_job_that_rests_without_success_says_why(shop: Shop) -> None:
+    job = shop.quarantined()
+    with pytest.raises(JobFailed) as failure:
+        _ = job.wait(timeout=1).result
+    assert (failure.value.job_id, failure.value.state) == (job.id, "quarantined")
+    assert "RuntimeError: boom" in failure.value.error
+    assert str(failure.value) == f"job {job.id} is quarantined: RuntimeError: boom"
+
+    other = shop.rests.enqueue()
+    shop.work()
+    with pytest.raises(JobFailed, match="failed: RuntimeError: no dead letters") as failure:
+        _ = other.refresh().result
+    assert failure.value.state == "failed"
+
+    third = shop.welcome.enqueue(user_id=1)
+    shop.app.cancel(third.id, actor="ana", reason="wrong user")
+    with pytest.raises(JobFailed, match=f"job {third.id} is cancelled: cancel by ana: wrong user"):
+        _ = third.refresh().result
+
+
+def test_waiting_looks_less_and_less_often(shop: Shop) -> None:
+    """G6: up to wait_poll, and never past the end."""
+    pauses = []
+    job = shop.welcome.enqueue(user_id=7)
+    steps = job.pauses(timeout=3)
+    with pytest.raises(JobTimeout):
+        while True:
+            pauses.append(next(steps))
+            shop.clock.sleep(pauses[-1])
+    assert pauses[:2] == sorted(pauses[:2])
+    assert max(pauses) == shop.app.settings.wait_poll
+    assert sum(pauses) == pytest.approx(3, abs=1e-4)
+
+
+def test_refusals_can_be_pickled(shop: Shop) -> None:
+    """They cross process boundaries, and say the same there."""
+    with pytest.raises(NotFound) as refusal:
+        shop.app.get(4711)
+    assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
