@@ -73,9 +73,10 @@ def test_waiting_holds_up_nobody_and_can_be_given_up(shop: Shop) -> None:
         with pytest.raises(JobTimeout):
             await shop.app.aio.wait(job, timeout=5)
         waiting = asyncio.create_task(shop.app.aio.wait(job))
-        following = asyncio.create_task(anext(shop.app.aio.events(job.id, follow=True)))
+        following = asyncio.ensure_future(anext(shop.app.aio.events(job.id, follow=True)))
         await asyncio.sleep(0)
-        for task in (waiting, following):
+        tasks: list[asyncio.Future[Any]] = [waiting, following]
+        for task in tasks:
             assert not task.done()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -115,7 +116,7 @@ def test_following_sees_what_is_still_to_come(shop: Shop) -> None:
     async def story() -> list[str]:
         job = await app.aio.enqueue(steps.call())
         lines = app.aio.events(job.id, follow=True)
-        first = asyncio.create_task(anext(lines))
+        first = asyncio.ensure_future(anext(lines))
         await asyncio.to_thread(shop.work)
         return [(await first).message] + [line.message async for line in lines]
 
