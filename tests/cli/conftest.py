@@ -29,3 +29,10 @@ def world(database_url: str) -> Iterator[World]:
     made = World(database_url)
     yield made
     made.app.close()
+
+
+@pytest.fixture
+def sqlite_shell(tmp_path: Path, sqlite_url: str) -> Shell:
+    """`detent` on SQLite alone, for what never comes to a database."""
+    (tmp_path / "shop.py").write_text(APP)
+    return Shell(tmp_path, sqlite_url)

@@ -16,7 +16,7 @@ from detent.model.records import Abort, Finish, NewEvent
 
 SECONDS_MAX = 60
 NASTY = "red \x1b[31m back\r left \u202e right"
-APP = '''
+APP = """
 from detent import Context, Detent, Lifecycle, Retry, Transition
 
 app = Detent()
@@ -40,7 +40,7 @@ def add(ctx: Context, a: int, b: int) -> int:
 @app.task(name="fail", retry=Retry(0))
 def fail(ctx: Context, message: str = "as it must") -> None:
     raise RuntimeError(message)
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Ended:
 
     @property
     def json(self) -> Any:
+        assert self.out, self.err
         return json.loads(self.out)
 
     @property

@@ -1,0 +1,85 @@
+"""`detent dead`: list, show, retry, discard; by id and by filter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.kit import Shell, World
+
+
+def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
+    """J10: dead letters on the command line."""
+    dead = world.dead()
+    world.pending()
+    ended = shell.run("dead", "list")
+    assert [row[0] for row in ended.rows] == ["ID", str(dead)]
+    assert ended.out.rstrip().endswith("ValueError: no such thing")
+    assert [one["id"] for one in shell.run("dead", "list", "--json").json] == [str(dead)]
+
+
+def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: World) -> None:
+    dead = world.dead(error="Traceback\n  deep down\nValueError: no")
+    assert "  deep down" in shell.run("dead", "show", dead).out
+    living = world.pending()
+    ended = shell.run("dead", "show", living)
+    assert ended.code == 3
+    assert f"there is no dead letter {living} (the job is pending)" in ended.err
+
+
+@pytest.mark.parametrize(("verb", "state"), [("retry", "pending"), ("discard", "cancelled")])
+def test_by_id_nobody_is_asked(shell: Shell, world: World, verb: str, state: str) -> None:
+    """J10: retried or discarded, with actor and reason on record."""
+    chosen, other = world.dead(), world.dead()
+    ended = shell.run("dead", verb, chosen, "--actor", "ana", "--reason", "looked at it")
+    assert (ended.code, ended.out) == (0, f"job {chosen}: {state}\n")
+    assert [world.state(one) for one in (chosen, other)] == [state, "quarantined"]
+    last = world.app.transitions(chosen)[-1]
+    assert (last.trigger, last.actor, last.reason) == (verb, "ana", "looked at it")
+
+
+def test_a_filter_counts_first_and_changes_nothing_on_a_dry_run(shell: Shell, world: World) -> None:
+    dead = [world.dead(task="other"), world.dead(task="other"), world.dead()]
+    assert shell.run("dead", "retry", "--all", "--dry-run").out == "would affect 3\n"
+    assert shell.run("dead", "discard", "--task", "other", "--dry-run", "--json").json == {"would_affect": 2}
+    assert {world.state(one) for one in dead} == {"quarantined"}
+
+
+def test_a_filter_acts_on_what_fits_with_yes(shell: Shell, world: World) -> None:
+    first, second, spared = world.dead(queue="a"), world.dead(queue="a"), world.dead(queue="b")
+    ended = shell.run("dead", "discard", "--queue", "a", "--yes", "--json")
+    assert ended.code == 0
+    assert ended.json == [{"id": str(one), "state": "cancelled", "error": None} for one in (first, second)]
+    assert world.state(spared) == "quarantined"
+
+
+def test_without_a_terminal_nobody_is_asked_and_nothing_is_done(shell: Shell, world: World) -> None:
+    """U2: never a prompt where nobody can answer."""
+    dead = world.dead()
+    ended = shell.run("dead", "retry", "--all", stdin="y\n")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "detent: retry 1 dead letters: not without --yes, and there is no terminal to ask at; nothing was done\n"
+    )
+    assert world.state(dead) == "quarantined"
+
+
+@pytest.mark.parametrize(("types", "code", "state"), [("y\n", 0, "pending"), ("n\n", 130, "quarantined")])
+def test_at_a_terminal_somebody_is_asked(shell: Shell, world: World, types: str, code: int, state: str) -> None:
+    dead = world.dead()
+    ended = shell.at_terminal("dead", "retry", "--all", types=types)
+    assert "retry 1 dead letters? [y/N]" in ended.out
+    assert ended.code == code
+    assert world.state(dead) == state
+
+
+def test_nothing_to_do_is_no_failure(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("dead", "retry", "--all")
+    assert (ended.code, ended.out, ended.err) == (0, "", "no dead letters\n")
+    assert sqlite_shell.run("dead", "retry", "--all", "--json").json == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("1", "--all"), ("1", "--task", "x")])
+def test_which_ones_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+    ended = sqlite_shell.run("dead", "discard", *arguments)
+    assert ended.code == 2
+    assert "either IDs, or a filter" in ended.err

@@ -1,0 +1,205 @@
+"""`detent jobs`: list, show, events, cancel, retry, why, wait."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from detent.lifecycle.library import JOB
+from detent.model.records import Finish, JobRow
+from tests.cli.kit import NASTY, SECONDS_MAX, Shell, World
+
+
+def test_list_shows_each_job_on_a_line(shell: Shell, world: World) -> None:
+    """U2: a table for people, by ascending id, with a heading."""
+    first, second = world.succeeded(), world.pending(task="other", queue="mail")
+    ended = shell.run("jobs", "list")
+    assert ended.code == 0
+    head, *rows = ended.rows
+    assert head[:5] == ["ID", "STATE", "TASK", "QUEUE", "ATTEMPT"]
+    assert [row[:5] for row in rows] == [
+        [str(first), "succeeded", "do", "default", "1/4"],
+        [str(second), "pending", "other", "mail", "0/4"],
+    ]
+    assert ended.err == ""
+
+
+def test_list_in_json_has_every_field_with_ids_as_strings_and_times_in_utc(shell: Shell, world: World) -> None:
+    """U2: stable keys, ids as strings, times ISO 8601, and no number rounded on the way."""
+    job_id = world.pending()
+    ended = shell.run("jobs", "list", "--json")
+    (found,) = ended.json
+    assert list(found) == list(JobRow.__struct_fields__)
+    assert found["id"] == str(job_id)
+    assert found["payload"] == {"n": 12345678901234567890}
+    assert found["created_at"].endswith("Z")
+    assert shell.run("--json", "jobs", "list").out == ended.out
+
+
+@pytest.mark.parametrize("option", ["state", "task", "queue", "tenant"])
+def test_list_takes_filters(shell: Shell, world: World, option: str) -> None:
+    wanted = world.succeeded(task="other", queue="mail", tenant="ana")
+    world.pending()
+    value = {"state": "succeeded", "task": "other", "queue": "mail", "tenant": "ana"}[option]
+    assert [one["id"] for one in shell.run("jobs", "ls", f"--{option}", value, "--json").json] == [str(wanted)]
+
+
+def test_list_goes_on_after_an_id(shell: Shell, world: World) -> None:
+    first, second, _third = (world.pending() for _ in range(3))
+    ended = shell.run("jobs", "list", "--limit", 1, "--after", first)
+    assert [row[0] for row in ended.rows[1:]] == [str(second)]
+    assert f"--after {second}" in ended.err
+
+
+def test_an_empty_list_says_so_beside_the_data(shell: Shell) -> None:
+    ended = shell.run("jobs", "list")
+    assert (ended.code, ended.out, ended.err) == (0, "", "no jobs\n")
+    assert shell.run("jobs", "list", "--json").json == []
+
+
+def test_show_tells_fields_attempts_and_transitions(shell: Shell, world: World) -> None:
+    job_id = world.dead(error="Traceback\n  deep down\nValueError: no such thing")
+    said = shell.run("jobs", "show", job_id).out
+    assert "quarantined" in said
+    assert "  deep down" in said
+    assert "ValueError: no such thing" in said
+    assert "claim" in said
+    found = shell.run("jobs", "show", job_id, "--json").json
+    assert found["state"] == "quarantined"
+    assert [one["outcome"] for one in found["executions"]] == ["error"]
+    assert {one["to_state"] for one in found["transitions"]} >= {"pending", "running", "failed", "quarantined"}
+
+
+def test_events_are_printed_in_order(shell: Shell, world: World) -> None:
+    """E6: on the command line."""
+    job_id = world.pending()
+    world.says(job_id, "first", '{"a":1}')
+    world.says(job_id, "second")
+    lines = shell.run("jobs", "events", job_id).out.splitlines()
+    assert [line.split("  ", 1)[1] for line in lines] == ['info      first  {"a":1}', "info      second"]
+    assert [one["message"] for one in shell.run("jobs", "events", job_id, "--json").json] == ["first", "second"]
+
+
+def test_events_are_followed_until_the_job_rests(shell: Shell, world: World) -> None:
+    """E6: a line comes when it is written, as one JSON object; the end comes with the job's."""
+    job_id = world.running()
+    world.says(job_id, "first")
+    process = shell.start("jobs", "events", job_id, "--follow", "--json")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["message"] == "first"
+    world.says(job_id, "second")
+    assert json.loads(process.stdout.readline())["message"] == "second"
+    world.app.store.job_finish([Finish(job_id, 1)], "w1")
+    out, err = process.communicate(timeout=SECONDS_MAX)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_following_is_interrupted_quietly(shell: Shell, world: World) -> None:
+    """U2: Ctrl-C gives 130 and no traceback."""
+    job_id = world.pending()
+    world.says(job_id, "first")
+    process = shell.start("jobs", "events", job_id, "-f")
+    assert process.stdout is not None
+    assert "first" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 130
+    assert err.strip() == ""
+
+
+def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: World) -> None:
+    done, running, pending = world.succeeded(), world.running(), world.pending()
+    ended = shell.run("jobs", "cancel", pending, done, running, 999_999, "--reason", "enough", "--actor", "ana")
+    assert ended.code == 4
+    assert ended.out.splitlines() == [f"job {pending}: cancelled", f"job {running}: running"]
+    refused, missing = ended.err.splitlines()
+    assert f"job {done} is committed" in refused
+    assert "there is no job 999999" in missing
+    assert world.app.get(running).row.cancel_requested_by == "ana"
+    assert world.app.get(pending).row.cancel_reason in (None, "enough")
+    last = world.app.transitions(pending)[-1]
+    assert (last.actor, last.reason) == ("ana", "enough")
+
+
+def test_cancel_in_json_has_an_entry_for_each(shell: Shell, world: World) -> None:
+    pending = world.pending()
+    ended = shell.run("jobs", "cancel", 999_999, pending, "--json")
+    assert ended.code == 3
+    missing, stopped = ended.json
+    assert stopped == {"id": str(pending), "state": "cancelled", "error": None}
+    assert missing["id"] == "999999"
+    assert missing["state"] is None
+    assert "no job" in missing["error"]
+
+
+def test_retry_sends_through_again_and_refuses_what_succeeded(shell: Shell, world: World) -> None:
+    dead = world.dead()
+    assert shell.run("jobs", "retry", dead).out == f"job {dead}: pending\n"
+    world.app.cancel(dead, actor="t")
+    done = world.succeeded()
+    ended = shell.run("jobs", "retry", done)
+    assert ended.code == 4
+    assert ended.err == f"detent: job {done} cannot go from succeeded to pending; allowed from succeeded: " + (
+        "nothing, it is final\n"
+    )
+
+
+def test_why_is_one_sentence(shell: Shell, world: World) -> None:
+    """J13: on the command line."""
+    job_id = world.pending()
+    assert shell.run("jobs", "why", job_id).out == f"{world.app.why(job_id)}\n"
+    found = shell.run("jobs", "why", job_id, "--json").json
+    assert found == {"id": str(job_id), "state": "pending", "why": world.app.why(job_id)}
+
+
+def test_wait_tells_the_three_ends_apart(shell: Shell, world: World) -> None:
+    """U2: 0 succeeded, 1 rests otherwise, 124 time is up."""
+    done, dead, pending = world.succeeded(), world.dead(), world.pending()
+    ended = shell.run("jobs", "wait", done)
+    assert (ended.code, ended.out) == (0, f'job {done} succeeded: {{"told":"well"}}\n')
+    ended = shell.run("jobs", "wait", dead, "--timeout", "5s")
+    assert ended.code == 1
+    assert ended.out.startswith(f"job {dead} is quarantined:\n")
+    ended = shell.run("jobs", "wait", pending, "--timeout", "10ms")
+    assert (ended.code, ended.out) == (124, "")
+    assert ended.err.startswith(f"detent: job {pending} is still pending after")
+    assert shell.run("jobs", "wait", done, "--json").json["result"] == {"told": "well"}
+
+
+@pytest.mark.parametrize("verb", ["show", "events", "cancel", "retry", "why", "wait"])
+def test_what_is_not_there_is_code_3(shell: Shell, verb: str) -> None:
+    """U2: one line that says what was not found."""
+    ended = shell.run("jobs", verb, 999_999)
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == "detent: there is no job 999999 in this database (it may have been pruned)\n"
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [("show", "abc"), ("events", "1.5"), ("cancel", "9" * 30), ("retry", ""), ("why", "\u0661"), ("wait", "-0x1")],
+)
+def test_what_is_no_id_is_code_2(sqlite_shell: Shell, verb: str, given: str) -> None:
+    ended = sqlite_shell.run("jobs", verb, "--", given)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("detent: job id: found ")
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_stored_text_cannot_move_the_cursor(shell: Shell, world: World) -> None:
+    """What a job says is shown, escaped, in every form of answer."""
+    job_id = world.dead(error=NASTY)
+    world.says(job_id, NASTY)
+    for command in ("show", "events", "wait", "why"):
+        for form in ((), ("--json",)):
+            said = shell.run("jobs", command, job_id, *form).out
+            assert not set("\x1b\r\u202e") & set(said), (command, form)
+            assert "u202e" in said
+    assert shell.run("jobs", "events", job_id, "--json").json[0]["message"] == NASTY
+
+
+def test_list_offers_the_states_there_are(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("jobs", "list", "--state", "sleeping")
+    assert ended.code == 2
+    assert all(state in ended.err for state in JOB.states)

@@ -1,0 +1,109 @@
+"""`detent migrate`, `doctor`, `verify`, `repair`: keeping house."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from detent.testing.stores import plain_connection, table
+from tests.cli.kit import Shell, World
+
+
+def lose_the_ready_rows(shell: Shell) -> None:
+    """Damage that a person at a SQL prompt can do: pending jobs that no claim can find."""
+    url = shell.environment["DETENT_DATABASE_URL"]
+    with closing(plain_connection(url)) as connection:
+        connection.execute(f"DELETE FROM {table(url, 'ready')}")
+        connection.commit()
+
+
+def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(shell: Shell) -> None:
+    applied = shell.run("migrate", "--json").json["applied"]
+    assert applied[0] == "0001_record"
+    ended = shell.run("migrate")
+    assert (ended.code, ended.out, ended.err) == (0, "", "the schema is up to date\n")
+
+
+def test_a_healthy_record_verifies(shell: Shell, world: World) -> None:
+    """R2: invariants on demand."""
+    world.succeeded()
+    ended = shell.run("verify")
+    assert (ended.code, ended.out) == (0, "healthy: no invariant is violated\n")
+    assert shell.run("verify", "--json").json == []
+
+
+def test_damage_is_found_planned_and_repaired(shell: Shell, world: World) -> None:
+    """R3: verify finds it, repair shows its plan first, and does it with a yes and a reason."""
+    job_id = world.pending()
+    lose_the_ready_rows(shell)
+
+    found = shell.run("verify")
+    assert found.code == 1
+    assert f" {job_id} " in found.out
+    assert "detent repair" in found.err
+
+    planned = shell.run("repair")
+    assert planned.code == 0
+    assert "would" in planned.out
+    assert "nothing was changed" in planned.err
+    assert shell.run("verify", "--json").json != []
+
+    done = shell.run("repair", "--yes", "--reason", "somebody deleted rows", "--json")
+    assert done.code == 0
+    assert done.json["applied"] is True
+    assert {step["entity_id"] for step in done.json["steps"]} == {str(job_id)}
+    assert shell.run("verify").code == 0
+    assert shell.run("repair").err == "nothing to repair\n"
+
+
+def test_a_repair_needs_a_reason(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("repair", "--yes")
+    assert ended.code == 2
+    assert "--reason" in ended.err
+
+
+def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: World) -> None:
+    world.pending()
+    lose_the_ready_rows(shell)
+    assert shell.at_terminal("repair", "--reason", "rows are gone", types="n\n").code == 130
+    assert world.app.verify() != []
+    ended = shell.at_terminal("repair", "--reason", "rows are gone", types="y\n")
+    assert ended.code == 0
+    assert ended.out.index("would") < ended.out.index("carry out 1 steps? [y/N]") < ended.out.rindex("done")
+    assert world.app.verify() == []
+
+
+def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
+    world.dead(queue="mail")
+    world.app.pause("mail", actor="ana")
+    job_id = world.pending()
+    ended = shell.run("doctor")
+    assert ended.code == 0
+    verdicts = {one["check"]: one["verdict"] for one in shell.run("doctor", "--json").json}
+    assert verdicts == {
+        "database": "ok",
+        "clock": "ok",
+        "record": "ok",
+        "jobs": "ok",
+        "queues": "warn",
+        "dead letters": "warn",
+        "oldest pending": "ok",
+    }
+    assert f"job {job_id}, due" in ended.out
+    assert "paused: mail" in ended.out
+
+
+def test_doctor_fails_where_the_record_is_damaged(shell: Shell, world: World) -> None:
+    world.pending()
+    lose_the_ready_rows(shell)
+    ended = shell.run("doctor")
+    assert ended.code == 1
+    (row,) = (row for row in ended.rows if row[:2] == ["fail", "record"])
+    assert row[2] == "1"
+
+
+def test_doctor_says_when_there_is_no_database(lone_shell: Shell) -> None:
+    ended = lone_shell.run("doctor", "--database", "sqlite:///nowhere/x.db", "--json")
+    assert ended.code == 1
+    (found,) = ended.json
+    assert (found["check"], found["verdict"]) == ("database", "fail")
+    assert "cannot be reached" in found["detail"]
