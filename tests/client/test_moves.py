@@ -9,7 +9,7 @@ from tests.app.shop import Shop
 
 
 def last_move(shop: Shop, job_id: int) -> tuple[str | None, str, str, str, str | None, bool]:
-    line = [line for line in shop.app.transitions(job_id) if line.entity == "job"][-1]
+    line = shop.app.transitions(job_id)[-1]
     return line.from_state, line.to_state, line.trigger, line.actor, line.reason, line.forced
 
 

@@ -275,7 +275,7 @@ class Detent:
         return self._wiring.store.job_executions(check_id(job_id))
 
     def transitions(self, job_id: int | str) -> list[TransitionRow]:
-        """Every change of a job and its executions, with actor and reason."""
+        """Every change of a job in order, with actor and reason; `executions` tells of its attempts."""
         return self._wiring.store.transitions("job", str(check_id(job_id)))
 
     def history(self, lifecycle: Lifecycle, entity_id: object) -> list[TransitionRow]:

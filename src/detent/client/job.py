@@ -153,7 +153,7 @@ class Job(Generic[R]):
             pause = min(pause * 1.5, self._settings.wait_poll)
 
     def _last_move(self) -> str:
-        lines = [line for line in self._verbs.transitions("job", str(self.id)) if line.entity == "job"]
+        lines = self._verbs.transitions("job", str(self.id))
         return f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else ""
 
     def _decode_any(self, text: str | None) -> Any:

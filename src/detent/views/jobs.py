@@ -48,7 +48,7 @@ def _why_running(verbs: Verbs, row: JobRow) -> str:
 
 
 def _last_move(verbs: Verbs, job_id: int) -> str:
-    lines = [line for line in verbs.transitions("job", str(job_id)) if line.entity == "job"]
+    lines = verbs.transitions("job", str(job_id))
     return (
         f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else "unrecorded"
     )

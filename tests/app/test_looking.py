@@ -1,0 +1,178 @@
+"""Looking: lists, events, transitions, counts, the past, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from detent import Context, Job
+from detent.errors import InvalidInput
+from detent.testing.stores import START
+from tests.app.shop import Shop
+
+
+def counted(counts: list[Any]) -> dict[tuple[str, str, str], int]:
+    return {(one.tenant, one.queue, one.state): one.jobs for one in counts if one.jobs}
+
+
+def test_jobs_that_fit(shop: Shop) -> None:
+    mail = shop.app.enqueue_many([shop.welcome.call(n) for n in range(3)], tenant="acme")
+    other = shop.later.enqueue(numbers=[])
+    shop.app.cancel(mail[0].id, actor="ana")
+    jobs = shop.app.jobs
+    assert jobs() == [*mail, other]
+    assert jobs(state="pending") == [mail[1], mail[2], other]
+    assert jobs(task="later") == jobs(queue="default") == jobs(tenant="") == [other]
+    assert jobs(tenant="acme", state="cancelled") == [mail[0]]
+    assert jobs(limit=2) == mail[:2]
+    assert jobs(after_id=mail[1].id) == [mail[2], other]
+    assert jobs(task="unheard of") == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "field"),
+    [
+        ({"state": "done"}, "state"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 10_001}, "limit"),
+        ({"limit": "5"}, "limit"),
+        ({"after_id": -1}, "job id"),
+        ({"queue": "a\0"}, "queue"),
+        ({"tenant": 7}, "tenant"),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_refused(shop: Shop, filters: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        shop.app.jobs(**filters)
+    assert refusal.value.field == field
+
+
+def test_listed_jobs_have_their_tasks_results(shop: Shop) -> None:
+    shop.later.enqueue(numbers=[1, 2])
+    shop.work()
+    (job,) = shop.app.jobs()
+    assert job.result == 3
+
+
+def test_events_in_order_each_once(shop: Shop) -> None:
+    """E1: level, message, payload, time, attempt, sequence number."""
+
+    @shop.app.task(name="talks")
+    def talks(ctx: Context) -> None:
+        ctx.event("first", user_id=7)
+        ctx.event("second", level="warning", key="once")
+        ctx.event("second", level="warning", key="once")
+        ctx.progress(1, 2)
+
+    job = talks.enqueue()
+    assert list(shop.app.events(job.id)) == []
+    shop.work()
+    lines = list(shop.app.events(job.id))
+    assert [(line.seq, line.attempt, line.level, line.message, line.payload) for line in lines] == [
+        (1, 1, "info", "first", '{"user_id":7}'),
+        (2, 1, "warning", "second", None),
+        (3, 1, "info", "progress", '{"done":1,"total":2}'),
+    ]
+    assert list(shop.app.events(str(job.id), follow=True)) == lines
+
+
+def test_following_more_than_a_page(shop: Shop) -> None:
+    @shop.app.task(name="talks")
+    def talks(ctx: Context) -> None:
+        for number in range(1203):
+            ctx.event(f"line {number}")
+
+    job = talks.enqueue()
+    shop.work()
+    assert [line.seq for line in shop.app.events(job.id, follow=True)] == list(range(1, 1204))
+
+
+def test_every_change_is_on_record(shop: Shop) -> None:
+    """E4: in order, with who did it; and every attempt with its end."""
+    job = shop.quarantined()
+    shop.app.retry(job.id, actor="ana", reason="mended")
+    assert [(line.from_state, line.to_state, line.actor) for line in shop.app.transitions(job.id)] == [
+        (None, "pending", "client"),
+        ("pending", "running", "test"),
+        ("running", "failed", "test"),
+        ("failed", "pending", "test"),
+        ("pending", "running", "test"),
+        ("running", "failed", "test"),
+        ("failed", "quarantined", "test"),
+        ("quarantined", "pending", "ana"),
+    ]
+    attempts = shop.app.executions(job.id)
+    assert [(one.attempt, one.outcome, one.next_state) for one in attempts] == [
+        (1, "error", "pending"),
+        (2, "error", "quarantined"),
+    ]
+
+
+def test_the_past(shop: Shop) -> None:
+    """E5: the state of a job and the counts of every queue, as of any moment."""
+    job = shop.app.enqueue(shop.welcome.call(1), tenant="acme")
+    enqueued = shop.clock.now()
+    shop.clock.advance(10)
+    shop.work()
+    shop.later.enqueue(numbers=[])
+    worked = shop.clock.now()
+    shop.clock.advance(10)
+    as_of = shop.app.state_as_of
+    assert as_of(job.id, START - timedelta(seconds=1)) is None
+    assert (as_of(job.id, enqueued), as_of(job.id, worked)) == ("pending", "succeeded")
+    assert counted(shop.app.counts(as_of=START - timedelta(days=1))) == {}
+    assert counted(shop.app.counts(as_of=enqueued)) == {("acme", "mail", "pending"): 1}
+    now = {("acme", "mail", "succeeded"): 1, ("", "default", "pending"): 1}
+    assert counted(shop.app.counts(as_of=worked)) == counted(shop.app.counts()) == now
+
+
+def test_a_naive_moment_is_refused(shop: Shop) -> None:
+    naive = datetime(2026, 1, 1)  # noqa: DTZ001
+    with pytest.raises(InvalidInput, match="as_of: found the naive time"):
+        shop.app.counts(as_of=naive)
+    with pytest.raises(InvalidInput, match="at: found the naive time"):
+        shop.app.state_as_of(1, naive)
+
+
+def test_pause_and_resume(shop: Shop) -> None:
+    """J12, E4: recorded, and nothing is claimed meanwhile."""
+    job = shop.welcome.enqueue(user_id=7)
+    assert shop.app.pause("mail", actor="ana", reason="provider is down").changed
+    with shop.untouched():
+        assert not shop.app.pause("mail", actor="bob").changed
+    assert shop.work() == []
+    assert shop.app.why(job.id) == "its queue 'mail' is paused by ana: provider is down"
+    assert shop.app.resume("mail", actor="ana").changed
+    assert shop.work() == [job]
+
+
+def test_why(shop: Shop) -> None:
+    """J13"""
+    app = shop.app
+
+    def why(job: Job[Any]) -> str:
+        return app.why(job.id)
+
+    ready = shop.welcome.enqueue(user_id=7)
+    assert why(ready) == "it is ready in queue 'mail' and waits for a worker that knows task 'welcome'"
+    later = app.enqueue(shop.welcome.call(7), due_at=START + timedelta(hours=1))
+    assert why(later) == "it waits for its time: due at 2026-01-01T01:00:00+00:00"
+    app.cancel(later.id, actor="ana", reason="never mind")
+    assert why(later) == "it was cancelled (cancel by ana: never mind)"
+    shop.crash(ready, "started")
+    shop.work()
+    assert why(ready) == "'test' holds attempt 1 until 2026-01-01T00:00:30+00:00"
+    shop.clock.advance(31)
+    shop.work()
+    assert why(ready) == "it succeeded with attempt 2"
+    failing = shop.fails.enqueue(why="boom")
+    shop.work()
+    assert why(failing).endswith(" after attempt 1")
+    assert why(shop.quarantined()) == "it is quarantined after attempt 2: RuntimeError: boom"
+    now = shop.clock.now()
+    short = app.enqueue(shop.welcome.call(8), due_at=now + timedelta(seconds=9), expires_at=now + timedelta(seconds=5))
+    shop.clock.advance(6)
+    shop.work()
+    assert why(short) == "it was cancelled (expire by system: no reason given)"
