@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.claim_find_v1(p_lease_id bigint) RETURNS TABLE
   traceparent text, run_id bigint, spared integer, attempts_max integer, committed boolean
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
-SET enable_seqscan = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
     SELECT j.id, j.attempt, j.task, j.payload, j.tenant, j.queue, j.metadata, j.correlation_id, j.traceparent, j.run_id,

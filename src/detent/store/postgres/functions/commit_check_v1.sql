@@ -7,8 +7,8 @@
 -- refuses: nothing itself
 CREATE OR REPLACE FUNCTION detent.commit_check_v1(p_job_id bigint, p_attempt integer, p_settled boolean DEFAULT false)
 RETURNS TABLE (instead text, committed_attempt integer, xact text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
-SET lock_timeout = '10s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s' AS $$
 DECLARE
   t    timestamptz := detent.clock();
   j    detent.job;

@@ -7,7 +7,8 @@
 CREATE OR REPLACE FUNCTION detent.event_append_v1(
   p_ids bigint[], p_attempts integer[], p_levels text[], p_messages text[], p_payloads text[], p_keys text[]
 ) RETURNS TABLE (ord integer, seq integer, created boolean, instead text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
   t    timestamptz := detent.clock();

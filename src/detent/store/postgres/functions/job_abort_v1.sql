@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION detent.job_abort_v1(
   p_ids bigint[], p_attempts integer[], p_outcomes text[], p_errors text[], p_delays double precision[],
   p_fatals boolean[], p_worker text
 ) RETURNS TABLE (ord integer, outcome text, state text, committed boolean, instead text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
   t    timestamptz := detent.clock();

@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION detent.job_claim_v1(
   traceparent text, run_id bigint, spared integer, attempts_max integer, bound_lanes integer[], bound_ats timestamptz[],
   bound_ids bigint[]
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
-SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
   t         timestamptz := detent.clock();

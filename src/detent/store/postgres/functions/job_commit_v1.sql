@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION detent.job_commit_v1(
   p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[], p_keys text[],
   p_fingerprints text[], p_key_ttls double precision[], p_groups bigint[]
 ) RETURNS TABLE (instead text, committed_attempt integer, other_xact boolean, answer text, job_id bigint, cause integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t timestamptz := detent.clock();

@@ -16,8 +16,8 @@ CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
   p_limit_keys text[] DEFAULT '{}', p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}',
   p_key_ttls double precision[] DEFAULT '{}', p_groups bigint[] DEFAULT '{}'
 ) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off
-SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
   t          timestamptz := detent.clock();

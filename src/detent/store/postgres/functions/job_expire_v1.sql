@@ -4,7 +4,8 @@
 -- locks:   exactly the ready and waiting rows it takes, then their jobs; whatever others hold is passed over
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_expire_v1(p_limit integer) RETURNS SETOF bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t     timestamptz := detent.clock();
   ids   bigint[];

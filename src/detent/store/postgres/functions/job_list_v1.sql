@@ -6,7 +6,8 @@
 CREATE OR REPLACE FUNCTION detent.job_list_v1(
   p_state text, p_task text, p_queue text, p_tenant text, p_after_id bigint, p_limit integer
 ) RETURNS SETOF detent.job
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
     SELECT j.* FROM detent.job j

@@ -4,7 +4,8 @@
 -- locks:   exactly the waiting rows it moves; whatever others hold is passed over
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_promote_v1(p_limit integer) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t     timestamptz := detent.clock();
   moved integer;

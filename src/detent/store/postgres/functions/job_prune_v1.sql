@@ -5,7 +5,8 @@
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_prune_v1(p_before timestamptz, p_after_id bigint, p_limit integer, p_actor text)
 RETURNS TABLE (jobs integer, next_id bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t      timestamptz := detent.clock();
   looked bigint[];

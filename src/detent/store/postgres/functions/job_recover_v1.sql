@@ -5,7 +5,8 @@
 -- refuses: what is not committed
 CREATE OR REPLACE FUNCTION detent.job_recover_v1(p_ids bigint[])
 RETURNS TABLE (job_id bigint, attempt integer, committed boolean, state text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t timestamptz := detent.clock();

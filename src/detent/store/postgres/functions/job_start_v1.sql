@@ -5,7 +5,8 @@
 -- refuses: whoever is not the holder
 CREATE OR REPLACE FUNCTION detent.job_start_v1(p_ids bigint[], p_attempts integer[])
 RETURNS TABLE (ord integer, instead text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t    timestamptz := detent.clock();

@@ -7,7 +7,8 @@
 -- differs: SQLite has one writer, so no job is ever passed over there
 CREATE OR REPLACE FUNCTION detent.lease_reap_v1(p_limit integer)
 RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
   t     timestamptz := detent.clock();

@@ -6,7 +6,8 @@
 CREATE OR REPLACE FUNCTION detent.lease_renew_v1(
   p_lease_ids bigint[], p_lease double precision, p_begun bigint[] DEFAULT '{}'
 ) RETURNS TABLE (lease_id bigint, cancel_requested bigint[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t    timestamptz := detent.clock();
