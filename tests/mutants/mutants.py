@@ -1,0 +1,382 @@
+"""The guards one by one, each with a way to take it out and the tests that must notice.
+
+A guard is taken out by changing the text of the package; the text must be found, so the list cannot rot in silence:
+where a guard has moved, its entry moves with it. Everything else stays as it is: whatever another layer would still
+prevent, somebody notices that this one is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["GUARDS", "MUTANTS", "Edit", "Mutant"]
+
+GUARDS = (
+    "attempt check",
+    "lease check",
+    "row count check",
+    "unique commit",
+    "expiry re-check in the reaper",
+    "same-transaction record",
+    "turnstile",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Put `new` in the place of `old`, which stands exactly once in the file (a path below src/detent/store)."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """The package without one guard, and the tests of which every one fails then."""
+
+    guard: str
+    database: Literal["sqlite", "postgres"]
+    what: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.database}: {self.guard}: {self.what}"
+
+
+def _fence(database: str, *cases: str) -> tuple[str, ...]:
+    return tuple(f"contract/test_fence.py::test_a_lost_lease_is_powerless[{database}-{case}]" for case in cases)
+
+
+MUTANTS = (
+    # -- the attempt is the fence --------------------------------------------------------------------------------
+    Mutant(
+        "attempt check",
+        "sqlite",
+        "the holder is not asked for its attempt",
+        (Edit("sqlite/verbs/base.py", "if job.attempt != attempt:", "if False:"),),
+        _fence("sqlite", "reclaimed", "ahead"),
+    ),
+    Mutant(
+        "attempt check",
+        "postgres",
+        "the holder is not asked for its attempt",
+        (Edit("postgres/functions/holder_lost.sql", "ELSIF j.attempt <> p_attempt THEN", "ELSIF false THEN"),),
+        _fence("postgres", "reclaimed", "ahead"),
+    ),
+    Mutant(
+        "attempt check",
+        "postgres",
+        "finish takes whatever attempt is current",
+        (Edit("postgres/functions/job_finish_v1.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state"),),
+        _fence("postgres", "reclaimed"),
+    ),
+    # -- a lease that has ended holds nothing --------------------------------------------------------------------
+    Mutant(
+        "lease check",
+        "sqlite",
+        "the holder's lease may have expired",
+        (
+            Edit(
+                "sqlite/verbs/base.py",
+                "if job.lease_expires_at is None or job.lease_expires_at <= now:",
+                "if False:",
+            ),
+        ),
+        _fence("sqlite", "expired"),
+    ),
+    Mutant(
+        "lease check",
+        "postgres",
+        "the holder's lease may have expired",
+        (Edit("postgres/functions/holder_lost.sql", "WHERE l.id = j.lease_id AND l.expires_at > t", "WHERE true"),),
+        _fence("postgres", "expired"),
+    ),
+    Mutant(
+        "lease check",
+        "postgres",
+        "finish under an expired lease",
+        (
+            Edit(
+                "postgres/functions/job_finish_v1.sql",
+                "WHERE l.id = j.lease_id) > t)",
+                "WHERE l.id = j.lease_id) > '-infinity')",
+            ),
+        ),
+        _fence("postgres", "expired"),
+    ),
+    # -- how many rows a statement changed is its answer ---------------------------------------------------------
+    Mutant(
+        "row count check",
+        "sqlite",
+        "a row too few goes unnoticed",
+        (Edit("sqlite/verbs/base.py", "if changed != expected:", "if False:"),),
+        ("mutants/test_row_counts.py::test_a_place_in_the_queue_does_not_make_a_job_pending",),
+    ),
+    Mutant(
+        "row count check",
+        "sqlite",
+        "a user's entity moves by more than one row",
+        (Edit("sqlite/verbs/moves.py", "(to_state, entity_id, state)) != 1:", "(to_state, entity_id, state)) < 0:"),),
+        ("mutants/test_row_counts.py::test_two_rows_of_one_id_are_not_moved[sqlite]",),
+    ),
+    Mutant(
+        "row count check",
+        "postgres",
+        "a user's entity moves by more than one row",
+        (
+            Edit(
+                "postgres/entity.py",
+                "(to_state, entity_id, state), len)) != 1:",
+                "(to_state, entity_id, state), len)) < 0:",
+            ),
+        ),
+        ("mutants/test_row_counts.py::test_two_rows_of_one_id_are_not_moved[postgres]",),
+    ),
+    Mutant(
+        "row count check",
+        "postgres",
+        "finish takes no row for success",
+        (Edit("postgres/functions/job_finish_v1.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
+        _fence("postgres", "expired", "reclaimed"),
+    ),
+    # -- one commit for ever -------------------------------------------------------------------------------------
+    Mutant(
+        "unique commit",
+        "sqlite",
+        "the index is missing",
+        (
+            Edit(
+                "sqlite/schema/0001_record.sql",
+                "CREATE UNIQUE INDEX detent_execution_one_commit ON detent_execution (job_id) "
+                "WHERE committed_at IS NOT NULL;",
+                "",
+            ),
+        ),
+        ("migrations/test_both_kinds.py::test_indexes_have_the_same_names",),
+    ),
+    Mutant(
+        "unique commit",
+        "sqlite",
+        "the record lets itself be replaced",
+        (
+            Edit(
+                "sqlite/schema/0002_guards.sql",
+                "OR EXISTS (SELECT 1 FROM detent_execution WHERE job_id = NEW.job_id AND committed_at IS NOT NULL "
+                "AND NEW.committed_at IS NOT NULL)",
+                "",
+            ),
+        ),
+        ("mutants/test_one_commit.py::test_a_commit_is_not_replaced_by_that_of_another_attempt",),
+    ),
+    Mutant(
+        "unique commit",
+        "postgres",
+        "the index is missing",
+        (
+            Edit(
+                "postgres/schema/0001_record.sql",
+                "CREATE UNIQUE INDEX execution_one_commit ON detent.execution (job_id) WHERE committed_at IS NOT NULL;",
+                "",
+            ),
+        ),
+        ("guards/test_by_hand.py::test_a_second_commit_is_refused[postgres]",),
+    ),
+    Mutant(
+        "unique commit",
+        "sqlite",
+        "a commit does not ask for an earlier one",
+        (
+            Edit(
+                "sqlite/verbs/endings.py",
+                "if job is not None and job.committed_at is not None:\n            return AlreadyCommitted",
+                "if job is None:\n            return AlreadyCommitted",
+            ),
+        ),
+        ("contract/test_job_commit.py::test_a_second_commit_is_refused[sqlite]",),
+    ),
+    Mutant(
+        "unique commit",
+        "postgres",
+        "a commit does not ask for an earlier one",
+        (Edit("postgres/functions/job_commit_v1.sql", "IF j.committed_at IS NOT NULL THEN", "IF false THEN"),),
+        ("contract/test_job_commit.py::test_a_second_commit_is_refused[postgres]",),
+    ),
+    # -- whoever ends another's attempt asks again, where it acts ------------------------------------------------
+    Mutant(
+        "expiry re-check in the reaper",
+        "sqlite",
+        "what it found is not asked again",
+        (
+            Edit("sqlite/verbs/endings.py", "WHERE expires_at <= ? ORDER BY", "WHERE ? IS NOT NULL ORDER BY"),
+            Edit("sqlite/verbs/endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
+        ),
+        ("contract/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
+    ),
+    Mutant(
+        "expiry re-check in the reaper",
+        "postgres",
+        "it looks, and acts on what it saw",
+        (
+            Edit(
+                "postgres/functions/lease_reap_v1.sql",
+                "ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED",
+                "ORDER BY l.expires_at, l.id LIMIT p_limit",
+            ),
+        ),
+        ("mutants/test_reaper_race.py::test_a_lease_that_is_just_being_renewed_is_not_reaped",),
+    ),
+    # -- the change and its record are one -----------------------------------------------------------------------
+    Mutant(
+        "same-transaction record",
+        "sqlite",
+        "an end without its execution",
+        (
+            Edit(
+                "sqlite/verbs/endings.py",
+                'self._expect(self._db.change(_DONE, values), len(results), list(results), "running")',
+                "",
+            ),
+        ),
+        ("contract/test_job_finish.py::test_the_job_succeeds[sqlite]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "postgres",
+        "an end without its execution",
+        (
+            Edit(
+                "postgres/functions/attempt_abort.sql",
+                "      FROM ended e;",
+                "      FROM ended e WHERE false;",
+            ),
+        ),
+        ("contract/test_lease_reap.py::test_unknown_and_cancelled_follow_the_rules_of_an_abort[postgres]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "sqlite",
+        "what failed half-way stays",
+        (
+            Edit(
+                "sqlite/driver/database.py",
+                "if os.getpid() == process and connection.in_transaction:\n"
+                '                        connection.execute("ROLLBACK")',
+                "if os.getpid() == process and connection.in_transaction:\n"
+                '                        connection.execute("COMMIT")',
+            ),
+        ),
+        ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[sqlite]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "postgres",
+        "the effect outside of the transaction of its mark",
+        (Edit("postgres/commit_block.py", 'connection.execute("BEGIN")', 'connection.execute("SELECT 1")'),),
+        ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "sqlite",
+        "a logged move without its line",
+        (
+            Edit(
+                "sqlite/verbs/moves.py",
+                "at = self._log(job, to_state, trigger, actor, reason, now)",
+                "at = max(now, job.last_at)",
+            ),
+        ),
+        ("contract/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[sqlite]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "postgres",
+        "a logged move without its line",
+        (
+            Edit(
+                "postgres/functions/job_put_away.sql",
+                "PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n);",
+                "",
+            ),
+        ),
+        ("contract/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[postgres]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "sqlite",
+        "the guard does not ask for the line",
+        (
+            Edit(
+                "sqlite/schema/0002_guards.sql",
+                "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
+                "THEN NULL",
+            ),
+        ),
+        ("guards/test_by_hand.py::test_an_old_line_does_not_serve_again[sqlite]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "postgres",
+        "the guard does not ask for the line",
+        (
+            Edit(
+                "postgres/schema/0002_guards.sql",
+                "    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',\n"
+                "      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';",
+                "    RETURN NEW;",
+            ),
+        ),
+        ("guards/test_by_hand.py::test_an_old_line_does_not_serve_again[postgres]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "sqlite",
+        "the row may leave running without an end",
+        (
+            Edit(
+                "sqlite/schema/0001_record.sql",
+                "CHECK ((state = 'running') = (ended < attempt))",
+                "CHECK (ended <= attempt)",
+            ),
+        ),
+        ("guards/test_by_hand.py::test_a_bare_set_state_is_refused[sqlite-running]",),
+    ),
+    Mutant(
+        "same-transaction record",
+        "postgres",
+        "the row may leave running without an end",
+        (
+            Edit(
+                "postgres/schema/0001_record.sql",
+                "CHECK ((state = 'running') = (ended < attempt))",
+                "CHECK (ended <= attempt)",
+            ),
+        ),
+        ("guards/test_by_hand.py::test_a_bare_set_state_is_refused[postgres-running]",),
+    ),
+    # -- fair turns between processes and threads ----------------------------------------------------------------
+    Mutant(
+        "turnstile",
+        "sqlite",
+        "writers do not pass it",
+        (
+            Edit(
+                "sqlite/driver/database.py",
+                "with self._turnstile.passing(self._wait):\n            yield",
+                "yield",
+            ),
+        ),
+        ("store/sqlite/test_turnstile.py::test_a_frozen_writer_makes_others_fail_in_time",),
+    ),
+    Mutant(
+        "turnstile",
+        "sqlite",
+        "threads go last come, first served",
+        (Edit("sqlite/driver/turnstile.py", "self._waiting.popleft()", "self._waiting.pop()"),),
+        ("store/sqlite/test_turnstile.py::test_threads_take_turns_in_the_order_of_asking",),
+    ),
+)
