@@ -231,7 +231,7 @@ def test_arguments_by_place_and_by_name_are_the_same_call(app: Detent) -> None:
         ({"wait": "3"}, "everything.wait", "`int`"),
         ({"order": {"id": "7", "lines": []}}, "everything.order.id", "`int`"),
         ({"order": Order(7, [Line("a"), Line("b", "two")])}, "everything.order.lines[1].count", "`int`"),  # type: ignore[arg-type]
-        ({"pairs": {"a": (1,)}}, "everything.pairs", "a value that fits"),
+        ({"pairs": {"a": (1,)}}, "everything.pairs", "`array` of length 2"),
     ],
 )
 def test_an_argument_of_the_wrong_type_is_named(everything: Any, spoiled: Any, field: str, allowed: str) -> None:

@@ -312,7 +312,7 @@ def test_reading_as_a_type() -> None:
     [
         ('{"id":"x"}', Order, "result.id", "`str`", "`int`"),
         ("[[1],[2,null]]", list[list[int]], "result[1][1]", "`null`", "`int`"),
-        ('{"note":1}', Order, "result", "missing required field `id`", "type"),
+        ('{"note":1}', Order, "result", "no field `id`", "type"),
         ("[1]", list[Model], "result[0]", "a Model is made of an object", "type"),
         ('["x"]', list[Count], "result[0]", "cannot be read as", "type"),
         ('{"id":NaN}', Order, "result.id", "nan", "finite"),

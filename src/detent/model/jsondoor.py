@@ -228,8 +228,12 @@ def _explain_text(text: str | bytes, field: str, depth_max: int, error: Exceptio
     # msgspec says: "Expected `int`, got `str` - at `$.items[3].name`".
     says, _, path = str(error).partition(" - at `$")
     wanted, _, got = says.partition(", got ")
-    allowed = wanted.removeprefix("Expected ") if got else "a value that fits the declared type"
-    raise InvalidPayload(field + path.rstrip("`"), got or says, allowed) from error
+    if wanted.startswith("Expected "):
+        found, allowed = got or "something else", wanted.removeprefix("Expected ")
+    else:
+        found = says.replace("Object contains unknown", "the unknown").replace("Object missing required", "no")
+        allowed = "a value that fits the declared type"
+    raise InvalidPayload(field + path.rstrip("`"), found, allowed) from error
 
 
 def _inspect(value: Any, room: int, depth_max: int) -> None:
