@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from detent.app.detent import Detent
+from detent.declare.context import Context
 from detent.model.records import Abort, Finish, NewEvent
 
 SECONDS_MAX = 60
@@ -132,8 +133,8 @@ class World:
 
     def __init__(self, url: str) -> None:
         self.app = Detent(url)
-        self.app.task(_do, name="do")
-        self.app.task(_other, name="other")
+        self.app.task(name="do")(_do)
+        self.app.task(name="other")(_other)
 
     def pending(self, task: str = "do", **options: Any) -> int:
         return self.app.enqueue_named(task, '{"n":12345678901234567890}', **options).id
@@ -164,7 +165,7 @@ class World:
         return self.app.get(job_id).state
 
 
-def _do(ctx: Any, n: int) -> None: ...
+def _do(ctx: Context, n: int) -> None: ...
 
 
-def _other(ctx: Any, n: int) -> None: ...
+def _other(ctx: Context, n: int) -> None: ...

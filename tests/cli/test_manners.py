@@ -152,10 +152,11 @@ def test_a_traceback_only_when_asked_for(sqlite_shell: Shell) -> None:
 
 def test_a_reader_that_leaves_is_no_reason_to_complain(sqlite_shell: Shell) -> None:
     world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
-    for _ in range(200):
-        world.pending()
+    job_id = world.pending()
+    for number in range(40):
+        world.says(job_id, f"{number} of many lines, more than a pipe can hold " * 200)
     world.app.close()
-    process = sqlite_shell.start("jobs", "list", "--json")
+    process = sqlite_shell.start("jobs", "events", job_id)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.read(1)
