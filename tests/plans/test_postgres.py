@@ -56,6 +56,9 @@ class Bench:
 
     def __init__(self, store: Store, url: str) -> None:
         self._connection: psycopg.Connection[Any] = plain_connection(url)
+        # What other processes read on behalf of this one is counted as theirs.
+        self._connection.execute("SET max_parallel_workers_per_gather = 0")
+        self._connection.commit()
         self._store = store
 
     @property
