@@ -45,8 +45,8 @@ _APPEND_ONLY_FOR_EVER = ("horizon", "migration")
 # SQLite's REPLACE deletes, without asking, whatever stands in the way of any unique key: so each key is asked before.
 _UNIQUE = {
     "execution": (
-        "job_id = NEW.job_id AND attempt = NEW.attempt",
-        "job_id = NEW.job_id AND committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL",
+        "job_id = NEW.job_id"
+        " AND (attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL))",
     ),
     "event": ("job_id = NEW.job_id AND seq = NEW.seq", "job_id = NEW.job_id AND key IS NOT NULL AND key = NEW.key"),
     "horizon": ("n = NEW.n",),
@@ -116,7 +116,9 @@ def _ordinary(lifecycle: Lifecycle) -> str:
     pairs = lifecycle.ordinary_pairs()
     held = [target for source, target in pairs if source == "running"]
     claims = [pair for pair in pairs if pair[1] == "running"]
-    ways = [f"OLD.state = 'running' AND NEW.state IN ({_listed([*held, 'running'])}) AND {_HELD}"]
+    # An OR chain, commonest first: an IN list would make SQLite build a table for every row.
+    to = " OR ".join(f"NEW.state = '{target}'" for target in [*held, "running"])
+    ways = [f"OLD.state = 'running' AND ({to}) AND {_HELD}"]
     ways += [f"OLD.state = '{source}' AND NEW.state = '{target}' AND {_CLAIM}" for source, target in claims]
     return "\n   OR ".join(f"({way})" for way in ways)
 

@@ -235,7 +235,7 @@ CREATE VIEW detent_executions AS
 -- The ordinary path is read out of the executions; error, crashed, timed out and unknown, and every end that comes to
 -- rest in failed or quarantined, go by way of failed: one UPDATE, two lines.
 CREATE VIEW detent_transition AS
-  WITH attempt AS (
+  WITH attempt AS NOT MATERIALIZED (
     SELECT e.job_id, e.attempt, e.worker, e.leased_at, e.started_at, e.committed_at,
            coalesce(e.done_at, e.aborted_at) AS ended_at, e.outcome, e.error, e.next_state,
            j.tenant, j.correlation_id
