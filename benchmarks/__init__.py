@@ -1,0 +1,1 @@
+"""What Detent costs, as ratios against a floor or against itself without some part: `make bench`."""
