@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -208,13 +208,14 @@ def job_finish(items: Sequence[Finish], worker: str) -> Statement[list[Finished 
             answers[place - 1] = LeaseLost(items[place - 1].job_id, items[place - 1].attempt, found)
         return answers
 
+    ids = [item.job_id for item in items]
     attempts = [item.attempt for item in items]
-    results: dict[str, str] = {}
-    for item in items:
-        if item.result is not None:
-            results.setdefault(f"{item.job_id}:{item.attempt}", item.result)
+    sent: Iterable[Finish] = items
+    if len(set(ids)) < len(ids):  # the first of several is the one that ends it, with a result or without
+        sent = {(item.job_id, item.attempt): item for item in reversed(items)}.values()
+    results = {f"{item.job_id}:{item.attempt}": item.result for item in sent if item.result is not None}
     params = (
-        numbers([item.job_id for item in items]),
+        numbers(ids),
         numbers(attempts[:1] if attempts.count(attempts[0]) == len(attempts) else attempts),
         msgspec.json.encode(results).decode() if results else None,
         worker,
