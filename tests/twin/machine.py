@@ -19,7 +19,7 @@ from detent.errors import DetentError
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Reaped, TransitionRow
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobFilter, Store, Verbs
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
 from tests.twin.dump import Reader, difference, dump_model
@@ -57,25 +57,28 @@ class Twin(RuleBasedStateMachine):
 
     def everywhere(self, verb: str, *args: Any, **named: Any) -> Any:
         """Make the call on all three, compare answers and dumps, and give the model's answer."""
+        return self.compared(verb, lambda side: getattr(side, verb)(*args, **named))
+
+    def compared(self, name: str, call: Callable[[Any], Any]) -> Any:
         self.has_looked = False
-        expected = _answer(self.model, verb, args, named)
+        expected = _answer(call, self.model)
         for side in self.sides:
-            found = _answer(side.store, verb, args, named)
-            assert _plain(found) == _plain(expected), f"{side.name} answers {found!r}, the model {expected!r}"
-        if verb == "ids_reserve":
+            found = _answer(call, side.store)
+            assert _plain(found) == _plain(expected), f"{name}: {side.name} answers {found!r}, the model {expected!r}"
+        if name == "ids_reserve":
             return expected  # no row changes, and it comes before every other call
         wanted = dump_model(self.model)
         for side in self.sides:
             apart = difference(wanted, side.reader.dump())
-            assert not apart, f"after {verb} {side.name} (+) differs from the model (-):\n{apart}"
+            assert not apart, f"after {name} {side.name} (+) differs from the model (-):\n{apart}"
         return expected
 
     def looked_at(self, verb: str, *args: Any) -> Any:
         """What every database says to a question; it must be the same."""
-        first, *others = [(side.name, _answer(side.store, verb, args, {})) for side in self.sides]
-        for name, said in others:
-            assert _plain(said) == _plain(first[1]), f"{verb}{args}: {name} says {said!r}, {first[0]} {first[1]!r}"
-        return first[1]
+        said = [_answer(lambda store: getattr(store, verb)(*args), side.store) for side in self.sides]
+        for side, answer in zip(self.sides, said, strict=True):
+            assert _plain(answer) == _plain(said[0]), f"{verb}{args}: {side.name} says {answer!r}, not {said[0]!r}"
+        return said[0]
 
     # -- naming things -----------------------------------------------------------------------------------------
 
@@ -184,12 +187,16 @@ class Twin(RuleBasedStateMachine):
         return NewEvent(job_id=job_id, attempt=None if note else attempt, **words)
 
     @precondition(lambda self: self.some_in("running"))
-    @rule(ref=some.refs, result=some.texts, wishes=st.lists(some.new_jobs, max_size=2))
-    def commit(self, ref: tuple[int, int], result: str | None, wishes: list[dict[str, Any]]) -> None:
+    @rule(ref=some.refs, result=some.texts, wishes=st.lists(some.new_jobs, max_size=2), in_block=st.booleans())
+    def commit(self, ref: tuple[int, int], result: str | None, wishes: list[dict[str, Any]], in_block: bool) -> None:
         job_id, attempt = self.attempt_of(ref)
         room = len(self.model.job) < JOBS_MAX
         intents = tuple(self.new_job(wish) for wish in wishes) if room else ()
-        self.everywhere("job_commit", Commit(job_id=job_id, attempt=attempt, result=result, intents=intents))
+        item = Commit(job_id=job_id, attempt=attempt, result=result, intents=intents)
+        if in_block:
+            self.compared("a commit block", lambda side: _commit_block(side, item))
+        else:
+            self.everywhere("job_commit", item)
 
     @precondition(lambda self: self.some_in("running"))
     @rule(
@@ -199,6 +206,17 @@ class Twin(RuleBasedStateMachine):
         attempts = self.attempts_of([ref for ref, _ in wishes])
         items = [Finish(*attempt, result) for attempt, (_, result) in zip(attempts, wishes, strict=True)]
         self.everywhere("job_finish", items, worker)
+
+    @precondition(lambda self: self.some_in("running"))
+    @rule(ref=some.refs, wish=some.events)
+    def append_and_finish_together(self, ref: tuple[int, int], wish: dict[str, Any]) -> None:
+        """Two verbs in one transaction: as a worker flushes its lines with the end."""
+        line, end = self.new_event(**wish), Finish(*self.attempt_of(ref))
+
+        def work(verbs: Verbs | Model) -> list[Any]:
+            return [verbs.event_append([line]), verbs.job_finish([end], "w1")]
+
+        self.compared("together", lambda side: work(side) if isinstance(side, Model) else side.together(work))
 
     @precondition(lambda self: self.some_in("running"))
     @rule(wishes=st.lists(some.aborts, min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS))
@@ -274,12 +292,26 @@ class Twin(RuleBasedStateMachine):
             assert folded == (row.state if row else None)
 
 
-def _answer(side: Any, verb: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def _answer(call: Callable[[Any], Any], side: Any) -> Any:
     """The answer, or what was raised instead of it."""
     try:
-        return getattr(side, verb)(*args, **named)
+        return call(side)
     except DetentError as error:
         return ("raised", error)
+
+
+def _commit_block(side: Any, item: Commit) -> None:
+    """The same commit through the boundary: what is refused is raised there."""
+    if isinstance(side, Model):
+        answer = side.job_commit(item)
+        if isinstance(answer, DetentError):
+            raise answer
+        return
+    with side.commit_block(item.job_id, item.attempt) as tx:
+        for intent in item.intents:
+            tx.intend(intent)
+        if item.result is not None:
+            tx.result(item.result)
 
 
 def _plain(answer: Any) -> Any:

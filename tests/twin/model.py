@@ -15,6 +15,7 @@ from detent.errors import (
     AlreadyCommitted,
     DetentError,
     IdConflict,
+    InvalidInput,
     KeyConflict,
     LeaseLost,
     NotFound,
@@ -266,6 +267,8 @@ class Model(Record):
         return [self._abort(item, worker) for item in items]
 
     def _abort(self, item: Abort, worker: str) -> Aborted | DetentError:
+        if item.outcome in ("done", "expired"):
+            return InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
         ended = self.execution.get((item.job_id, item.attempt))
         if ended is not None and ended.outcome == item.outcome:
             return Aborted(item.job_id, item.attempt, item.outcome, ended.next_state)

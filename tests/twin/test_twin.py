@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from detent.errors import DetentError
+from detent.model.records import Cancelled
+from detent.store.contract import Store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import turnable_store
 from tests.twin.dump import NOT_COMPARED, TABLES, Reader, tables_of
@@ -67,6 +70,43 @@ def test_model_and_databases_agree_after_every_step(open_sides: OpenSides) -> No
             print_blob=True,
         ),
     )
+
+
+class Forgetful:
+    """A store that does everything right, but for one column."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self.store, verb)
+
+    def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
+        return self.store.job_cancel(ids, actor)
+
+
+def test_a_store_that_forgets_one_column_is_noticed(tmp_path: Path) -> None:
+    """The comparison itself: a reason that is not kept is found."""
+    numbers = itertools.count(1)
+
+    @contextmanager
+    def opened() -> Iterator[list[Side]]:
+        with _side("forgetful", f"sqlite:///{tmp_path}/{next(numbers)}.db") as side:
+            yield [side._replace(store=cast(Store, Forgetful(side.store)))]
+
+    make: Any = lambda: Twin(opened)  # noqa: E731
+    with pytest.raises(AssertionError, match="after job_cancel forgetful"):
+        run_state_machine_as_test(
+            make,
+            settings=settings(
+                max_examples=200,
+                stateful_step_count=STEPS,
+                deadline=None,
+                derandomize=True,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
 
 
 def test_every_table_is_compared(open_sides: OpenSides) -> None:
