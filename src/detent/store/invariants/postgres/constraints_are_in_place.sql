@@ -32,6 +32,15 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('event_seq_positive', 'event', 'c'),
     ('dead_pkey', 'dead', 'p'),
     ('horizon_pkey', 'horizon', 'p'),
+    ('worker_pkey', 'worker', 'p'),
+    ('service_pkey', 'service', 'p'),
+    ('schedule_pkey', 'schedule', 'p'),
+    ('schedule_catch_up_known', 'schedule', 'c'),
+    ('schedule_fire_pkey', 'schedule_fire', 'p'),
+    ('operation_pkey', 'operation', 'p'),
+    ('operation_action_known', 'operation', 'c'),
+    ('operation_state_known', 'operation', 'c'),
+    ('operation_finished_has_time', 'operation', 'c'),
     ('execution_one_commit', 'execution', 'i'),
     ('event_one_per_key', 'event', 'i')
   )

@@ -136,6 +136,26 @@ WITH wanted (type, name, text) AS (VALUES
   applied_at  INTEGER NOT NULL,
   CONSTRAINT migration_pkey PRIMARY KEY (version)
 ) STRICT'),
+    ('table', 'detent_operation', 'CREATE TABLE detent_operation (
+  id          INTEGER      NOT NULL,
+  action      TEXT        NOT NULL,
+  state       TEXT        NOT NULL DEFAULT ''running'',
+  filter      TEXT        NOT NULL,
+  argument    TEXT,
+  actor       TEXT        NOT NULL,
+  reason      TEXT,
+  until_id    INTEGER      NOT NULL,
+  after_id    INTEGER      NOT NULL DEFAULT 0,
+  looked_at   INTEGER      NOT NULL DEFAULT 0,
+  changed     INTEGER      NOT NULL DEFAULT 0,
+  refused     INTEGER      NOT NULL DEFAULT 0,
+  created_at  INTEGER NOT NULL,
+  finished_at INTEGER,
+  CONSTRAINT operation_pkey PRIMARY KEY (id),
+  CONSTRAINT operation_action_known CHECK (action IN (''retry'', ''cancel'', ''discard'', ''move'')),
+  CONSTRAINT operation_state_known CHECK (state IN (''running'', ''done'', ''cancelled'')),
+  CONSTRAINT operation_finished_has_time CHECK ((state = ''running'') = (finished_at IS NULL))
+) STRICT'),
     ('table', 'detent_queue', 'CREATE TABLE detent_queue (
   name      TEXT NOT NULL,
   paused_at INTEGER,
@@ -150,6 +170,42 @@ WITH wanted (type, name, text) AS (VALUES
   holds_key  INTEGER     NOT NULL DEFAULT 0,
   expires_at INTEGER,
   CONSTRAINT ready_pkey PRIMARY KEY (lane_id, ready_at, job_id)
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_schedule', 'CREATE TABLE detent_schedule (
+  name         TEXT        NOT NULL,
+  tenant       TEXT        NOT NULL DEFAULT '''',
+  cron         TEXT        NOT NULL,
+  zone         TEXT        NOT NULL,
+  catch_up     TEXT        NOT NULL,
+  task         TEXT        NOT NULL,
+  payload      TEXT        NOT NULL,
+  queue        TEXT        NOT NULL,
+  priority     INTEGER    NOT NULL DEFAULT 0,
+  attempts_max INTEGER     NOT NULL,
+  dead_letter  INTEGER     NOT NULL DEFAULT 1,
+  idempotent   INTEGER     NOT NULL DEFAULT 1,
+  next_at      INTEGER NOT NULL,
+  last_at      INTEGER,
+  paused_at    INTEGER,
+  paused_by    TEXT,
+  reason       TEXT,
+  changed_at   INTEGER NOT NULL,
+  CONSTRAINT schedule_pkey PRIMARY KEY (name),
+  CONSTRAINT schedule_catch_up_known CHECK (catch_up IN (''latest'', ''all'', ''skip''))
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_schedule_fire', 'CREATE TABLE detent_schedule_fire (
+  schedule TEXT        NOT NULL,
+  fire_at  INTEGER NOT NULL,
+  job_id   INTEGER,
+  at       INTEGER NOT NULL,
+  CONSTRAINT schedule_fire_pkey PRIMARY KEY (schedule, fire_at)
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_service', 'CREATE TABLE detent_service (
+  name       TEXT        NOT NULL,
+  holder     INTEGER      NOT NULL,
+  term       INTEGER      NOT NULL,
+  expires_at INTEGER NOT NULL,
+  CONSTRAINT service_pkey PRIMARY KEY (name)
 ) STRICT, WITHOUT ROWID'),
     ('table', 'detent_transition_log', 'CREATE TABLE detent_transition_log (
   n              INTEGER     NOT NULL,
@@ -180,6 +236,20 @@ WITH wanted (type, name, text) AS (VALUES
   limit_key  TEXT,
   priority   INTEGER    NOT NULL,
   CONSTRAINT waiting_pkey PRIMARY KEY (job_id)
+) STRICT'),
+    ('table', 'detent_worker', 'CREATE TABLE detent_worker (
+  id         INTEGER      NOT NULL,
+  name       TEXT        NOT NULL,
+  host       TEXT        NOT NULL,
+  pid        INTEGER     NOT NULL,
+  queues     TEXT,
+  tasks      TEXT        NOT NULL,
+  slots      INTEGER     NOT NULL,
+  running    INTEGER     NOT NULL,
+  stopping   INTEGER     NOT NULL DEFAULT 0,
+  started_at INTEGER NOT NULL,
+  seen_at    INTEGER NOT NULL,
+  CONSTRAINT worker_pkey PRIMARY KEY (id)
 ) STRICT')
   )
 SELECT w.type AS entity, w.name AS entity_id,
