@@ -351,7 +351,7 @@ class Detent:
         return before
 
     def close(self) -> None:
-        """Let go of the database; what was sent is written first."""
+        """Let go of the database; what was sent is written first. Used again, it opens again."""
         self._wiring.close()
 
     def __enter__(self) -> Detent:

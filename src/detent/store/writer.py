@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from detent.errors import DatabaseError, GuardViolation, OutcomeUnknown, WrongPlace
+from detent.errors import DatabaseError, GuardViolation, OutcomeUnknown
 from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex"]
@@ -71,7 +71,6 @@ class Writer:
         self._leader: _Entry | None = None
         self._batch: list[_Entry] = []
         self._thread: threading.Thread | None = None
-        self._closed = False
 
     def write(self, verb: Verb, items: Sequence[Any]) -> list[Any]:
         """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller."""
@@ -93,13 +92,12 @@ class Writer:
         return entry.future
 
     def close(self) -> None:
-        """Write what was submitted, then take nothing any more."""
+        """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
         self._follow_fork()
         with self._lock:
-            self._closed = True
-            self._changed.notify_all()
             self._changed.wait_for(lambda: self._leader is None)
-            thread = self._thread
+            thread, self._thread = self._thread, None
+            self._changed.notify_all()
         if thread is not None:
             thread.join()
 
@@ -110,8 +108,6 @@ class Writer:
     def _line_up(self, entry: _Entry) -> None:
         self._follow_fork()
         with self._lock:
-            if self._closed:
-                raise WrongPlace("enqueue", "after close()", "make a new Detent, or close it later")
             if entry.called is None and self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
                 self._thread.start()
@@ -121,13 +117,13 @@ class Writer:
 
     def _serve(self) -> None:
         """The thread for callers that do not wait: it leads in their place."""
+        me = threading.current_thread()
         while True:
             with self._lock:
-                self._changed.wait_for(lambda: self._is_served() or (self._closed and self._leader is None))
-                if not self._is_served():
-                    return
+                self._changed.wait_for(lambda: self._is_served() or self._thread is not me)
                 entry = self._leader
-                assert entry is not None
+                if entry is None or self._thread is not me:
+                    return
             try:
                 self._write_batch()
             finally:

@@ -175,9 +175,14 @@ class Database:
             try:
                 ask()
             except sqlite3.OperationalError as error:
-                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                if not busy or _REAL.monotonic() > deadline:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
+                if _REAL.monotonic() > deadline:
+                    raise DatabaseBusy(
+                        self.name,
+                        f"another connection has held the write lock for {self._wait:g} s; if it is yours, commit it, "
+                        "or write in its transaction with app.using(connection)",
+                    ) from error
                 _REAL.sleep(_RETRY_PAUSE)
             else:
                 return

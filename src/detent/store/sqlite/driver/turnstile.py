@@ -45,7 +45,7 @@ class FairLock:
             raise WrongPlace(
                 "a write of its own",
                 "inside a transaction of the same thread on the same SQLite file",
-                "use the verbs or the connection that the transaction gave you (app.using)",
+                "write through that transaction: tx.intend and tx.execute in a commit block, or app.using(connection)",
             )
         with self._mutex:
             if not self._held:
