@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -102,8 +103,9 @@ class Shell:
             env=self.environment,
         )
 
-    def at_terminal(self, *arguments: object, types: str = "", **environment: str) -> Ended:
-        """Run one command at a terminal where somebody types; everything it says is in `out`."""
+    def at_terminal(self, *arguments: object, types: str = "", until: str = "", **environment: str) -> Ended:
+        """Run one command at a terminal where somebody types; everything it says is in `out`. With `until`, it is
+        interrupted when it has said that."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             self.argv(*arguments),
@@ -124,6 +126,9 @@ class Shell:
             if not piece:
                 break
             said += piece
+            if until and until.encode() in said:
+                process.send_signal(signal.SIGINT)
+                until = ""
         os.close(ours)
         return Ended(process.wait(SECONDS_MAX), said.decode(), "")
 

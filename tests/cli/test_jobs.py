@@ -123,6 +123,30 @@ def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: Wor
     assert (last.actor, last.reason) == ("ana", "enough")
 
 
+def test_nothing_is_done_where_one_of_many_is_no_id(shell: Shell, world: World) -> None:
+    pending = world.pending()
+    ended = shell.run("jobs", "cancel", pending, "abc")
+    assert (ended.code, ended.out) == (2, "")
+    assert world.state(pending) == "pending"
+
+
+@pytest.mark.parametrize("option", ["--actor", "--database"])
+def test_an_empty_name_is_refused_and_not_replaced(sqlite_shell: Shell, option: str) -> None:
+    ended = sqlite_shell.run("jobs", "cancel", 1, option, "")
+    assert ended.code == 2
+    assert option.strip("-") in ended.err
+
+
+def test_many_at_a_terminal_show_how_far_it_is(sqlite_shell: Shell) -> None:
+    world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
+    ids = [world.pending() for _ in range(100)]
+    world.app.close()
+    ended = sqlite_shell.at_terminal("jobs", "cancel", *ids)
+    assert ended.code == 0
+    assert "100%" in ended.out
+    assert ended.out.count(": cancelled") == 100
+
+
 def test_cancel_in_json_has_an_entry_for_each(shell: Shell, world: World) -> None:
     pending = world.pending()
     ended = shell.run("jobs", "cancel", 999_999, pending, "--json")

@@ -81,6 +81,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     verdicts = {one["check"]: one["verdict"] for one in shell.run("doctor", "--json").json}
     assert verdicts == {
         "database": "ok",
+        "schema": "ok",
         "clock": "ok",
         "record": "ok",
         "jobs": "ok",
@@ -99,6 +100,25 @@ def test_doctor_fails_where_the_record_is_damaged(shell: Shell, world: World) ->
     assert ended.code == 1
     (row,) = (row for row in ended.rows if row[:2] == ["fail", "record"])
     assert row[2] == "1"
+
+
+def test_a_schema_from_the_future_is_left_alone(shell: Shell, world: World) -> None:
+    """L8: a database that a newer Detent has migrated is refused with what would help."""
+    world.pending()
+    url = shell.environment["DETENT_DATABASE_URL"]
+    with closing(plain_connection(url)) as connection:
+        later = "2026-01-01" if "postgres" in url else "0"
+        connection.execute(
+            f"INSERT INTO {table(url, 'migration')} (version, name, checksum, oldest_code, applied_at) "
+            f"VALUES (9999, 'later', 'x', 9999, '{later}')"
+        )
+        connection.commit()
+    refused = shell.run("jobs", "list")
+    assert refused.code == 5
+    assert "upgrade Detent" in refused.err
+    ended = shell.run("doctor", "--json")
+    assert ended.code == 1
+    assert [(one["check"], one["verdict"]) for one in ended.json] == [("schema", "fail")]
 
 
 def test_doctor_says_when_there_is_no_database(lone_shell: Shell) -> None:

@@ -73,6 +73,17 @@ def test_top_goes_on_until_interrupted(shell: Shell, world: World) -> None:
     assert err.strip() == ""
 
 
+def test_top_at_a_terminal_is_drawn_in_place(sqlite_shell: Shell) -> None:
+    world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
+    world.pending(queue="[bold]mail")
+    world.app.close()
+    ended = sqlite_shell.at_terminal("top", "--interval", "10ms", until="Ctrl-C ends")
+    assert ended.code == 130
+    assert "QUEUE" in ended.out
+    assert "[bold]mail" in ended.out
+    assert "Traceback" not in ended.out
+
+
 def test_top_refuses_an_interval_of_nothing(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("top", "--interval", "0s")
     assert ended.code == 2

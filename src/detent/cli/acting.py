@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,9 @@ import click
 import msgspec
 
 from detent.cli import render
-from detent.cli.escape import line
 from detent.cli.failures import OK, USAGE, CommandFailed, exit_code, say
 from detent.cli.session import Session
+from detent.client.client import check_id
 from detent.errors import DatabaseError, Refused
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = ["Answer", "act_on", "confirm", "matching"]
 Answer = Callable[[str], str]
 
 _PAGE = 1000
+_LONG = 100
 
 
 class _Outcome(msgspec.Struct):
@@ -35,30 +37,38 @@ class _Outcome(msgspec.Struct):
 def act_on(session: Session, ids: Sequence[str], act: Answer) -> int:
     """Do it to each, say what became of each, and give the exit code of the first refusal.
 
-    All of them are tried before anything is written: a reader that leaves early stops nothing half-way. A database that
-    is gone ends it, after the answers so far.
+    What is no id at all is refused before anything is done. All of them are tried before anything is written: a reader
+    that leaves early stops nothing half-way. A database that is gone ends it, after the answers so far.
     """
     outcomes: list[_Outcome] = []
     code, away = OK, None
-    for job_id in ids:
-        try:
-            outcomes.append(_Outcome(job_id, act(job_id), None))
-        except Refused as error:
-            outcomes.append(_Outcome(job_id, None, str(error)))
-            code = code or exit_code(error)
-        except DatabaseError as error:
-            away = error
-            break
+    checked = [str(check_id(one)) for one in ids]
+    with click.progressbar(checked, file=sys.stderr, hidden=not _shows_progress(len(ids))) as bar:
+        for job_id in bar:
+            try:
+                outcomes.append(_Outcome(job_id, act(job_id), None))
+            except Refused as error:
+                outcomes.append(_Outcome(job_id, None, str(error)))
+                code = code or exit_code(error)
+            except DatabaseError as error:
+                away = error
+                break
+    if away is not None and not outcomes:
+        raise away
     if session.json:
         render.json_value(render.records(outcomes))
     for outcome in outcomes:
         if outcome.error is not None:
             say(outcome.error)
         elif not session.json:
-            render.out(f"job {line(outcome.id)}: {outcome.state}")
+            render.out(f"job {outcome.id}: {outcome.state}")
     if away is not None:
         raise away
     return code
+
+
+def _shows_progress(count: int) -> bool:
+    return count >= _LONG and sys.stderr.isatty()
 
 
 def matching(app: Detent, state: str, task: str | None, queue: str | None, tenant: str | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ __all__ = ["COMMON", "Command", "Group", "duration", "reason_option"]
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    if value:
+    if value is not None and value is not False:
         session = context.find_object(Session)
         assert session is not None
         assert option.name is not None

@@ -87,7 +87,7 @@ def json_line(value: Any) -> None:
 
 
 def _encode(value: Any) -> bytes:
-    return msgspec.json.encode(value, enc_hook=str)
+    return msgspec.json.encode(value)
 
 
 # -- for people ------------------------------------------------------------------------------------------------

@@ -7,12 +7,10 @@ import getpass
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from detent.cli.failures import CommandFailed
+from detent.cli.failures import USAGE, CommandFailed
 from detent.errors import DetentError, InvalidSetting
 
 if TYPE_CHECKING:
@@ -47,14 +45,9 @@ class Session:
         """Whether there is somebody at a terminal who can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and not self.json
 
-    @contextmanager
-    def open(self) -> Iterator[Detent]:
-        """The application named by `--app`, else one without tasks on the database; closed at the end."""
-        with self.load() as app:
-            yield app
-
-    def load(self) -> Detent:
-        """The application, nothing touched yet. `InvalidSetting`, or `CommandFailed` where it cannot be imported."""
+    def open(self) -> Detent:
+        """The application named by `--app`, else one without tasks on the database; nothing is touched yet, and whoever
+        opens it closes it. `InvalidSetting`, or `CommandFailed` where it cannot be imported."""
         from detent.app.detent import Detent
 
         if self.app is None:
@@ -69,11 +62,11 @@ class Session:
             )
         return app
 
-    def load_with_tasks(self) -> Detent:
-        """The application, where one is needed."""
+    def open_with_tasks(self) -> Detent:
+        """The application named by `--app`, which must be."""
         if self.app is None:
-            raise CommandFailed("--app is missing: this command needs an application, such as --app shop:app", 2)
-        return self.load()
+            raise CommandFailed("--app is missing: this command needs an application, such as --app shop:app", USAGE)
+        return self.open()
 
 
 def _import_app(where: str) -> Detent:

@@ -26,7 +26,8 @@ def command(session: Session, name: str, svg: bool) -> None:
 
     known = dict(LIBRARY)
     if session.app is not None:
-        known |= session.load().lifecycles
+        with session.open() as app:
+            known |= app.lifecycles
     if name not in known:
         raise CommandFailed(f"there is no lifecycle {name!r}; there are: {', '.join(known)}", NOT_FOUND)
     text = draw.svg(known[name]) if svg else draw.mermaid(known[name])

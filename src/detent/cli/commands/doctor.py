@@ -13,7 +13,7 @@ from detent.cli import render
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.errors import DetentError
+from detent.errors import DetentError, SchemaMissing, SchemaTooNew, SchemaTooOld
 from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -50,10 +50,14 @@ def _examine(app: Detent) -> Iterator[Finding]:
     """Each check stands on the one before it: without a database there is nothing else to look at."""
     try:
         store = app.store
+    except (SchemaMissing, SchemaTooNew, SchemaTooOld) as error:
+        yield Finding("schema", "fail", str(error))
+        return
     except DetentError as error:
         yield Finding("database", "fail", str(error))
         return
     yield Finding("database", "ok", store.name)
+    yield Finding("schema", "ok", "this version of Detent may work with it")
     yield _clocks(app)
     yield _violations(app)
     yield from _queues(app)

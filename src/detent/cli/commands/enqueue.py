@@ -47,7 +47,7 @@ def command(session: Session, /, task: str, arguments: str, **options: Any) -> N
     earlier job, that one's.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    with session.load_with_tasks() as app:
+    with session.open_with_tasks() as app:
         job = app.enqueue_named(
             task, _from_stdin(app.settings.payload_max) if arguments == _STDIN else arguments, **given
         )

@@ -95,12 +95,13 @@ def _looks(app: Detent, interval: float, *, once: bool) -> Iterator[_Look]:
 def _live(looks: Iterator[_Look]) -> None:
     from rich.live import Live
     from rich.table import Table
+    from rich.text import Text
 
     with Live(auto_refresh=False, screen=False) as live:
         for look in looks:
-            table = Table(title=line(look.database), caption=f"{render.when(look.at)}, Ctrl-C ends", box=None)
+            table = Table(title=Text(line(look.database)), caption=f"{render.when(look.at)}, Ctrl-C ends", box=None)
             for at, name in enumerate(_HEAD):
                 table.add_column(name, justify="left" if at < 2 else "right")
             for row in look.rows():
-                table.add_row(*(render.cell(value) for value in row))
+                table.add_row(*(Text(render.cell(value)) for value in row))
             live.update(table, refresh=True)
