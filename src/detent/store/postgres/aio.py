@@ -43,7 +43,7 @@ class AsyncPostgresVerbs:
 
     async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """A refusal is answered, and the caller's transaction stays usable."""
-        return await self._run(enqueue.job_enqueue(items)) if items else []
+        return await self._run(enqueue.job_enqueue(items, notify=True)) if items else []
 
     async def job_cancel(
         self, ids: Sequence[int], actor: str, reason: str | None = None
@@ -53,7 +53,7 @@ class AsyncPostgresVerbs:
 
     async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """Item by item."""
-        return await self._run(moving.job_retry(ids, actor, reason)) if ids else []
+        return await self._run(moving.job_retry(ids, actor, reason, notify=True)) if ids else []
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
         """As the caller's transaction sees them."""

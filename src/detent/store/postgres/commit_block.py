@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
-from detent.errors import AlreadyCommitted, DatabaseUnreachable, DetentError, OutcomeUnknown
+from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
 from detent.store.postgres.driver.failures import is_lost, is_passing, translated, translating
 from detent.store.postgres.driver.pool import Connection, Pool
-from detent.store.postgres.driver.session import ConnectionSession, commit
+from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
 from detent.store.postgres.named import translate
 from detent.store.postgres.statements.holding import commit_check, job_commit
 
@@ -86,25 +86,20 @@ def commit_block(
             if isinstance(answer, DetentError):
                 raise answer
         except BaseException:
-            _roll_back(connection)
+            roll_back(connection)
             raise
         try:
             commit(connection, name)
         except OutcomeUnknown as lost:
-            _settled(lost, settle(job_id, attempt), attempt)
+            _settle(lost, lambda: settle(job_id, attempt), attempt)
 
 
-def _roll_back(connection: Connection) -> None:
-    """The server does it by itself where the connection is gone."""
-    if not connection.closed:
-        try:
-            connection.execute("ROLLBACK")
-        except psycopg.OperationalError:
-            connection.close()
-
-
-def _settled(lost: OutcomeUnknown, found: DetentError | None, attempt: int) -> None:
+def _settle(lost: OutcomeUnknown, look: Callable[[], DetentError | None], attempt: int) -> None:
     """C6: committed by this attempt is what was wanted; anything else is a commit that did not happen."""
+    try:
+        found = look()
+    except DatabaseError:
+        raise lost from None
     if isinstance(found, AlreadyCommitted) and found.attempt == attempt:
         return
     raise DatabaseUnreachable(lost.database, f"the commit did not happen: {lost.detail}") from lost

@@ -15,7 +15,7 @@ INCLUDES = {
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
 # Functions beside the catalogue: the version check of `ready`, and the two ends of a commit block.
-BESIDE = {"migrations": "viewer", "commit_check": "worker"}
+BESIDE = {"migrations": "viewer", "commit_check": "worker", "wake_announce": "worker"}
 VIEWS = ("executions", "transition")
 
 _MAKE = """DO $$ BEGIN

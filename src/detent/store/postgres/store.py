@@ -23,7 +23,9 @@ from detent.store.postgres.driver.session import PoolSession, session_over
 from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.holding import commit_check
+from detent.store.postgres.statements.waking import wake_announce
 from detent.store.postgres.verbs import PostgresVerbs
+from detent.store.postgres.wake import PostgresWake
 from detent.store.repair import repair
 
 __all__ = ["PostgresStore"]
@@ -60,12 +62,18 @@ class PostgresStore(PostgresVerbs):
             prepare_threshold=prepare_threshold,
         )
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
+        self._wake = PostgresWake(self._pool.connect, self._announce)
         super().__init__(self._pooled, name, Bounds(self._clock))
 
     @property
     def name(self) -> str:
         """The database for messages, without secrets."""
         return self._name
+
+    @property
+    def wake(self) -> PostgresWake:
+        """Through LISTEN, and a row that says that somebody waits."""
+        return self._wake
 
     def ready(self) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""
@@ -87,7 +95,7 @@ class PostgresStore(PostgresVerbs):
 
     def together(self, work: Callable[[Verbs], T]) -> T:
         """One transaction; after a deadlock the whole of `work` is done again."""
-        return self._session.together(lambda session: work(PostgresVerbs(session, self._name)))
+        return self._session.together(lambda session: work(PostgresVerbs(session, self._name, self._bounds)))
 
     @property
     def ids_by_transaction(self) -> bool:
@@ -137,7 +145,11 @@ class PostgresStore(PostgresVerbs):
 
     def close(self) -> None:
         """Let go of the connections."""
+        self._wake.close()
         self._pool.close()
+
+    def _announce(self, seconds: float) -> None:
+        self._session.run(wake_announce(seconds))
 
     def _settle(self, job_id: int, attempt: int) -> DetentError | None:
         """C6: what became of a COMMIT whose answer was lost. Waits until the lost transaction has ended, one way or the

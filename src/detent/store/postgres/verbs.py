@@ -50,6 +50,8 @@ class PostgresVerbs:
         self._session = session
         self._name = name
         self._bounds = bounds
+        # A caller's transaction may stay open for long, so it must not hold the row that says that somebody waits.
+        self._callers_own = bounds is None
 
     def ids_reserve(self, count: int) -> int:
         """Out of a sequence."""
@@ -59,7 +61,7 @@ class PostgresVerbs:
         """Set by set, and item by item only where keys or groups are to be judged."""
         if not items:
             return []
-        answers = self._session.run(enqueue.job_enqueue(items))
+        answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
         if self._bounds is not None:
             self._bounds.admit(item.id for item in items)
         return answers
@@ -123,7 +125,7 @@ class PostgresVerbs:
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""
-        return self._put_back(self._session.run(moving.job_retry(ids, actor, reason))) if ids else []
+        return self._put_back(self._session.run(moving.job_retry(ids, actor, reason, notify=self._callers_own))) if ids else []
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""

@@ -15,7 +15,7 @@ from detent.store.postgres.driver.failures import is_passing, translating
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.statements.base import Statement
 
-__all__ = ["AlchemySession", "ConnectionSession", "PoolSession", "Session", "session_over"]
+__all__ = ["AlchemySession", "ConnectionSession", "PoolSession", "Session", "commit", "roll_back", "session_over"]
 
 T = TypeVar("T")
 
@@ -69,8 +69,7 @@ class PoolSession:
             with translating(self._name):
                 answer = work(connection)
         except BaseException:
-            if not connection.closed:
-                connection.execute("ROLLBACK")
+            roll_back(connection)
             raise
         commit(connection, self._name)
         return answer
@@ -95,6 +94,15 @@ def commit(connection: Connection, name: str) -> None:
         said = connection.execute("COMMIT").statusmessage
     if said != "COMMIT":
         raise DatabaseError(name, "a statement before had failed, so the transaction was rolled back")
+
+
+def roll_back(connection: Connection) -> None:
+    """ROLLBACK; where the connection is gone the server does it by itself."""
+    if not connection.closed:
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.OperationalError:
+            connection.close()
 
 
 class ConnectionSession:

@@ -33,7 +33,8 @@ BEGIN
       FROM detent.job_enqueue_v1(
         p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters,
         p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents,
-        p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls, p_groups) e
+        p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls, p_groups,
+        p_notify => false) e
      WHERE e.answer <> 'found' LIMIT 1;
     IF answer IS NULL THEN
       n := detent.job_now(j, t);

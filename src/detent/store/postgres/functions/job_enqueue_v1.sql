@@ -1,6 +1,6 @@
 -- job_enqueue: accept jobs in state pending.
 -- takes:   one array per column. One that is the same for all may be given with a single element, one that is null for
---          all may be left empty.
+--          all may be left empty. p_notify: wake whoever may wait, instead of looking whether somebody does
 -- gives:   a row for each item that was not simply created: found (job_id stands for it), id_conflict, key_conflict
 --          (job_id holds it); cause is the item that was refused, where it took its group with it
 -- locks:   new rows only. Who asks for a key that an open transaction has taken waits for its end.
@@ -14,7 +14,8 @@ CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
   p_due_ats timestamptz[] DEFAULT '{}', p_expires_ats timestamptz[] DEFAULT '{}', p_metadatas text[] DEFAULT '{}',
   p_correlation_ids text[] DEFAULT '{}', p_traceparents text[] DEFAULT '{}', p_run_ids bigint[] DEFAULT '{}',
   p_limit_keys text[] DEFAULT '{}', p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}',
-  p_key_ttls double precision[] DEFAULT '{}', p_groups bigint[] DEFAULT '{}'
+  p_key_ttls double precision[] DEFAULT '{}', p_groups bigint[] DEFAULT '{}',
+  p_notify boolean DEFAULT true
 ) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
@@ -89,6 +90,7 @@ BEGIN
         SELECT i.id, i.lane_id, i.due_at, i.expires_at, i.priority FROM in_lane i WHERE i.due_at > t
     )
     SELECT array_agg(c.id) INTO made FROM created c;
+    PERFORM detent.wake_waiters(p_notify);
     IF cardinality(made) = total THEN
       RETURN;
     END IF;
@@ -196,6 +198,7 @@ BEGIN
       NULL;
     END;
   END LOOP;
+  PERFORM detent.wake_waiters(p_notify);
   RETURN QUERY
     SELECT u.ord::integer, coalesce(u.refused, 'found'), coalesce(u.refused_id, u.found_id),
            coalesce(u.refused_by, u.ord::integer)

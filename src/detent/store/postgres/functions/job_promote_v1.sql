@@ -19,5 +19,8 @@ BEGIN
   INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
     SELECT d.lane_id, d.due_at, d.job_id, d.holds_key, d.expires_at FROM due d;
   GET DIAGNOSTICS moved = ROW_COUNT;
+  IF moved > 0 THEN
+    PERFORM detent.wake_waiters(false);
+  END IF;
   RETURN moved;
 END $$;

@@ -1,9 +1,11 @@
 -- job_retry: bring failed, quarantined and cancelled jobs back to pending, with all attempts anew.
--- takes:   jobs, who, why
+-- takes:   jobs, who, why; p_notify: wake whoever may wait, instead of looking whether somebody does
 -- gives:   one row per item: the state it was found in, null where there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
 -- refuses: what is running or has succeeded
-CREATE OR REPLACE FUNCTION detent.job_retry_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION detent.job_retry_v1(
+  p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_notify boolean DEFAULT true
+)
 RETURNS TABLE (ord integer, from_state text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -29,4 +31,5 @@ BEGIN
     END IF;
     RETURN NEXT;
   END LOOP;
+  PERFORM detent.wake_waiters(p_notify);
 END $$;

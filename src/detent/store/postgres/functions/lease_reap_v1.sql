@@ -42,5 +42,8 @@ BEGIN
       leases := leases + 1;
     END IF;
   END LOOP;
+  IF cardinality(aborted) > 0 THEN
+    PERFORM detent.wake_waiters(false);
+  END IF;
   RETURN NEXT;
 END $$;

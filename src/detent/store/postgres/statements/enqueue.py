@@ -16,7 +16,7 @@ ENQUEUE_CASTS = (
     "%s::boolean[], %s::boolean[], %s::boolean[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::text[], "
     "%s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::double precision[], %s::bigint[]"
 )
-_ENQUEUE = f"SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({ENQUEUE_CASTS})"
+_ENQUEUE = f"SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({ENQUEUE_CASTS}, %s::boolean)"
 
 
 def ids_reserve(count: int) -> Statement[int]:
@@ -26,8 +26,9 @@ def ids_reserve(count: int) -> Statement[int]:
     return Statement("SELECT detent.ids_reserve_v1(%s::integer)", (count,), lambda rows: int(rows[0][0]))
 
 
-def job_enqueue(items: Sequence[NewJob]) -> Statement[list[Enqueued | DetentError]]:
-    """Only what was not simply created comes back."""
+def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqueued | DetentError]]:
+    """Only what was not simply created comes back. `notify` whoever may wait; otherwise look first whether somebody
+    does."""
 
     def decode(rows: Sequence[Row]) -> list[Enqueued | DetentError]:
         answers: list[Enqueued | DetentError] = [Enqueued(item.id, True) for item in items]
@@ -37,7 +38,7 @@ def job_enqueue(items: Sequence[NewJob]) -> Statement[list[Enqueued | DetentErro
             )
         return answers
 
-    return Statement(_ENQUEUE, columns(items), decode)
+    return Statement(_ENQUEUE, (*columns(items), notify), decode)
 
 
 def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:

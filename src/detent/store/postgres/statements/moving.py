@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _CANCEL = "SELECT ord, state, committed_attempt, refused FROM detent.job_cancel_v1(%s::bigint[], %s::text, %s::text)"
-_RETRY = "SELECT ord, from_state FROM detent.job_retry_v1(%s::bigint[], %s::text, %s::text)"
+_RETRY = "SELECT ord, from_state FROM detent.job_retry_v1(%s::bigint[], %s::text, %s::text, %s::boolean)"
 _DISCARD = "SELECT ord, from_state FROM detent.job_discard_v1(%s::bigint[], %s::text, %s::text)"
 _FORCE = "SELECT from_state, moved FROM detent.job_force_v1(%s::bigint, %s::text, %s::text, %s::text)"
 _PROMOTE = "SELECT detent.job_promote_v1(%s::integer)"
@@ -54,10 +54,12 @@ def _cancelled(job_id: int, state: str | None, committed: int | None, refused: b
     return undeclared(job_id, state, "cancelled") if refused else Cancelled(job_id, state)
 
 
-def job_retry(ids: Sequence[int], actor: str, reason: str | None) -> Statement[list[Moved | DetentError]]:
-    """One row per item, in the order of the jobs."""
+def job_retry(
+    ids: Sequence[int], actor: str, reason: str | None, *, notify: bool
+) -> Statement[list[Moved | DetentError]]:
+    """One row per item, in the order of the jobs. `notify` as for `job_enqueue`."""
     leaves = ("failed", "quarantined", "cancelled")
-    return Statement(_RETRY, (numbers(ids), actor, reason), lambda rows: _moved(ids, rows, "pending", leaves))
+    return Statement(_RETRY, (numbers(ids), actor, reason, notify), lambda rows: _moved(ids, rows, "pending", leaves))
 
 
 def job_discard(ids: Sequence[int], actor: str, reason: str | None) -> Statement[list[Moved | DetentError]]:

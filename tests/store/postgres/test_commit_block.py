@@ -1,0 +1,148 @@
+"""The commit boundary on PostgreSQL: whom it stops, whom it does not, and what a lost COMMIT means."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Literal
+
+import psycopg
+import pytest
+
+from detent.errors import AlreadyCommitted, DatabaseUnreachable, LeaseLost, OutcomeUnknown, WrongPlace
+from detent.model.clock import TurnableClock
+from detent.model.records import Cancelled
+from detent.store.open import open_store
+from detent.store.postgres.store import PostgresStore
+from tests.contract.kit import LEASE, claim_one, enqueue, job
+from tests.store.postgres.kit import behind_proxy, run_sql
+
+ORDERS = "CREATE TABLE orders (id integer PRIMARY KEY)"
+
+
+def effects(url: str) -> list[tuple[object, ...]]:
+    return run_sql(url, "SELECT id FROM orders ORDER BY id")
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_lost_answer_is_looked_up(postgres_store_url: str, fault: Literal["before", "after"]) -> None:
+    """C6: committed is what was wanted; not committed is a failure that may be tried again. Never twice."""
+    run_sql(postgres_store_url, ORDERS)
+    with behind_proxy(postgres_store_url, fault) as (url, armed), closing(open_store(url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+
+        def apply() -> None:
+            with store.commit_block(job_id, held.attempt) as tx:
+                tx.execute("INSERT INTO orders VALUES (:id)", {"id": 1})
+                tx.result('"paid"')
+                armed.set()
+
+        if fault == "after":
+            apply()
+            assert job(store, job_id).committed_at is not None
+            with pytest.raises(AlreadyCommitted):
+                apply()
+        else:
+            with pytest.raises(DatabaseUnreachable, match="the commit did not happen"):
+                apply()
+            assert job(store, job_id).committed_at is None
+            assert effects(postgres_store_url) == []
+            apply_again = store.commit_block(job_id, held.attempt)
+            with apply_again as tx:
+                tx.execute("INSERT INTO orders VALUES (1)")
+        assert effects(postgres_store_url) == [(1,)]
+
+
+def test_where_nobody_can_look_the_outcome_stays_unknown(postgres_store_url: str) -> None:
+    """C6, G7"""
+    run_sql(postgres_store_url, ORDERS)
+    clock = TurnableClock()
+    with behind_proxy(postgres_store_url, "after") as (url, armed):
+        store = PostgresStore(url, clock=clock, connections_max=1, wait_seconds_max=0.05)
+        job_id = enqueue(store)
+        held = claim_one(store)
+        block = store.commit_block(job_id, held.attempt)
+        tx = block.__enter__()
+        tx.execute("INSERT INTO orders VALUES (1)")
+        armed.set()
+        database = postgres_store_url.rpartition("/")[2]
+        run_sql(
+            postgres_store_url.rpartition("/")[0] + "/postgres", f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS off'
+        )
+        with pytest.raises(OutcomeUnknown):
+            block.__exit__(None, None, None)
+        run_sql(
+            postgres_store_url.rpartition("/")[0] + "/postgres", f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS on'
+        )
+        store.close()
+    assert effects(postgres_store_url) == [(1,)]
+
+
+def test_an_open_block_stops_nobody(postgres_store_url: str) -> None:
+    """Renewal, the reaper and a cancel pass by; the mark then tells what became of the lease."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        lease_id = store.ids_reserve(1)
+        held = claim_one(store, lease_id=lease_id)
+        with store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO orders VALUES (1)")
+            assert store.lease_renew([lease_id], LEASE, [job_id])[0].held
+            assert store.lease_reap(10).leases == 0
+            assert store.job_cancel([job_id], "ana") == [Cancelled(job_id, "running")]
+        assert job(store, job_id).committed_at is not None
+
+
+def test_the_users_own_commit_is_not_a_mark(postgres_store_url: str) -> None:
+    """C2: what ends the transaction ends the block's promise, and the job is not marked."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        for end in ("COMMIT", "ROLLBACK"):
+            ended = pytest.raises(WrongPlace, match="COMMIT or ROLLBACK")
+            with ended, store.commit_block(job_id, held.attempt) as tx:
+                tx.execute(end)
+        assert job(store, job_id).committed_at is None
+
+
+def test_the_users_mistakes_are_the_users(postgres_store_url: str) -> None:
+    """C2: they come out as the driver says them, and nothing of the block stays."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        with pytest.raises(psycopg.errors.UniqueViolation), store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO orders VALUES (1), (1)")
+        assert effects(postgres_store_url) == []
+        with store.commit_block(job_id, held.attempt) as tx:
+            assert tx.execute("INSERT INTO orders VALUES (:a), (:b) RETURNING id", {"a": 1, "b": 2}) == (
+                [(1,), (2,)],
+                2,
+            )
+            assert tx.execute("SELECT id FROM orders WHERE id % 2 = :odd", {"odd": 1}) == ([(1,)], 1)
+            assert tx.connection.execute("SELECT count(*) FROM orders").fetchone() == (2,)
+
+
+def test_a_block_that_idles_past_its_lease_is_ended_by_the_server(postgres_store_url: str) -> None:
+    """An open transaction never outlives its lease by idling, so it holds nothing back."""
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        with store.commit_block(job_id, held.attempt) as tx:
+            assert tx.execute("SHOW idle_in_transaction_session_timeout")[0] == [("30s",)]
+        assert store.together(lambda verbs: verbs.now()) is not None
+
+
+def test_the_mark_refuses_whoever_lost_the_lease_meanwhile(postgres_store_url: str) -> None:
+    """C4: the check at the beginning is not enough."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        block = store.commit_block(job_id, held.attempt)
+        block.__enter__().execute("INSERT INTO orders VALUES (1)")
+        run_sql(postgres_store_url, f"UPDATE detent.test_clock SET at = at + interval '{LEASE} seconds'")
+        with pytest.raises(LeaseLost, match="its lease has expired"):
+            block.__exit__(None, None, None)
+        assert effects(postgres_store_url) == []

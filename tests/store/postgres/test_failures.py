@@ -1,0 +1,186 @@
+"""What goes wrong with a server is said in Detent's words, and no secret with it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from detent.errors import (
+    DatabaseBusy,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    GuardViolation,
+    InvalidInput,
+    InvalidSetting,
+    OutcomeUnknown,
+)
+from detent.model.records import Enqueued
+from detent.store.contract import Verbs
+from detent.store.open import open_store
+from detent.store.postgres.store import PostgresStore
+from tests.contract.kit import enqueue, job, new_job
+from tests.store.postgres.kit import as_user, behind_proxy, run_sql
+
+SECRET = "open-sesame"
+
+
+def test_no_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+    with closing(open_store(f"postgresql://ana:{SECRET}@127.0.0.1:{port}/shop")) as store:
+        assert store.name == f"postgresql://ana@127.0.0.1:{port}/shop"
+        with pytest.raises(DatabaseUnreachable) as caught:
+            store.ready()
+    assert SECRET not in str(caught.value)
+    assert store.name in str(caught.value)
+
+
+def test_no_such_login_and_no_such_database(postgres_url: str) -> None:
+    for url in (as_user(postgres_url, "nobody_at_all", SECRET), postgres_url + "_nowhere"):
+        with closing(open_store(url)) as store:
+            with pytest.raises(DatabaseUnreachable) as caught:
+                store.ids_reserve(1)
+            assert SECRET not in str(caught.value)
+
+
+def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        open_store(f"postgresql://ana:{SECRET}@host:port:99/x?nonsense={SECRET}")
+    assert SECRET not in str(caught.value)
+
+
+def test_a_read_only_server_takes_no_writes_and_lets_one_look(postgres_store_url: str) -> None:
+    with closing(open_store(postgres_store_url)) as writer:
+        job_id = enqueue(writer)
+    database = postgres_store_url.rpartition("/")[2]
+    run_sql(postgres_store_url, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+    with closing(open_store(postgres_store_url)) as store:
+        store.ready()
+        assert job(store, job_id).state == "pending"
+        with pytest.raises(DatabaseReadOnly):
+            store.job_cancel([job_id], "ana")
+
+
+def test_a_guard_that_says_no_is_quoted(postgres_store_url: str) -> None:
+    with closing(open_store(postgres_store_url)) as store:
+        with pytest.raises(GuardViolation, match="job_attempts_max_positive"):
+            store.job_enqueue([new_job(store, attempts_max=0)])
+        with pytest.raises(InvalidInput):
+            store.job_enqueue([new_job(store, id=2**63)])
+        with pytest.raises(InvalidInput):
+            store.job_enqueue([new_job(store, metadata='"\x00"')])
+
+
+def test_all_connections_in_use_is_busy(postgres_store_url: str) -> None:
+    with closing(PostgresStore(postgres_store_url, connections_max=1, wait_seconds_max=0.05)) as store:
+
+        def work(verbs: Verbs) -> None:
+            with pytest.raises(DatabaseBusy, match="in use"):
+                store.now()
+
+        store.together(work)
+        store.now()
+
+
+def test_a_connection_that_died_idle_is_replaced_unnoticed(postgres_store_url: str) -> None:
+    with closing(PostgresStore(postgres_store_url, connections_max=1)) as store:
+        enqueue(store)
+        mine = "application_name = 'detent' AND datname = current_database() AND pid <> pg_backend_pid()"
+        gone = run_sql(
+            postgres_store_url, f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {mine}"
+        )
+        assert gone == [(True,)]
+        enqueue(store)
+
+
+def test_deadlocks_are_repeated_and_never_seen(postgres_store_url: str) -> None:
+    """R4: two pieces of work that lock crosswise both succeed; the database met a deadlock all the same."""
+    with closing(open_store(postgres_store_url)) as store:
+        run_sql(
+            postgres_store_url,
+            f"ALTER DATABASE \"{postgres_store_url.rpartition('/')[2]}\" SET deadlock_timeout = '10ms'",
+        )
+        first, second = enqueue(store), enqueue(store)
+        both = threading.Barrier(2, timeout=30)
+        tries: list[str] = []
+
+        def cross(name: str, one: int, other: int) -> None:
+            def work(verbs: Verbs) -> None:
+                tries.append(name)
+                verbs.job_cancel([one], name)
+                if tries.count(name) == 1:
+                    both.wait()
+                verbs.job_cancel([other], name)
+
+            store.together(work)
+
+        threads = [
+            threading.Thread(target=cross, args=("ana", first, second)),
+            threading.Thread(target=cross, args=("bob", second, first)),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(tries) >= 3
+        assert [row.state for row in store.job_get([first, second]) if row] == ["cancelled"] * 2
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_lost_answer_of_a_transaction_is_unknown_and_asking_again_is_safe(
+    postgres_store_url: str, fault: str
+) -> None:
+    """J2, G7: whether or not it was carried out, sending the same job again gives one job."""
+    with behind_proxy(postgres_store_url, fault) as (url, armed), closing(open_store(url)) as store:  # type: ignore[arg-type]
+        item = new_job(store)
+        armed.set()
+        with pytest.raises(OutcomeUnknown):
+            store.together(lambda verbs: verbs.job_enqueue([item]))
+        assert store.job_enqueue([item]) == [Enqueued(item.id, fault == "before")]
+
+
+def test_a_fork_has_connections_of_its_own(postgres_store_url: str) -> None:
+    with closing(open_store(postgres_store_url)) as store:
+        before, inside, after = new_job(store), new_job(store), new_job(store)
+        store.job_enqueue([before])
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                store.job_enqueue([inside])
+                store.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        store.job_enqueue([after])
+        assert None not in store.job_get([before.id, inside.id, after.id])
+
+
+def test_a_failed_statement_inside_a_transaction_is_no_commit(postgres_store_url: str) -> None:
+    """PostgreSQL answers a COMMIT after an error with ROLLBACK; that is not success."""
+    with closing(PostgresStore(postgres_store_url)) as store:
+        item = new_job(store)
+
+        def work(verbs: Verbs) -> None:
+            verbs.job_enqueue([item])
+            with pytest.raises(GuardViolation):
+                verbs.job_enqueue([new_job(store, attempts_max=0)])
+
+        with pytest.raises(Exception, match="rolled back"):
+            store.together(work)
+        assert store.job_get([item.id]) == [None]
+
+
+def test_psycopg_is_never_seen(postgres_store_url: str) -> None:
+    with closing(open_store(postgres_store_url)) as store, psycopg.connect(postgres_store_url) as connection:
+        with pytest.raises(psycopg.Error):
+            connection.execute("SELECT no_such_thing")
+        with pytest.raises(Exception, match="aborted") as caught:
+            store.on(connection).job_get([1])
+        assert not isinstance(caught.value, psycopg.Error)

@@ -1,0 +1,92 @@
+"""What the database holds of the catalogue: one versioned function a verb, safe to call for whoever may."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from detent.model.records import Enqueued
+from detent.store.contract import CATALOGUE
+from detent.store.open import open_store
+from detent.store.postgres.schema import functions
+from tests.contract.kit import claim, new_job
+
+VERBS = [name for name, _ in functions() if re.search(r"_v\d+$", name)]
+PROPERTIES = """
+SELECT p.proname, p.prosecdef, coalesce(p.proconfig, '{}'), has_function_privilege('public', p.oid, 'EXECUTE')
+  FROM pg_proc p WHERE p.pronamespace = 'detent'::regnamespace
+"""
+
+
+def test_every_verb_of_the_catalogue_is_a_function() -> None:
+    """S2: nothing is done to the record but through a function of its name."""
+    assert {re.sub(r"_v\d+$", "", name) for name in VERBS} >= set(CATALOGUE)
+
+
+@pytest.mark.parametrize(("name", "text"), [pair for pair in functions() if pair[0] in VERBS])
+def test_every_verb_says_what_it_does(name: str, text: str) -> None:
+    opening = [line for line in text.splitlines() if line.startswith("--")]
+    said = [word for line in opening if (word := line.removeprefix("--").split(":")[0].strip())]
+    assert said[0] == name.rpartition("_v")[0]
+    assert [word for word in said if word in ("takes", "gives", "locks", "refuses")] == [
+        "takes",
+        "gives",
+        "locks",
+        "refuses",
+    ]
+
+
+def test_verbs_run_as_the_owner_with_a_fixed_path_and_are_nobodys_by_default(postgres_store_url: str) -> None:
+    """S2: security definer, search_path fixed with pg_temp last, EXECUTE revoked from everybody."""
+    with psycopg.connect(postgres_store_url) as connection:
+        rows = connection.execute(PROPERTIES).fetchall()
+    found = {name: (definer, settings) for name, definer, settings, _ in rows}
+    assert set(VERBS) <= set(found)
+    for name in VERBS:
+        definer, settings = found[name]
+        assert definer, name
+        assert "search_path=pg_catalog, detent, pg_temp" in settings, name
+        assert "jit=off" in settings, name
+    assert [name for name, _, _, public in rows if public and name != "clock"] == []
+
+
+def test_a_shadow_in_pg_temp_changes_nothing(postgres_store_url: str) -> None:
+    """S2: tables, functions and operators of a caller's own, of the same names, are not what the verbs meet."""
+    with closing(open_store(postgres_store_url)) as store, psycopg.connect(postgres_store_url) as connection:
+        for statement in (
+            "CREATE TEMP TABLE job (LIKE detent.job INCLUDING ALL)",
+            "CREATE TEMP TABLE ready (LIKE detent.ready INCLUDING ALL)",
+            "CREATE FUNCTION pg_temp.clock() RETURNS timestamptz LANGUAGE sql AS $$ SELECT 'infinity'::timestamptz $$",
+            "CREATE FUNCTION pg_temp.never(a bigint, b bigint) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+            "CREATE OPERATOR pg_temp.= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = pg_temp.never)",
+            "SET search_path = pg_temp, detent, pg_catalog",
+        ):
+            connection.execute(statement.encode())
+        item = new_job(store, key="k")
+        assert store.on(connection).job_enqueue([item]) == [Enqueued(item.id, True)]
+        assert store.on(connection).job_enqueue([item]) == [Enqueued(item.id, False)]
+        assert connection.execute("SELECT count(*) FROM pg_temp.job").fetchone() == (0,)
+        connection.commit()
+        assert [held.job_id for held in claim(store)] == [item.id]
+
+
+def test_nothing_is_left_in_the_session(postgres_store_url: str) -> None:
+    """Behind a transaction pooler the next caller gets the session: no settings, prepared statements or locks stay."""
+    left = """
+        SELECT (SELECT count(*) FROM pg_prepared_statements),
+               (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+               (SELECT count(*) FROM pg_settings WHERE source = 'session' AND name <> 'application_name')
+    """
+    with (
+        closing(open_store(postgres_store_url)) as store,
+        psycopg.connect(postgres_store_url, autocommit=True, prepare_threshold=None) as connection,
+    ):
+        before = connection.execute(left).fetchone()
+        for _ in range(10):
+            store.on(connection).ids_reserve(3)
+            store.on(connection).job_enqueue([new_job(store, key="k")])
+            claim(store.on(connection))
+        assert connection.execute(left).fetchone() == before

@@ -1,0 +1,25 @@
+"""`:name` parameters: found where they are meant, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.store.postgres.named import translate
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("SELECT :a", "SELECT %(a)s"),
+        ("SELECT :a::text, x::a", "SELECT %(a)s::text, x::a"),
+        ("SELECT ':a', '%', ''':a'", "SELECT ':a', '%%', ''':a'"),
+        (r"SELECT E'\':a', :a", r"SELECT E'\':a', %(a)s"),
+        ("""SELECT ":a" FROM "t%t" WHERE b = :b""", """SELECT ":a" FROM "t%%t" WHERE b = %(b)s"""),
+        ("SELECT 1 -- :a\n, :a /* :a\n :b */", "SELECT 1 -- :a\n, %(a)s /* :a\n :b */"),
+        ("SELECT $$ :a $$, $x$ $$ :a $$ $x$, :a", "SELECT $$ :a $$, $x$ $$ :a $$ $x$, %(a)s"),
+        ("SELECT x[:a:2], x % 2", "SELECT x[%(a)s:2], x %% 2"),
+        ("SELECT x[y:z]", "SELECT x[y:z]"),
+    ],
+)
+def test_translation(given: str, expected: str) -> None:
+    assert translate(given, {"a", "b"}) == expected

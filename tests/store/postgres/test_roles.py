@@ -1,0 +1,121 @@
+"""The optional roles: each may call its verbs and see the views, and nothing else."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from detent.errors import DatabaseError
+from detent.model.records import Enqueued, Finish
+from detent.store.contract import CATALOGUE
+from detent.store.open import open_store
+from detent.store.postgres.roles import INCLUDES
+from detent.store.postgres.store import PostgresStore
+from tests.contract.kit import claim, claim_one, enqueue, job, new_job
+from tests.store.postgres.kit import as_user, run_sql
+
+Login = Callable[[str], str]
+
+
+@pytest.fixture
+def login(postgres_store_url: str) -> Iterator[Login]:
+    """Makes a login that has one of the roles and no other right; gives its url."""
+    with closing(PostgresStore(postgres_store_url)) as store:
+        store.install_roles()
+    made: list[str] = []
+
+    def of(role: str) -> str:
+        name = f"t_{role}_{secrets.token_hex(4)}"
+        run_sql(postgres_store_url, f"CREATE ROLE {name} LOGIN IN ROLE detent_{role}")
+        made.append(name)
+        return as_user(postgres_store_url, name)
+
+    yield of
+    for name in made:
+        run_sql(postgres_store_url, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+    run_sql(postgres_store_url, *(f"DROP OWNED BY detent_{role}" for role in INCLUDES))
+
+
+def test_a_client_enqueues_and_cannot_touch_tables(postgres_store_url: str, login: Login) -> None:
+    """S2: tables are reached only through functions."""
+    url = login("client")
+    with closing(open_store(url)) as store:
+        store.ready()
+        item = new_job(store)
+        assert store.job_enqueue([item]) == [Enqueued(item.id, True)]
+        assert job(store, item.id).state == "pending"
+        store.job_cancel([item.id], "ana")
+        with pytest.raises(DatabaseError, match="permission denied for function job_claim_v1"):
+            claim(store)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in (
+            "SELECT * FROM detent.job",
+            "INSERT INTO detent.ready VALUES (1, now(), 1)",
+            "UPDATE detent.job SET payload = '0'",
+            "DELETE FROM detent.event",
+            "SELECT detent.lane_of('q', 't', '', 0::smallint)",
+            "SELECT nextval('detent.id_seq')",
+            "CREATE TABLE detent.mine (x integer)",
+        ):
+            with pytest.raises(errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+def test_a_worker_claims_commits_and_finishes(postgres_store_url: str, login: Login) -> None:
+    """S2: and the user's own SQL in a commit block runs with the worker's own rights."""
+    run_sql(postgres_store_url, "CREATE TABLE public.orders (id integer)")
+    with closing(open_store(postgres_store_url)) as owner, closing(open_store(login("worker"))) as store:
+        enqueue(owner)
+        held = claim_one(store)
+        with pytest.raises(errors.InsufficientPrivilege), store.commit_block(held.job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO public.orders VALUES (1)")
+        run_sql(postgres_store_url, "GRANT INSERT ON public.orders TO PUBLIC")
+        with store.commit_block(held.job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO public.orders VALUES (:id)", {"id": 1})
+        store.job_finish([Finish(held.job_id, held.attempt)], "ana")
+        assert job(store, held.job_id).state == "succeeded"
+        with pytest.raises(DatabaseError, match="permission denied for function queue_pause_v1"):
+            store.queue_pause("default", "ana")
+
+
+def test_a_viewer_looks_and_changes_nothing(postgres_store_url: str, login: Login) -> None:
+    """S2: SELECT on the views, and the looking verbs."""
+    url = login("viewer")
+    with closing(open_store(postgres_store_url)) as owner:
+        job_id = enqueue(owner)
+    with closing(open_store(url)) as store, psycopg.connect(url, autocommit=True) as connection:
+        assert job(store, job_id).state == "pending"
+        assert connection.execute("SELECT entity, to_state FROM detent.transition").fetchall() == [("job", "pending")]
+        assert connection.execute("SELECT * FROM detent.executions").fetchall() == []
+        with pytest.raises(DatabaseError, match="permission denied for function job_cancel_v1"):
+            store.job_cancel([job_id], "ana")
+        with pytest.raises(errors.InsufficientPrivilege):
+            connection.execute("DELETE FROM detent.transition_log")
+
+
+@pytest.mark.parametrize("role", INCLUDES)
+def test_each_role_may_call_exactly_its_verbs(postgres_store_url: str, login: Login, role: str) -> None:
+    """S2: as the catalogue says; a worker may what a client may, an admin everything, each what a viewer may."""
+    login(role)
+    allowed = sql.SQL("""
+        SELECT regexp_replace(p.proname, '_v[0-9]+$', '') FROM pg_proc p
+         WHERE p.pronamespace = 'detent'::regnamespace AND p.proname ~ '_v[0-9]+$'
+           AND has_function_privilege({}, p.oid, 'EXECUTE')
+    """).format(sql.Literal(f"detent_{role}"))
+    with psycopg.connect(postgres_store_url) as connection:
+        found = {name for (name,) in connection.execute(allowed)}
+    assert found & set(CATALOGUE) == {verb.name for verb in CATALOGUE.values() if verb.role in INCLUDES[role]}
+
+
+def test_roles_may_be_installed_again(postgres_store_url: str, login: Login) -> None:
+    url = login("client")
+    with closing(PostgresStore(postgres_store_url)) as store:
+        store.migrate()
+        store.install_roles()
+    with closing(open_store(url)) as client:
+        enqueue(client)
