@@ -29,7 +29,7 @@ def test_arguments_over_environment_over_file(tmp_path: Path) -> None:
 
 
 def test_an_argument_of_none_is_not_given(tmp_path: Path) -> None:
-    assert load(tmp_path, {"DETENT_KEY_MAX": "9"}, key_max=None).key_max == 9
+    assert load(tmp_path, {"DETENT_KEY_MAX": "99"}, key_max=None).key_max == 99
 
 
 def test_the_table_in_pyproject(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_the_table_in_pyproject(tmp_path: Path) -> None:
 
 
 def test_a_file_of_its_own_wins_over_pyproject(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.detent]\nkey_max = 1\n")
-    (tmp_path / "detent.toml").write_text("key_max = 2\n")
-    assert load(tmp_path).key_max == 2
+    (tmp_path / "pyproject.toml").write_text("[tool.detent]\nkey_max = 41\n")
+    (tmp_path / "detent.toml").write_text("key_max = 42\n")
+    assert load(tmp_path).key_max == 42
 
 
 def test_a_pyproject_of_somebody_else_says_nothing(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_every_setting_has_a_meaning_and_a_default_within_its_range() -> None:
 
 def test_the_application_reads_environment_and_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "detent.toml").write_text("key_max = 7\n")
+    (tmp_path / "detent.toml").write_text("key_max = 77\n")
     monkeypatch.setenv("DETENT_DATABASE_URL", "sqlite:///from-environment.db")
     app = Detent(payload_max=99)
-    assert app.settings == Settings(database_url="sqlite:///from-environment.db", key_max=7, payload_max=99)
+    assert app.settings == Settings(database_url="sqlite:///from-environment.db", key_max=77, payload_max=99)
     assert list(tmp_path.iterdir()) == [tmp_path / "detent.toml"]

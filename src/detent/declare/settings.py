@@ -42,7 +42,7 @@ class Settings:
     metadata_max: int = _limit(16 * _KIB, 64, _MIB, "bytes of a job's metadata as JSON")
     event_max: int = _limit(64 * _KIB, 64, _MIB, "bytes of an event's message, and of its payload as JSON")
     depth_max: int = _limit(64, 1, 256, "levels of nesting in any JSON value")
-    key_max: int = _limit(512, 1, 512, "bytes of an idempotency key")
+    key_max: int = _limit(512, 32, 512, "bytes of an idempotency key")
     name_max: int = _limit(200, 1, 200, "bytes of a task, queue, tenant, actor or worker name")
     reason_max: int = _limit(2000, 1, 16 * _KIB, "bytes of a reason")
     enqueue_many_max: int = _limit(100_000, 1, 1_000_000, "jobs in one call of enqueue_many")

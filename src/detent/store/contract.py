@@ -303,7 +303,7 @@ class Tx(Protocol):
         ...
 
     def intend(self, job: NewJob) -> None:
-        """Enqueue a job in this very transaction."""
+        """Enqueue a job in this very transaction. A job without an id (0) is given one in it."""
         ...
 
     def result(self, text: str) -> None:

@@ -139,13 +139,16 @@ class AttemptContext:
 
     def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
         """The job of an intent: under a key that every attempt would make again."""
+        made = f"{self.effect_key}/{call.task.name}/{number}"
+        if len(made.encode()) > self.settings.key_max:
+            made = jsondoor.fingerprint(made, "null")
         sending = Sending(
-            key=key or f"{self.effect_key}/{call.task.name}/{number}"[: self.settings.key_max],
+            key=made if key is None else key,
             tenant=self.tenant,
             correlation_id=self.correlation_id or str(self.job_id),
         )
-        job = new_job(call, sending, settings=self.settings)
-        return replace(job, id=self._ids.take(1)[0], nonce=self._ids.nonce())
+        # Its id is given by the block: on SQLite nobody else can reserve any while it is open.
+        return replace(new_job(call, sending, settings=self.settings), nonce=self._ids.nonce())
 
     def encode_result(self, value: object) -> str | None:
         """A result as its task stores it."""

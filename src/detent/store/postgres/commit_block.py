@@ -11,10 +11,12 @@ from psycopg.rows import tuple_row
 
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
+from detent.store.intents import numbered
 from detent.store.postgres.driver.failures import is_lost, is_passing, translated, translating
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
 from detent.store.postgres.named import translate
+from detent.store.postgres.statements.enqueue import ids_reserve
 from detent.store.postgres.statements.holding import commit_check, job_commit
 
 __all__ = ["PostgresTx", "commit_block"]
@@ -59,9 +61,9 @@ class PostgresTx:
         """Store the job's result together with the mark."""
         self._result = text
 
-    def commit_of(self, job_id: int, attempt: int) -> Commit:
+    def commit_of(self, job_id: int, attempt: int, reserve: Callable[[int], int]) -> Commit:
         """The mark, with what has come together for it."""
-        return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=tuple(self._intents))
+        return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
 @contextmanager
@@ -82,7 +84,8 @@ def commit_block(
                 raise refused
             tx = PostgresTx(connection, name)
             yield tx
-            answer = session.run(job_commit(tx.commit_of(job_id, attempt), xact))
+            mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
+            answer = session.run(job_commit(mark, xact))
             if isinstance(answer, DetentError):
                 raise answer
         except BaseException:

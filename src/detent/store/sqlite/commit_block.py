@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from detent.errors import DetentError, WrongPlace
 from detent.model.clock import Clock
 from detent.model.records import Commit, NewJob
+from detent.store.intents import numbered
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
@@ -45,9 +46,9 @@ class SqliteTx:
         """Store the job's result together with the mark."""
         self._result = text
 
-    def commit_of(self, job_id: int, attempt: int) -> Commit:
+    def commit_of(self, job_id: int, attempt: int, reserve: Callable[[int], int]) -> Commit:
         """The mark, with what has come together for it."""
-        return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=tuple(self._intents))
+        return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def commit_block(database: Database, clock: Clock, job_id: int, attempt: int) ->
         tx = SqliteTx(connection)
         yield tx
         _end_savepoint(connection)
-        answer = verbs.job_commit(tx.commit_of(job_id, attempt))
+        answer = verbs.job_commit(tx.commit_of(job_id, attempt, verbs.ids_reserve))
         if isinstance(answer, DetentError):
             raise answer
 
