@@ -14,7 +14,7 @@ INCLUDES = {
 }
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
-# Functions beside the catalogue: the version check of `ready`, and the two ends of a commit block.
+# Functions beside the catalogue: the version check of `ready`, the entry of a commit block, the sign of a waiter.
 BESIDE = {"migrations": "viewer", "commit_check": "worker", "wake_announce": "worker"}
 VIEWS = ("executions", "transition")
 

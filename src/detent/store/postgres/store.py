@@ -93,6 +93,9 @@ class PostgresStore(PostgresVerbs):
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
             connection.execute(roles_sql().encode())
 
+    def check_thread(self) -> None:
+        """A write of its own has a connection of its own."""
+
     def together(self, work: Callable[[Verbs], T]) -> T:
         """One transaction; after a deadlock the whole of `work` is done again."""
         return self._session.together(lambda session: work(PostgresVerbs(session, self._name, self._bounds)))

@@ -125,7 +125,11 @@ class PostgresVerbs:
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""
-        return self._put_back(self._session.run(moving.job_retry(ids, actor, reason, notify=self._callers_own))) if ids else []
+        return (
+            self._put_back(self._session.run(moving.job_retry(ids, actor, reason, notify=self._callers_own)))
+            if ids
+            else []
+        )
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""

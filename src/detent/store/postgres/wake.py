@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import threading
 from collections.abc import Callable
 
 import psycopg
@@ -30,20 +29,18 @@ class PostgresWake:
         self._connect = connect
         self._announce = announce
         self._connection: Connection | None = None
-        self._lock = threading.Lock()
-        self._begin()
-
-    def _begin(self) -> None:
+        self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
-        self._wakes, self._waked = os.pipe()
-        os.set_blocking(self._wakes, False)
-        os.set_blocking(self._waked, False)
 
     def version(self) -> int:
         """Say that somebody is about to wait; what was notified before this is old news."""
         if os.getpid() != self._pid:
-            self._connection = None
-            self._begin()
+            self._connection = self._pipe = None
+            self._pid = os.getpid()
+        if self._pipe is None:
+            self._pipe = os.pipe()
+            for end in self._pipe:
+                os.set_blocking(end, False)
         self._listening()
         self._drain()
         self._announce(2.0)
@@ -53,7 +50,8 @@ class PostgresWake:
         """Until a notification, an interrupt, or the end of the time."""
         connection = self._connection
         watched = select.poll()
-        watched.register(self._wakes, select.POLLIN)
+        if self._pipe is not None:
+            watched.register(self._pipe[0], select.POLLIN)
         if connection is not None and not connection.closed:
             watched.register(connection.fileno(), select.POLLIN)
         ready = watched.poll(int(timeout * 1000))
@@ -62,14 +60,18 @@ class PostgresWake:
 
     def interrupt(self) -> None:
         """Nobody waits any longer."""
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._waked, b"!")
+        if self._pipe is not None:
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._pipe[1], b"!")
 
     def close(self) -> None:
         """Stop listening."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        for end in self._pipe or ():
+            os.close(end)
+        self._pipe = None
 
     def _listening(self) -> None:
         if self._connection is not None and not self._connection.closed:
@@ -82,11 +84,9 @@ class PostgresWake:
             self._connection = None
 
     def _drain(self) -> None:
-        try:
-            while os.read(self._wakes, 1024):
+        with contextlib.suppress(BlockingIOError):
+            while self._pipe is not None and os.read(self._pipe[0], 1024):
                 pass
-        except BlockingIOError:
-            pass
         connection = self._connection
         if connection is None:
             return

@@ -23,14 +23,15 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeo
 DECLARE
   t          timestamptz := detent.clock();
   total      integer := cardinality(p_ids);
-  lane       integer;
-  new_lanes  boolean;
+  there      bigint[];
+  without    integer[];
   made       bigint[];
   item       record;
-  known      record;
   holder     detent.job_key;
-  was_made   boolean;
-  found_id   bigint[] := array_fill(NULL::bigint, ARRAY[total]);
+  is_taken   boolean;
+  is_same    boolean;
+  first      integer;
+  found_id   bigint[];
   refused    text[] := array_fill(NULL::text, ARRAY[total]);
   refused_id bigint[] := array_fill(NULL::bigint, ARRAY[total]);
   refused_by integer[] := array_fill(NULL::integer, ARRAY[total]);
@@ -38,59 +39,17 @@ BEGIN
   IF total = 0 THEN
     RETURN;
   END IF;
-  IF cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1 AND cardinality(p_tenants) = 1
-     AND cardinality(p_priorities) = 1 THEN
-    SELECT l.id INTO lane FROM detent.lane l
-     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1];
-    new_lanes := NOT FOUND;
-  ELSE
-    new_lanes := EXISTS (
-      SELECT 1 FROM unnest(p_queues, p_tasks, p_tenants, p_priorities) AS u (queue, task, tenant, priority)
-       WHERE NOT EXISTS (
-         SELECT 1 FROM detent.lane l
-          WHERE l.queue = coalesce(u.queue, p_queues[1]) AND l.task = coalesce(u.task, p_tasks[1])
-            AND l.tenant = coalesce(u.tenant, p_tenants[1]) AND l.priority = coalesce(u.priority, p_priorities[1])));
-  END IF;
-
-  IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 AND true <> ALL (p_unique_pendings)
-     AND NOT (new_lanes AND EXISTS (SELECT 1 FROM detent.job j WHERE j.id = ANY (p_ids))) THEN
-    IF new_lanes THEN
-      PERFORM detent.lane_of(k.queue, k.task, k.tenant, k.priority) FROM (
-        SELECT DISTINCT coalesce(u.queue, p_queues[1]) AS queue, coalesce(u.task, p_tasks[1]) AS task,
-               coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority
-          FROM unnest(p_queues, p_tasks, p_tenants, p_priorities) AS u (queue, task, tenant, priority)
-         ORDER BY 1, 2, 3, 4) k;
-    END IF;
+  IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 THEN
     -- Nothing to judge but ids: all at once, and a second look only where an id was there already.
-    WITH created AS (
-      INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
-          traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
-        SELECT u.id, coalesce(u.tenant, p_tenants[1]), coalesce(u.task, p_tasks[1]), coalesce(u.queue, p_queues[1]),
-               coalesce(u.priority, p_priorities[1]), greatest(u.due_at, t), u.expires_at,
-               coalesce(u.payload, p_payloads[1]), u.metadata, u.correlation_id, u.traceparent, u.run_id,
-               coalesce(u.nonce, p_nonces[1]), t, coalesce(u.attempts_max, p_attempts_max[1]),
-               coalesce(u.dead_letter, p_dead_letters[1]), coalesce(u.idempotent, p_idempotents[1]), u.limit_key
-          FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
-                      p_dead_letters, p_idempotents, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-                      p_traceparents, p_run_ids, p_limit_keys)
-            AS u (id, nonce, task, payload, queue, tenant, priority, attempts_max, dead_letter, idempotent, due_at,
-                  expires_at, metadata, correlation_id, traceparent, run_id, limit_key)
-        ON CONFLICT (id) DO NOTHING
-      RETURNING id, queue, task, tenant, priority, due_at, expires_at
-    ), in_lane AS (
-      SELECT c.id, c.due_at, c.expires_at, c.priority,
-             coalesce(lane, (SELECT l.id FROM detent.lane l WHERE l.queue = c.queue AND l.task = c.task
-                                AND l.tenant = c.tenant AND l.priority = c.priority)) AS lane_id
-        FROM created c
-    ), due AS (
-      INSERT INTO detent.ready (lane_id, ready_at, job_id, expires_at)
-        SELECT i.lane_id, i.due_at, i.id, i.expires_at FROM in_lane i WHERE i.due_at <= t
-    ), later AS (
-      INSERT INTO detent.waiting (job_id, lane_id, due_at, expires_at, priority)
-        SELECT i.id, i.lane_id, i.due_at, i.expires_at, i.priority FROM in_lane i WHERE i.due_at > t
-    )
-    SELECT array_agg(c.id) INTO made FROM created c;
-    PERFORM detent.wake_waiters(p_notify);
+    there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));
+    without := CASE WHEN cardinality(there) = 0 THEN '{}' ELSE
+      ARRAY(SELECT u.ord::integer FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) WHERE u.id = ANY (there)) END;
+    IF cardinality(without) < total THEN
+      made := detent.jobs_insert(
+        t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
+        p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
+        p_traceparents, p_run_ids, p_limit_keys);
+    END IF;
     IF cardinality(made) = total THEN
       RETURN;
     END IF;
@@ -108,97 +67,95 @@ BEGIN
     RETURN;
   END IF;
 
-  -- Keys and groups are judged item by item. What upsets the judgement of items before it begins the round anew:
-  -- a refused item that takes its group along, and an id that somebody else has just used.
+  -- Keys and groups are judged item by item, then what passed is inserted at once. What upsets the judgement of items
+  -- before it begins the round anew: a refused item that takes its group along, an id that somebody else has just used.
   LOOP
     BEGIN
+      there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));
       found_id := array_fill(NULL::bigint, ARRAY[total]);
+      without := '{}';
+      made := '{}';
       FOR item IN
-        SELECT u.ord::integer AS ord, u.id, coalesce(u.nonce, p_nonces[1]) AS nonce, coalesce(u.task, p_tasks[1]) AS task,
-               coalesce(u.payload, p_payloads[1]) AS payload, coalesce(u.queue, p_queues[1]) AS queue,
-               coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority,
-               coalesce(u.attempts_max, p_attempts_max[1]) AS attempts_max,
-               coalesce(u.dead_letter, p_dead_letters[1]) AS dead_letter,
-               coalesce(u.idempotent, p_idempotents[1]) AS idempotent,
-               coalesce(u.unique_pending, p_unique_pendings[1]) AS unique_pending,
-               greatest(u.due_at, t) AS due_at, u.expires_at, u.metadata, u.correlation_id, u.traceparent, u.run_id,
-               u.limit_key, u.key, coalesce(u.fingerprint, p_fingerprints[1]) AS fingerprint, u.key_ttl, u.grp
-          FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
-                      p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas,
-                      p_correlation_ids, p_traceparents, p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls,
-                      p_groups) WITH ORDINALITY
-            AS u (id, nonce, task, payload, queue, tenant, priority, attempts_max, dead_letter, idempotent,
-                  unique_pending, due_at, expires_at, metadata, correlation_id, traceparent, run_id, limit_key, key,
-                  fingerprint, key_ttl, grp, ord)
+        SELECT u.ord::integer AS ord, u.id, coalesce(u.nonce, p_nonces[1]) AS nonce,
+               coalesce(u.task, p_tasks[1]) AS task, coalesce(u.payload, p_payloads[1]) AS payload,
+               coalesce(u.tenant, p_tenants[1]) AS tenant,
+               coalesce(u.unique_pending, p_unique_pendings[1]) AS unique_pending, u.key,
+               coalesce(u.fingerprint, p_fingerprints[1]) AS fingerprint, u.key_ttl, u.grp
+          FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_tenants, p_unique_pendings, p_keys, p_fingerprints,
+                      p_key_ttls, p_groups) WITH ORDINALITY
+            AS u (id, nonce, task, payload, tenant, unique_pending, key, fingerprint, key_ttl, grp, ord)
          ORDER BY u.ord
       LOOP
-        CONTINUE WHEN refused[item.ord] IS NOT NULL;
-        SELECT j.task, j.payload, j.nonce INTO known FROM detent.job j WHERE j.id = item.id;
-        IF FOUND AND (known.task, known.payload, known.nonce) = (item.task, item.payload, item.nonce) THEN
-          found_id[item.ord] := item.id;
-          CONTINUE;
-        ELSIF FOUND THEN
-          refused[item.ord] := 'id_conflict';
-          refused_id[item.ord] := item.id;
-        ELSIF item.key IS NOT NULL THEN
-          LOOP
-            INSERT INTO detent.job_key AS k (tenant, key, job_id, fingerprint, expires_at, until_claim)
-              VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
-                      item.unique_pending)
-              ON CONFLICT (tenant, key) DO UPDATE
-                SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
-                    until_claim = excluded.until_claim
-                WHERE k.expires_at <= t;
-            was_made := FOUND;
-            EXIT WHEN was_made;
-            SELECT k.* INTO holder FROM detent.job_key k
-             WHERE k.tenant = item.tenant AND k.key = item.key AND (k.expires_at IS NULL OR k.expires_at > t);
-            EXIT WHEN FOUND;
-          END LOOP;
-          IF NOT was_made AND holder.fingerprint = item.fingerprint THEN
-            found_id[item.ord] := holder.job_id;
-            CONTINUE;
-          ELSIF NOT was_made THEN
-            refused[item.ord] := 'key_conflict';
-            refused_id[item.ord] := holder.job_id;
+        IF refused[item.ord] IS NULL THEN
+          first := array_position(made, item.id);
+          IF item.id = ANY (there) OR first IS NOT NULL THEN
+            IF first IS NULL THEN
+              is_same := EXISTS (SELECT 1 FROM detent.job j WHERE j.id = item.id AND j.task = item.task
+                                    AND j.payload = item.payload AND j.nonce = item.nonce);
+            ELSE
+              is_same := coalesce(p_tasks[first], p_tasks[1]) = item.task
+                AND coalesce(p_payloads[first], p_payloads[1]) = item.payload
+                AND coalesce(p_nonces[first], p_nonces[1]) = item.nonce;
+            END IF;
+            IF is_same THEN
+              found_id[item.ord] := item.id;
+            ELSE
+              refused[item.ord] := 'id_conflict';
+              refused_id[item.ord] := item.id;
+            END IF;
+          ELSIF item.key IS NOT NULL THEN
+            LOOP
+              INSERT INTO detent.job_key AS k (tenant, key, job_id, fingerprint, expires_at, until_claim)
+                VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
+                        item.unique_pending)
+                ON CONFLICT (tenant, key) DO UPDATE
+                  SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
+                      until_claim = excluded.until_claim
+                  WHERE k.expires_at <= t;
+              is_taken := NOT FOUND;
+              EXIT WHEN NOT is_taken;
+              SELECT k.* INTO holder FROM detent.job_key k
+               WHERE k.tenant = item.tenant AND k.key = item.key AND (k.expires_at IS NULL OR k.expires_at > t);
+              EXIT WHEN FOUND;
+            END LOOP;
+            IF is_taken AND holder.fingerprint = item.fingerprint THEN
+              found_id[item.ord] := holder.job_id;
+            ELSIF is_taken THEN
+              refused[item.ord] := 'key_conflict';
+              refused_id[item.ord] := holder.job_id;
+            END IF;
+          END IF;
+          IF refused[item.ord] IS NOT NULL THEN
+            refused_by[item.ord] := item.ord;
+            IF item.grp IS NOT NULL THEN
+              FOR friend IN 1 .. total LOOP
+                IF p_groups[friend] = item.grp AND refused[friend] IS NULL THEN
+                  refused[friend] := refused[item.ord];
+                  refused_id[friend] := refused_id[item.ord];
+                  refused_by[friend] := item.ord;
+                END IF;
+              END LOOP;
+              RAISE SQLSTATE 'DT001';
+            END IF;
           END IF;
         END IF;
-        IF refused[item.ord] IS NOT NULL THEN
-          refused_by[item.ord] := item.ord;
-          CONTINUE WHEN item.grp IS NULL;
-          FOR friend IN 1 .. total LOOP
-            IF p_groups[friend] = item.grp AND refused[friend] IS NULL THEN
-              refused[friend] := refused[item.ord];
-              refused_id[friend] := refused_id[item.ord];
-              refused_by[friend] := item.ord;
-            END IF;
-          END LOOP;
-          RAISE SQLSTATE 'DT001';
-        END IF;
-        INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
-            traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
-          VALUES (item.id, item.tenant, item.task, item.queue, item.priority, item.due_at, item.expires_at, item.payload,
-                  item.metadata, item.correlation_id, item.traceparent, item.run_id, item.nonce, t, item.attempts_max,
-                  item.dead_letter, item.idempotent, item.limit_key)
-          ON CONFLICT (id) DO NOTHING;
-        IF NOT FOUND THEN
-          RAISE SQLSTATE 'DT001';
-        END IF;
-        lane := detent.lane_of(item.queue, item.task, item.tenant, item.priority);
-        IF item.due_at <= t THEN
-          INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
-            VALUES (lane, item.due_at, item.id, item.unique_pending, item.expires_at);
+        IF refused[item.ord] IS NULL AND found_id[item.ord] IS NULL THEN
+          made[item.ord] := item.id;
         ELSE
-          INSERT INTO detent.waiting (job_id, lane_id, due_at, holds_key, expires_at, priority)
-            VALUES (item.id, lane, item.due_at, item.unique_pending, item.expires_at, item.priority);
+          without := without || item.ord;
         END IF;
       END LOOP;
+      IF cardinality(without) < total AND total - cardinality(without) <> cardinality(detent.jobs_insert(
+           t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
+           p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
+           p_traceparents, p_run_ids, p_limit_keys)) THEN
+        RAISE SQLSTATE 'DT001';
+      END IF;
       EXIT;
     EXCEPTION WHEN SQLSTATE 'DT001' THEN
       NULL;
     END;
   END LOOP;
-  PERFORM detent.wake_waiters(p_notify);
   RETURN QUERY
     SELECT u.ord::integer, coalesce(u.refused, 'found'), coalesce(u.refused_id, u.found_id),
            coalesce(u.refused_by, u.ord::integer)

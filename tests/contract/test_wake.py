@@ -1,0 +1,74 @@
+"""The wake: whoever waits for work is told that some may have come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+
+from detent.store.contract import Store
+from detent.testing.stores import StoreClock, another_store, plain_connection
+from tests.contract.kit import enqueue, quarantined
+
+PATIENCE = 60.0
+"""Seconds after which a wait that nobody ends is a failure."""
+
+
+def woken_by(store: Store, act: Callable[[], object]) -> bool:
+    """Whether `act`, done while somebody waits, ends the wait."""
+    version = store.wake.version()
+    actor = threading.Thread(target=act)
+    actor.start()
+    woken = store.wake.wait(version, PATIENCE)
+    actor.join()
+    return woken
+
+
+def test_an_enqueue_wakes(store: Store, store_url: str, clock: StoreClock) -> None:
+    """W1: by another process, as it were."""
+    with closing(another_store(store_url, clock)) as elsewhere:
+        assert woken_by(store, lambda: enqueue(elsewhere))
+
+
+def test_it_wakes_again_and_again(store: Store, store_url: str, clock: StoreClock) -> None:
+    with closing(another_store(store_url, clock)) as elsewhere:
+        for _ in range(3):
+            assert woken_by(store, lambda: enqueue(elsewhere))
+
+
+def test_an_enqueue_on_the_callers_connection_wakes(store: Store, store_url: str) -> None:
+    """When the caller commits, and not before."""
+
+    def enqueue_and_commit() -> None:
+        with closing(plain_connection(store_url)) as connection:
+            enqueue(store.on(connection))
+            connection.commit()
+
+    assert woken_by(store, enqueue_and_commit)
+
+
+def test_a_retry_and_a_promotion_wake(store: Store, store_url: str, clock: StoreClock) -> None:
+    dead = quarantined(store)
+    with closing(another_store(store_url, clock)) as elsewhere:
+        assert woken_by(store, lambda: elsewhere.job_retry([dead], "ana"))
+        enqueue(store, due_at=clock.now() + timedelta(seconds=5))
+        clock.advance(5)
+        assert woken_by(store, lambda: elsewhere.job_promote(10))
+
+
+def test_what_came_between_version_and_wait_is_not_missed(store: Store, store_url: str, clock: StoreClock) -> None:
+    version = store.wake.version()
+    with closing(another_store(store_url, clock)) as elsewhere:
+        enqueue(elsewhere)
+    assert store.wake.wait(version, PATIENCE)
+
+
+def test_an_interrupt_ends_the_wait(store: Store) -> None:
+    """W1: a worker that is told to stop does not sit out its wait."""
+    version = store.wake.version()
+    waiter = threading.Thread(target=store.wake.wait, args=(version, 2 * PATIENCE), daemon=True)
+    waiter.start()
+    store.wake.interrupt()
+    waiter.join(PATIENCE)
+    assert not waiter.is_alive()
