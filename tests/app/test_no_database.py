@@ -6,8 +6,10 @@ import os
 import socket
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,7 @@ from detent.errors import (
 )
 from detent.store.sqlite.store import SqliteStore
 from detent.testing.stores import dump, plain_connection, table
-from tests.app.shop import Shop, open_shop
+from tests.app.shop import Shop, open_shop, until
 
 
 def enqueue_on(url: str) -> DetentError:
@@ -242,6 +244,25 @@ def test_enqueue_inside_a_commit_block_fails_at_once(sqlite_url: str) -> None:
         assert worked[0] == job
         assert worked[1].payload == {"user_id": 2}
         assert "tx.intend" in said[0]
+
+
+def test_it_fails_at_once_even_while_others_stand_in_line(sqlite_url: str) -> None:
+    """Another thread leads the writer and waits for this block: to line up behind it would be to wait for itself."""
+    with open_shop(sqlite_url) as shop, ThreadPoolExecutor(max_workers=1) as crowd:
+        theirs: list[Future[Any]] = []
+
+        @shop.app.task(name="charge")
+        def charge(ctx: Context) -> None:
+            with ctx.commit():
+                theirs.append(crowd.submit(shop.welcome.enqueue, user_id=2))
+                until(lambda: shop.app._wiring.client.plain._leader is not None)
+                with pytest.raises(WrongPlace):
+                    shop.welcome.enqueue(user_id=1)
+
+        charge.enqueue()
+        (job, *_) = shop.work()
+        assert job.state == "succeeded"
+        assert theirs[0].result(60).created
 
 
 def test_a_lock_held_by_the_users_own_connection_names_the_way_out(sqlite_url: str) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from detent.errors import DatabaseUnreachable, DetentError, IdConflict, OutcomeU
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.store.writer import Writer
+from tests.app.shop import until
 from tests.contract.kit import new_job, refused
 
 T = TypeVar("T")
@@ -68,13 +68,6 @@ def writer(watched: Any) -> Iterator[Writer]:
 def crowd() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(max_workers=32) as crowd:
         yield crowd
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "the condition was never met"
-        time.sleep(0.001)
 
 
 def in_line(writer: Writer) -> int:

@@ -371,6 +371,10 @@ class Store(Verbs, Protocol):
         `SchemaTooNew`, `SchemaTooOld`, `NotADatabase`, `DatabaseUnreachable`, `DatabaseReadOnly`."""
         ...
 
+    def check_thread(self) -> None:
+        """`WrongPlace` where this thread is inside a transaction that a write of its own would wait for."""
+        ...
+
     def together(self, work: Callable[[Verbs], T]) -> T:
         """Run several verbs in one transaction, durable when this returns. Deadlocks and serialization failures
         repeat the whole of `work` (R4); anything else it raises rolls everything back."""

@@ -73,7 +73,9 @@ class Writer:
         self._thread: threading.Thread | None = None
 
     def write(self, verb: Verb, items: Sequence[Any]) -> list[Any]:
-        """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller."""
+        """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller.
+        `WrongPlace` at once where this thread holds up the very transaction it would wait for."""
+        self._store.check_thread()
         entry = _Entry(verb, items, waits=True)
         assert entry.called is not None
         try:

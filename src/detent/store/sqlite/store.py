@@ -70,6 +70,10 @@ class SqliteStore(EachAlone):
             taken = apply_steps(connection, self._clock, self.name, applied_steps(connection))
         return [f"{step.version:04}_{step.name}" for step in taken]
 
+    def check_thread(self) -> None:
+        """One transaction at a time: inside a commit block there is no other."""
+        self._file.check_thread()
+
     def together(self, work: Callable[[Verbs], T]) -> T:
         """Nobody else writes meanwhile, so `work` is never repeated here."""
         return self._write(work)

@@ -73,6 +73,10 @@ class Database:
         with self.reading() as connection, translating(self.name):
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
+    def check_thread(self) -> None:
+        """`WrongPlace` where this thread is writing already."""
+        self._turn.check_owner()
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A write transaction, durable when the block has ended; whatever is raised inside rolls it back.

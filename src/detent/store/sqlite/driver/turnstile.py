@@ -40,17 +40,11 @@ class FairLock:
 
     def acquire(self, timeout: float) -> bool:
         """Wait for one's turn, at most `timeout` seconds. `WrongPlace` where this thread holds it already."""
-        me = threading.get_ident()
-        if self._owner == me:
-            raise WrongPlace(
-                "a write of its own",
-                "inside a transaction of the same thread on the same SQLite file",
-                "write through that transaction: tx.intend and tx.execute in a commit block, or app.using(connection)",
-            )
+        self.check_owner()
         with self._mutex:
             if not self._held:
                 self._held = True
-                self._owner = me
+                self._owner = threading.get_ident()
                 return True
             gate = threading.Lock()
             gate.acquire()
@@ -62,8 +56,17 @@ class FairLock:
             raise
         if not come and self._leave(gate):
             return False
-        self._owner = me
+        self._owner = threading.get_ident()
         return True
+
+    def check_owner(self) -> None:
+        """`WrongPlace` where this thread holds it already, and would wait for itself."""
+        if self._owner == threading.get_ident():
+            raise WrongPlace(
+                "a write of its own",
+                "inside a transaction of the same thread on the same SQLite file",
+                "write through that transaction: tx.intend and tx.execute in a commit block, or app.using(connection)",
+            )
 
     def release(self) -> None:
         """Hand it to the first in line."""
