@@ -49,6 +49,7 @@ BEGIN
         t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
         p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
         p_traceparents, p_run_ids, p_limit_keys);
+      PERFORM detent.wake_waiters(p_notify);
     END IF;
     IF cardinality(made) = total THEN
       RETURN;
@@ -156,6 +157,7 @@ BEGIN
       NULL;
     END;
   END LOOP;
+  PERFORM detent.wake_waiters(p_notify);
   RETURN QUERY
     SELECT u.ord::integer, coalesce(u.refused, 'found'), coalesce(u.refused_id, u.found_id),
            coalesce(u.refused_by, u.ord::integer)
