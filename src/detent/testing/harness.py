@@ -48,8 +48,9 @@ class Harness:
 
     def use(self, app: Detent) -> Detent:
         """Put an application on the test's database; it goes back to its own when the test ends."""
-        before = app.rewire(Wiring(app.settings, self.clock, self.store))
-        self._exits.callback(app.rewire, before)
+        wiring = Wiring(app.settings, self.clock, self.store)
+        self._exits.callback(app.rewire, app.rewire(wiring))
+        self._exits.callback(wiring.close)
         self._app = app
         return app
 
