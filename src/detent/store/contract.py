@@ -27,9 +27,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from detent.errors import (
     AlreadyCommitted,
@@ -67,13 +66,15 @@ from detent.model.records import (
     TransitionRow,
     Violation,
 )
+from detent.store.keeping import KEEPING, KeepingVerbs
+from detent.store.words import JobFilter, Verb
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
 T = TypeVar("T")
 
 
-class Verbs(Protocol):
+class Verbs(KeepingVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -280,16 +281,6 @@ class Verbs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Which jobs; None means any."""
-
-    state: str | None = None
-    task: str | None = None
-    queue: str | None = None
-    tenant: str | None = None
-
-
 class Tx(Protocol):
     """The commit block's hand on the database: the user's own statements, in the transaction that marks committed."""
 
@@ -413,15 +404,6 @@ class Store(Verbs, Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """A line of the catalogue."""
-
-    name: str
-    role: Literal["client", "worker", "viewer", "admin"]
-    refuses: tuple[type[DetentError], ...] = ()
-
-
 CATALOGUE: dict[str, Verb] = {
     verb.name: verb
     for verb in (
@@ -456,5 +438,6 @@ CATALOGUE: dict[str, Verb] = {
         Verb("counts", "viewer"),
         Verb("counts_as_of", "viewer"),
         Verb("now", "viewer"),
+        *KEEPING,
     )
 }

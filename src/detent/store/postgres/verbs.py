@@ -37,13 +37,14 @@ from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.entity import move
 from detent.store.postgres.statements import enqueue, holding, looking, moving
+from detent.store.postgres.verbs_keeping import PostgresKeeping
 
 __all__ = ["PostgresVerbs"]
 
 T = TypeVar("T")
 
 
-class PostgresVerbs:
+class PostgresVerbs(PostgresKeeping):
     """The contract's words hold; nothing is asked of the database where nothing is asked for."""
 
     def __init__(self, session: Session, name: str, bounds: Bounds | None = None) -> None:

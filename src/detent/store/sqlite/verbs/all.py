@@ -11,6 +11,7 @@ from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.moves import MoveVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
+from detent.store.sqlite.verbs.workers import WorkerVerbs
 
 __all__ = ["EachAlone", "SqliteVerbs"]
 
@@ -19,7 +20,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class SqliteVerbs(ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, LookingVerbs):
+class SqliteVerbs(ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, WorkerVerbs, LookingVerbs):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
 
@@ -79,3 +80,8 @@ class EachAlone:
     counts = _reading(SqliteVerbs.counts)
     counts_as_of = _reading(SqliteVerbs.counts_as_of)
     now = _reading(SqliteVerbs.now)
+    worker_seen = _writing(SqliteVerbs.worker_seen)
+    worker_gone = _writing(SqliteVerbs.worker_gone)
+    worker_list = _reading(SqliteVerbs.worker_list)
+    service_take = _writing(SqliteVerbs.service_take)
+    service_drop = _writing(SqliteVerbs.service_drop)

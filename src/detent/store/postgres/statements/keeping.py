@@ -1,0 +1,63 @@
+"""The verbs around the jobs: workers and services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from detent.model.service_records import WorkerRow, WorkerSeen
+from detent.store.postgres.statements.base import Row, Statement, utc
+
+__all__ = ["service_drop", "service_take", "worker_gone", "worker_list", "worker_seen"]
+
+_SEEN = """
+SELECT detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
+                             %s::boolean)
+"""
+_WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
+_TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
+
+
+def worker_seen(seen: WorkerSeen) -> Statement[None]:
+    """Lists of names go as JSON."""
+    params = (
+        *(seen.id, seen.name, seen.host, seen.pid, None if seen.queues is None else _json(seen.queues)),
+        *(_json(seen.tasks), seen.slots, seen.running, seen.stopping),
+    )
+    return Statement(_SEEN, params, lambda rows: None)
+
+
+def worker_gone(worker_id: int) -> Statement[None]:
+    """Its row goes."""
+    return Statement("SELECT detent.worker_gone_v1(%s::bigint)", (worker_id,), lambda rows: None)
+
+
+def worker_list(within: float) -> Statement[list[WorkerRow]]:
+    """By name and id."""
+    return Statement(_WORKERS, (float(within),), lambda rows: [_worker(row) for row in rows], writes=False)
+
+
+def _worker(row: Row) -> WorkerRow:
+    fields = dict(zip(WorkerRow.__struct_fields__, row, strict=True))
+    queues = None if fields["queues"] is None else _names(fields["queues"])
+    times = {name: utc(fields[name]) for name in ("started_at", "seen_at")}
+    return WorkerRow(**fields | times | {"queues": queues, "tasks": _names(fields["tasks"])})
+
+
+def _json(names: Sequence[str]) -> str:
+    return msgspec.json.encode(names).decode()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...])
+
+
+def service_take(name: str, holder: int, seconds: float) -> Statement[int | None]:
+    """The term, where it is this holder's."""
+    return Statement(_TAKE, (name, holder, float(seconds)), lambda rows: rows[0][0])
+
+
+def service_drop(name: str, holder: int) -> Statement[None]:
+    """Expired from now on."""
+    return Statement("SELECT detent.service_drop_v1(%s::text, %s::bigint)", (name, holder), lambda rows: None)

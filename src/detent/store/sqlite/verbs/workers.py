@@ -1,0 +1,74 @@
+"""Who works, and which of them does what one at a time does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from detent.model.clock import from_micros
+from detent.model.service_records import WorkerRow, WorkerSeen
+from detent.store.sqlite.verbs.base import VerbBase, micros
+
+__all__ = ["WorkerVerbs"]
+
+_SEEN = """
+UPDATE detent_worker
+   SET name = :name, host = :host, pid = :pid, queues = :queues, tasks = :tasks, slots = :slots, running = :running,
+       stopping = :stopping, seen_at = max(seen_at, :now)
+ WHERE id = :id
+"""
+_NEW = """
+INSERT INTO detent_worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
+VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :now, :now)
+"""
+_FORGET = "DELETE FROM detent_worker WHERE seen_at < ?"
+_FORGOTTEN_AFTER = micros(86_400)
+_GONE = "DELETE FROM detent_worker WHERE id = ?"
+_FIELDS = WorkerRow.__struct_fields__
+_LIST = f"SELECT {', '.join(_FIELDS)} FROM detent_worker WHERE seen_at >= ? ORDER BY name, id"
+_TAKE = """
+INSERT INTO detent_service AS s (name, holder, term, expires_at) VALUES (:name, :holder, 1, :until)
+ON CONFLICT (name) DO UPDATE
+  SET holder = :holder, expires_at = :until, term = s.term + (s.holder <> :holder OR s.expires_at <= :now)
+  WHERE s.holder = :holder OR s.expires_at <= :now
+RETURNING term
+"""
+_DROP = "UPDATE detent_service SET expires_at = :now WHERE name = :name AND holder = :holder AND expires_at > :now"
+
+
+class WorkerVerbs(VerbBase):
+    """`worker_seen`, `worker_gone`, `worker_list`, `service_take` and `service_drop`."""
+
+    def worker_seen(self, seen: WorkerSeen) -> None:
+        """Lists of names are kept as JSON."""
+        now = self._now()
+        told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
+        told |= {"queues": None if seen.queues is None else json.dumps(seen.queues), "tasks": json.dumps(seen.tasks)}
+        if not self._db.change(_SEEN, told | {"now": now}):
+            self._db.change(_NEW, told | {"now": now})
+            self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
+
+    def worker_gone(self, worker_id: int) -> None:
+        """Its row goes."""
+        self._db.change(_GONE, (worker_id,))
+
+    def worker_list(self, within: float) -> list[WorkerRow]:
+        """By name and id."""
+        rows = self._db.rows(_LIST, (self._now() - micros(within),))
+        return [_worker(dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+    def service_take(self, name: str, holder: int, seconds: float) -> int | None:
+        """One compare-and-set."""
+        now = self._now()
+        taken = self._db.rows(_TAKE, {"name": name, "holder": holder, "until": now + micros(seconds), "now": now})
+        return int(taken[0][0]) if taken else None
+
+    def service_drop(self, name: str, holder: int) -> None:
+        """Expired from now on."""
+        self._db.change(_DROP, {"name": name, "holder": holder, "now": self._now()})
+
+
+def _worker(fields: dict[str, Any]) -> WorkerRow:
+    names = {name: fields[name] and tuple(json.loads(fields[name])) for name in ("queues", "tasks")}
+    times = {name: from_micros(fields[name]) for name in ("started_at", "seen_at")}
+    return WorkerRow(**fields | names | times | {"stopping": bool(fields["stopping"])})
