@@ -1,0 +1,76 @@
+"""The pages that are generated: `python -m tests.docs.pages` writes them, a test keeps them true."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from detent import errors
+from detent.declare.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+_ERRORS_HEAD = """\
+# Errors
+
+Everything Detent raises on purpose is a `detent.errors.DetentError`. Fields come first; the message is made from them
+and says what was refused, what was found and what would be allowed. The codes are what an error is called where there
+are no classes: its SQLSTATE inside PostgreSQL, the status over HTTP, the exit code of the command line.
+
+This page is generated from `errors.py`; `python -m tests.docs.pages` writes it again.
+"""
+
+_SETTINGS_HEAD = """\
+# Settings
+
+A setting comes from the first of these that names it:
+
+1. an argument: `Detent("sqlite:///shop.db", payload_max=100_000)`
+2. the environment: `DETENT_PAYLOAD_MAX=100000`
+3. the file `detent.toml`, or the table `[tool.detent]` of `pyproject.toml`, in the working directory
+4. the default
+
+A name that is not a setting and a value out of its range are refused with `InvalidSetting`. In the environment only
+what is nearly a setting's name is refused: others may use the prefix too.
+
+This page is generated from `declare/settings.py`; `python -m tests.docs.pages` writes it again.
+
+| setting | default | allowed | means |
+|---|---|---|---|
+"""
+
+
+def errors_page() -> str:
+    """The tree, then each class with its fields and codes."""
+    tree = (errors.__doc__ or "").split("\n\n")[1]
+    parts = [_ERRORS_HEAD, "```", *(line.removeprefix("    ") for line in tree.splitlines()), "```", ""]
+    parts += ["| error | fields | SQLSTATE | HTTP | exit | meaning |", "|---|---|---|---|---|---|"]
+    for kind, codes in errors.TABLE.items():
+        names = ", ".join(f"`{one.name}`" for one in fields(kind)) if is_dataclass(kind) else ""
+        meaning = " ".join((kind.__doc__ or "").split())
+        parts.append(f"| `{kind.__name__}` | {names} | {codes.sqlstate} | {codes.http} | {codes.exit} | {meaning} |")
+    return "\n".join(parts) + "\n"
+
+
+def settings_page() -> str:
+    """One line for each setting."""
+    page = _SETTINGS_HEAD
+    for one in fields(Settings):
+        page += f"| `{one.name}` | {_default(one.default)} | {_range(one.metadata)} | {one.metadata['means']} |\n"
+    return page
+
+
+def _default(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else f"`{value}`"
+
+
+def _range(metadata: Any) -> str:
+    return f"{metadata['least']:,} to {metadata['most']:,}" if "least" in metadata else "text"
+
+
+PAGES = {"docs/errors.md": errors_page, "docs/settings.md": settings_page}
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (ROOT / name).write_text(page(), encoding="utf-8")
