@@ -9,16 +9,15 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace
 
 from detent.errors import DetentError
-from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Reaped, TransitionRow
+from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
@@ -39,8 +38,25 @@ class Side(NamedTuple):
     reader: Reader
 
 
+ACTIONS: list[st.SearchStrategy[tuple[str, bool, dict[str, Any]]]] = []
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def action(held: bool = False, **arguments: st.SearchStrategy[Any]) -> Callable[[Method], Method]:
+    """Something the machine may do. With `held` it needs running jobs, and where there are none some are claimed."""
+
+    def keep(method: Method) -> Method:
+        ACTIONS.append(st.tuples(st.just(method.__name__), st.just(held), st.fixed_dictionaries(arguments)))
+        return method
+
+    return keep
+
+
 class Twin(RuleBasedStateMachine):
-    """Rules are the verbs. `open_sides` gives empty databases and puts them away at the end."""
+    """Its actions are the verbs. `open_sides` gives empty databases and puts them away at the end.
+
+    One rule chooses evenly among all actions: of many rules each would be switched off in every other run.
+    """
 
     def __init__(self, open_sides: Callable[[], AbstractContextManager[list[Side]]]) -> None:
         super().__init__()
@@ -48,7 +64,6 @@ class Twin(RuleBasedStateMachine):
         self.sides = self.opened.enter_context(open_sides())
         self.model = Model(to_micros(START, field="START"))
         self.leases: list[int] = []
-        self.has_looked = False  # since the last change
 
     def teardown(self) -> None:
         self.opened.close()
@@ -60,7 +75,6 @@ class Twin(RuleBasedStateMachine):
         return self.compared(verb, lambda side: getattr(side, verb)(*args, **named))
 
     def compared(self, name: str, call: Callable[[Any], Any]) -> Any:
-        self.has_looked = False
         expected = _answer(call, self.model)
         for side in self.sides:
             found = _answer(call, side.store)
@@ -121,25 +135,34 @@ class Twin(RuleBasedStateMachine):
         fingerprint = f"{wish['task']} {wish['payload']}"
         return NewJob(id=old.id if old else self.take_id(), nonce=1, fingerprint=fingerprint, **wish)
 
+    @rule(step=st.deferred(lambda: st.one_of(ACTIONS)))
+    def act(self, step: tuple[str, bool, dict[str, Any]]) -> None:
+        name, held, arguments = step
+        if held and not self.some_in("running"):
+            self.claim_everything("w1", 30.0)
+        getattr(self, name)(**arguments)
+
     # -- the way in --------------------------------------------------------------------------------------------
 
     @initialize(wishes=st.lists(some.new_jobs, min_size=2, max_size=4))
     def begin(self, wishes: list[dict[str, Any]]) -> None:
-        self.everywhere("job_enqueue", [self.new_job(wish) for wish in wishes])
+        """Some jobs that can be claimed at once, so that there is something to do."""
+        plain = {"again": None, "due_in": None, "expires_in": None, "key": None, "group": None}
+        self.everywhere("job_enqueue", [self.new_job(wish | plain) for wish in wishes])
 
-    @rule(wishes=st.lists(some.new_jobs, min_size=1, max_size=4))
+    @action(wishes=st.lists(some.new_jobs, min_size=1, max_size=4))
     def enqueue(self, wishes: list[dict[str, Any]]) -> None:
         if len(self.model.job) < JOBS_MAX:
             self.everywhere("job_enqueue", [self.new_job(wish) for wish in wishes])
 
-    @rule(wish=some.new_jobs, count=st.integers(2, 3))
+    @action(wish=some.new_jobs, count=st.integers(2, 3))
     def enqueue_the_same_twice(self, wish: dict[str, Any], count: int) -> None:
         if len(self.model.job) < JOBS_MAX:
             self.everywhere("job_enqueue", [self.new_job(wish)] * count)
 
     # -- the holder's verbs ------------------------------------------------------------------------------------
 
-    @rule(
+    @action(
         worker=st.sampled_from(some.WORKERS),
         limit=some.limits,
         lease=some.leases,
@@ -153,32 +176,34 @@ class Twin(RuleBasedStateMachine):
         if self.everywhere("job_claim", lease_id=lease_id, **asked):
             self.leases.append(lease_id)
 
-    @rule(worker=st.sampled_from(some.WORKERS), lease=some.leases)
+    @action(worker=st.sampled_from(some.WORKERS), lease=some.leases)
     def claim_everything(self, worker: str, lease: float) -> None:
+        self.everywhere("job_promote", 100)
         self.claim(
             worker=worker, limit=100, lease=lease, tasks=some.TASKS, queues=None, tenants=None, after_tenant=None
         )
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(lease=st.integers(0, 4))
+    @action(held=True, lease=st.integers(0, 4))
     def find(self, lease: int) -> None:
         self.everywhere("claim_find", self.lease_at(lease))
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(refs=st.lists(some.refs, min_size=1, max_size=3))
+    @action(held=True, refs=st.lists(some.refs, min_size=1, max_size=3))
     def start(self, refs: list[tuple[int, int]]) -> None:
         self.everywhere("job_start", self.attempts_of(refs))
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(places=st.lists(st.integers(0, 4), max_size=3, unique=True), lease=some.leases, begun=st.lists(some.places))
+    @action(
+        held=True,
+        places=st.lists(st.integers(0, 4), max_size=3, unique=True),
+        lease=some.leases,
+        begun=st.lists(some.places),
+    )
     def renew(self, places: list[int], lease: float, begun: list[int]) -> None:
         self.everywhere("lease_renew", [self.lease_at(n) for n in places], lease, [self.id_of(n) for n in begun])
 
     def lease_at(self, place: int) -> int:
         return self.leases[-1 - place] if place < len(self.leases) else NO_SUCH_ID + place
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(wishes=st.lists(some.events, min_size=1, max_size=3))
+    @action(held=True, wishes=st.lists(some.events, min_size=1, max_size=3))
     def append(self, wishes: list[dict[str, Any]]) -> None:
         self.everywhere("event_append", [self.new_event(**wish) for wish in wishes])
 
@@ -186,8 +211,9 @@ class Twin(RuleBasedStateMachine):
         job_id, attempt = self.attempt_of(ref)
         return NewEvent(job_id=job_id, attempt=None if note else attempt, **words)
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(ref=some.refs, result=some.texts, wishes=st.lists(some.new_jobs, max_size=2), in_block=st.booleans())
+    @action(
+        held=True, ref=some.refs, result=some.texts, wishes=st.lists(some.new_jobs, max_size=2), in_block=st.booleans()
+    )
     def commit(self, ref: tuple[int, int], result: str | None, wishes: list[dict[str, Any]], in_block: bool) -> None:
         job_id, attempt = self.attempt_of(ref)
         room = len(self.model.job) < JOBS_MAX
@@ -198,17 +224,17 @@ class Twin(RuleBasedStateMachine):
         else:
             self.everywhere("job_commit", item)
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(
-        wishes=st.lists(st.tuples(some.refs, some.texts), min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS)
+    @action(
+        held=True,
+        wishes=st.lists(st.tuples(some.refs, some.texts), min_size=1, max_size=3),
+        worker=st.sampled_from(some.WORKERS),
     )
     def finish(self, wishes: list[tuple[tuple[int, int], str | None]], worker: str) -> None:
         attempts = self.attempts_of([ref for ref, _ in wishes])
         items = [Finish(*attempt, result) for attempt, (_, result) in zip(attempts, wishes, strict=True)]
         self.everywhere("job_finish", items, worker)
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(ref=some.refs, wish=some.events)
+    @action(held=True, ref=some.refs, wish=some.events)
     def append_and_finish_together(self, ref: tuple[int, int], wish: dict[str, Any]) -> None:
         """Two verbs in one transaction: as a worker flushes its lines with the end."""
         line, end = self.new_event(**wish), Finish(*self.attempt_of(ref))
@@ -218,8 +244,7 @@ class Twin(RuleBasedStateMachine):
 
         self.compared("together", lambda side: work(side) if isinstance(side, Model) else side.together(work))
 
-    @precondition(lambda self: self.some_in("running"))
-    @rule(wishes=st.lists(some.aborts, min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS))
+    @action(held=True, wishes=st.lists(some.aborts, min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS))
     def abort(self, wishes: list[dict[str, Any]], worker: str) -> None:
         self.everywhere("job_abort", [self.new_abort(**wish) for wish in wishes], worker)
 
@@ -227,9 +252,23 @@ class Twin(RuleBasedStateMachine):
         job_id, attempt = self.attempt_of(ref)
         return Abort(job_id=job_id, attempt=attempt, **words)
 
+    @action(held=True, outcome=some.failures, started=st.booleans(), fatal=some.fatal)
+    def all_fail(self, outcome: Outcome, started: bool, fatal: bool) -> None:
+        """Everything that is running ends: the way to later attempts and to every state of rest."""
+        held = [(job.id, job.attempt) for job in self.model.job.values() if job.state == "running"]
+        if started:
+            self.everywhere("job_start", held)
+        ends = [Abort(job_id=job_id, attempt=attempt, outcome=outcome, fatal=fatal) for job_id, attempt in held]
+        self.everywhere("job_abort", ends, "w1")
+
+    @action(held=True)
+    def all_workers_die(self) -> None:
+        self.time_passes(31.0)
+        self.everywhere("lease_reap", 100)
+
     # -- anyone's and the services' verbs ----------------------------------------------------------------------
 
-    @rule(
+    @action(
         verb=st.sampled_from(("job_cancel", "job_retry", "job_discard")),
         places=st.lists(some.places, min_size=1, max_size=3),
         actor=some.actors,
@@ -238,31 +277,30 @@ class Twin(RuleBasedStateMachine):
     def move(self, verb: str, places: list[int], actor: str, reason: str | None) -> None:
         self.everywhere(verb, [self.id_of(place) for place in places], actor, reason)
 
-    @rule(place=some.places, to_state=some.states, actor=some.actors)
+    @action(place=some.places, to_state=some.states, actor=some.actors)
     def force(self, place: int, to_state: str, actor: str) -> None:
         self.everywhere("job_force", self.id_of(place), to_state, actor, "it is so")
 
-    @rule(verb=st.sampled_from(("job_promote", "job_expire", "lease_reap")), limit=some.limits)
+    @action(verb=st.sampled_from(("job_promote", "job_expire", "lease_reap")), limit=some.limits)
     def serve(self, verb: str, limit: int) -> None:
         self.everywhere(verb, limit)
 
-    @rule(places=st.lists(some.places, min_size=1, max_size=3))
+    @action(places=st.lists(some.places, min_size=1, max_size=3))
     def recover(self, places: list[int]) -> None:
         self.everywhere("job_recover", [self.id_of(place) for place in places])
 
-    @precondition(lambda self: self.some_in(*JOB.rests))
-    @rule(ago=st.sampled_from((0.0, 1.0, 20.0)), after=st.integers(0, 5), limit=some.limits, actor=some.actors)
+    @action(ago=st.sampled_from((0.0, 1.0, 20.0)), after=st.integers(0, 5), limit=some.limits, actor=some.actors)
     def prune(self, ago: float, after: int, limit: int, actor: str) -> None:
         before = from_micros(self.model.clock) - timedelta(seconds=ago)
         self.everywhere("job_prune", before, after, limit, actor)
 
-    @rule(
+    @action(
         verb=st.sampled_from(("queue_pause", "queue_resume")), queue=st.sampled_from(some.QUEUES), reason=some.reasons
     )
     def door(self, verb: str, queue: str, reason: str | None) -> None:
         self.everywhere(verb, queue, "ana", reason)
 
-    @rule(seconds=some.steps)
+    @action(seconds=some.steps)
     def time_passes(self, seconds: float) -> None:
         for side in self.sides:
             side.clock.advance(seconds)
@@ -270,11 +308,9 @@ class Twin(RuleBasedStateMachine):
 
     # -- looking -----------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: not self.has_looked)
-    @rule(ago=st.sampled_from((0.0, 1.0, 12.0)))
+    @action(ago=st.sampled_from((0.0, 1.0, 12.0)))
     def look(self, ago: float) -> None:
         """Every question is answered alike; and what the views fold from the record is the state of the job."""
-        self.has_looked = True
         at = from_micros(self.model.clock) - timedelta(seconds=ago)
         ids = [*self.model.job, NO_SUCH_ID]
         self.looked_at("job_get", ids)

@@ -32,6 +32,8 @@ subsets = {
 turns = st.sampled_from((None, *TENANTS))
 steps = st.sampled_from((0.000001, 0.5, 2.0, 5.0, 9.999999, 10.0, 31.0))
 outcomes = st.sampled_from(OUTCOMES)
+failures = st.sampled_from(("error", "crashed", "timed_out", "cancelled", "released", "snoozed"))
+fatal = st.sampled_from((False, False, False, True))
 states = st.sampled_from(("pending", "running", "succeeded", "failed", "quarantined", "cancelled", "nonsense"))
 
 new_jobs = st.fixed_dictionaries(
@@ -78,6 +80,6 @@ aborts = st.fixed_dictionaries(
         "outcome": outcomes,
         "error": st.sampled_from((None, "no such street")),
         "delay": st.sampled_from((0.0, 0.0, 4.0)),
-        "fatal": st.sampled_from((False, False, False, True)),
+        "fatal": fatal,
     }
 )

@@ -110,7 +110,7 @@ def test_a_store_that_forgets_one_column_is_noticed(tmp_path: Path) -> None:
 
 
 def test_every_table_is_compared(open_sides: OpenSides) -> None:
-    """A table that nobody compares is one in which the databases may drift."""
+    """A table that nobody compares is one in which the databases may drift: a new one is named in `dump`."""
     with open_sides() as sides:
         for side in sides:
             assert tables_of(side.reader.url) - NOT_COMPARED == set(TABLES)
