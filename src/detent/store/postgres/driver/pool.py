@@ -85,7 +85,7 @@ class Pool:
         with self._lock:
             if self._pool is None:
                 self.connect().close()  # says at once, and precisely, what the pool would only time out on
-                self._pool = ConnectionPool(
+                pool: ConnectionPool[Connection] = ConnectionPool(
                     self._url,
                     kwargs=self._options,
                     min_size=1,
@@ -95,6 +95,12 @@ class Pool:
                     open=True,
                     name="detent",
                 )
+                try:
+                    pool.wait(CONNECT_SECONDS_MAX)
+                except PoolTimeout as error:
+                    pool.close()
+                    raise DatabaseBusy(self._name, "it did not give a second connection in time") from error
+                self._pool = pool
             return self._pool
 
 
