@@ -49,8 +49,8 @@ def test_a_pyproject_of_somebody_else_says_nothing(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_serve_where_a_fraction_would(tmp_path: Path) -> None:
-    (tmp_path / "detent.toml").write_text("key_wait = 5\n")
-    assert load(tmp_path).key_wait == 5
+    (tmp_path / "detent.toml").write_text("wait_poll = 5\n")
+    assert load(tmp_path).wait_poll == 5
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_whole_numbers_serve_where_a_fraction_would(tmp_path: Path) -> None:
         ({"payload_max": True}, {}, "payload_max", "True"),
         ({"payload_max": 100.5}, {}, "payload_max", "100.5"),
         ({"payload_max": "100"}, {}, "payload_max", "'100'"),
-        ({"key_wait": float("nan")}, {}, "key_wait", "nan"),
+        ({"wait_poll": float("nan")}, {}, "wait_poll", "nan"),
         ({"database_url": ""}, {}, "database_url", "an empty string"),
         ({}, {"DETENT_PAYLOAD_MAX": "lots"}, "DETENT_PAYLOAD_MAX", "'lots'"),
         ({}, {"DETENT_PAYLOAD_MAX": "1.5"}, "DETENT_PAYLOAD_MAX", "'1.5'"),

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from detent.client.client import job_enqueue
-from detent.errors import DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown
+from detent.errors import DatabaseBusy, DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.store.writer import Writer
@@ -202,6 +202,28 @@ def test_an_error_of_the_database_is_everybodys_and_is_not_repeated(
             answer.result(DEADLINE)
     assert watched.transactions == 2
     assert jobs_of(store) == []
+
+
+@pytest.mark.parametrize("one_writer_only", [True, False])
+def test_a_lock_is_one_callers_where_many_may_write(
+    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor, one_writer_only: bool
+) -> None:
+    """A key in a stranger's hands fails whoever asked for it; a lock that keeps everybody out fails all at once."""
+    watched.ids_by_transaction = one_writer_only
+
+    def locked(_verbs: Verbs, _items: list[Any]) -> Sequence[Any]:
+        raise DatabaseBusy("there", "a stranger holds the key")
+
+    job = new_job(store)
+    with held(writer, crowd):
+        theirs, mine = writer.submit(locked, [1]), writer.submit(job_enqueue, [job])
+    with pytest.raises(DatabaseBusy):
+        theirs.result(DEADLINE)
+    if one_writer_only:
+        with pytest.raises(DatabaseBusy):
+            mine.result(DEADLINE)
+    else:
+        assert mine.result(DEADLINE) == [Enqueued(job.id, True)]
 
 
 # -- lost answers ---------------------------------------------------------------------------------------------

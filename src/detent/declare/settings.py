@@ -47,9 +47,10 @@ class Settings:
     reason_max: int = _limit(2000, 1, 16 * _KIB, "bytes of a reason")
     enqueue_many_max: int = _limit(100_000, 1, 1_000_000, "jobs in one call of enqueue_many")
     write_batch_max: int = _limit(1000, 1, 10_000, "items that the writer puts into one transaction")
-    spared_max: int = _limit(100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free")
+    spared_max: int = _limit(
+        100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free"
+    )
     wait_poll: float = _limit(0.5, 0.001, 60, "longest pause in seconds between two looks while waiting for a job")
-    key_wait: float = _limit(10.0, 0.1, 600, "seconds that a keyed enqueue waits for somebody else's open transaction")
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from detent.errors import DatabaseError, GuardViolation, OutcomeUnknown
+from detent.errors import DatabaseBusy, DatabaseError, GuardViolation, OutcomeUnknown
 from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex"]
@@ -178,8 +178,7 @@ class Writer:
         try:
             answers = self._surely(lambda verbs: _run(verbs, batch)) if batch else []
         except Exception as error:
-            blameless = isinstance(error, DatabaseError) and not isinstance(error, GuardViolation)
-            if len(batch) > 1 and not blameless:
+            if len(batch) > 1 and self._may_be_one_callers(error):
                 for entry in batch:
                     self._settle([entry])
                 return
@@ -188,6 +187,13 @@ class Writer:
             return
         for entry, answer in zip(batch, answers, strict=True):
             entry.future.set_result(answer)
+
+    def _may_be_one_callers(self, error: Exception) -> bool:
+        """Whether the others would fare better without the one who caused it."""
+        if isinstance(error, DatabaseBusy):
+            # Where many may write at once, it was a lock that one caller's key ran into.
+            return not self._store.ids_by_transaction
+        return not isinstance(error, DatabaseError) or isinstance(error, GuardViolation)
 
     def _surely(self, work: Callable[[Verbs], T]) -> T:
         """Do it, and where the answer to COMMIT was lost, look again. `OutcomeUnknown` only where nobody can tell."""
