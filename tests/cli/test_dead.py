@@ -23,7 +23,7 @@ def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: Wo
     living = world.pending()
     ended = shell.run("dead", "show", living)
     assert ended.code == 3
-    assert f"there is no dead letter {living} (the job is pending)" in ended.err
+    assert ended.err == f"detent: job {living} is no dead letter: it is pending\n"
 
 
 @pytest.mark.parametrize(("verb", "state"), [("retry", "pending"), ("discard", "cancelled")])

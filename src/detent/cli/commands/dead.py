@@ -10,9 +10,9 @@ import click
 from detent.cli import render
 from detent.cli.acting import act_on, confirm, matching
 from detent.cli.command import Group, reason_option
+from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.jobview import list_jobs, show_job
 from detent.cli.session import Session
-from detent.errors import NotFound
 
 __all__ = ["command"]
 
@@ -64,7 +64,7 @@ def show(session: Session, job_id: str) -> None:
     with session.open() as app:
         row = app.get(job_id).row
         if row.state != _STATE:
-            raise NotFound("dead letter", f"{row.id} (the job is {row.state})")
+            raise CommandFailed(f"job {row.id} is no dead letter: it is {row.state}", NOT_FOUND)
         show_job(session, row, app.executions(job_id), app.transitions(job_id))
 
 
