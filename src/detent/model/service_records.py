@@ -6,10 +6,16 @@ Frozen, without behaviour, as in `records`.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["WorkerRow", "WorkerSeen"]
+from detent.model.records import NewJob
+
+__all__ = ["CATCH_UP", "CatchUp", "Fire", "NewSchedule", "ScheduleRow", "WorkerRow", "WorkerSeen"]
+
+CatchUp = Literal["latest", "all", "skip"]
+CATCH_UP: tuple[CatchUp, ...] = ("latest", "all", "skip")
 
 
 class WorkerSeen(Struct, frozen=True, kw_only=True):
@@ -40,3 +46,51 @@ class WorkerRow(Struct, frozen=True, kw_only=True):
     stopping: bool
     started_at: datetime
     seen_at: datetime
+
+
+class NewSchedule(Struct, frozen=True, kw_only=True):
+    """What shall be enqueued by the clock; `next_at` is its first tick where it is new or its times are."""
+
+    name: str
+    cron: str
+    zone: str
+    catch_up: CatchUp
+    task: str
+    payload: str
+    queue: str
+    attempts_max: int
+    next_at: datetime
+    tenant: str = ""
+    priority: int = 0
+    dead_letter: bool = True
+    idempotent: bool = True
+
+
+class ScheduleRow(Struct, frozen=True, kw_only=True):
+    """A schedule as it stands. `last_at` is the last tick that was dealt with."""
+
+    name: str
+    tenant: str
+    cron: str
+    zone: str
+    catch_up: CatchUp
+    task: str
+    payload: str
+    queue: str
+    priority: int
+    attempts_max: int
+    dead_letter: bool
+    idempotent: bool
+    next_at: datetime
+    last_at: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    reason: str | None
+    changed_at: datetime
+
+
+class Fire(Struct, frozen=True):
+    """One tick, and the job it makes; None where it was missed and is skipped."""
+
+    fire_at: datetime
+    job: NewJob | None

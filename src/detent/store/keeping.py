@@ -5,16 +5,20 @@ The words are those of `contract`, which has these verbs too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
-from detent.model.service_records import WorkerRow, WorkerSeen
+from detent.errors import DetentError, NotFound
+from detent.model.records import Moved
+from detent.model.service_records import Fire, NewSchedule, ScheduleRow, WorkerRow, WorkerSeen
 from detent.store.words import Verb
 
 __all__ = ["KEEPING", "KeepingVerbs"]
 
 
 class KeepingVerbs(Protocol):
-    """Workers, and the services that they share."""
+    """Workers, the services that they share, and schedules."""
 
     # -- workers -----------------------------------------------------------------------------------------------
 
@@ -45,8 +49,52 @@ class KeepingVerbs(Protocol):
         """Let others have a service at once. Whoever does not have it changes nothing."""
         ...
 
+    # -- schedules ---------------------------------------------------------------------------------------------
+
+    def schedule_put(self, item: NewSchedule) -> ScheduleRow:
+        """Make a schedule, or change the one of that name; recorded. Its next tick stays as it is unless cron or zone
+        changed, and so does a pause. The same again changes nothing."""
+        ...
+
+    def schedule_remove(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """No tick of it comes any more; jobs that it made stay. Recorded. `NotFound`."""
+        ...
+
+    def schedule_pause(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """No tick comes until it is resumed. Pausing a paused one changes nothing. Recorded. `NotFound`."""
+        ...
+
+    def schedule_resume(
+        self, name: str, next_at: datetime, actor: str, reason: str | None = None
+    ) -> Moved | DetentError:
+        """Ticks come again, the first at `next_at`: those of the pause are not made up for. Recorded. `NotFound`."""
+        ...
+
+    def schedule_list(self) -> list[ScheduleRow]:
+        """Every schedule, by name."""
+        ...
+
+    def schedule_due(self, limit: int) -> list[ScheduleRow]:
+        """Up to `limit` schedules whose tick has come and that are not paused, the longest due first."""
+        ...
+
+    def schedule_fire(
+        self, name: str, expected: datetime, fires: Sequence[Fire], next_at: datetime
+    ) -> list[int] | None:
+        """Deal with the ticks of a schedule that stands at `expected`: enqueue their jobs and move it to `next_at`, in
+        one transaction. The ids of the jobs; None where somebody else was first, or it is paused or gone: then nothing
+        was changed. A tick that was ever dealt with is never dealt with again."""
+        ...
+
 
 KEEPING = (
+    Verb("schedule_put", "client"),
+    Verb("schedule_remove", "admin", (NotFound,)),
+    Verb("schedule_pause", "admin", (NotFound,)),
+    Verb("schedule_resume", "admin", (NotFound,)),
+    Verb("schedule_list", "viewer"),
+    Verb("schedule_due", "worker"),
+    Verb("schedule_fire", "worker"),
     Verb("worker_seen", "worker"),
     Verb("worker_gone", "worker"),
     Verb("worker_list", "viewer"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from detent.model.service_records import WorkerRow, WorkerSeen
+from collections.abc import Sequence
+from datetime import datetime
+
+from detent.errors import DetentError
+from detent.model.records import Moved
+from detent.model.service_records import Fire, NewSchedule, ScheduleRow, WorkerRow, WorkerSeen
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping
+from detent.store.postgres.statements import keeping, scheduling
+from detent.store.postgres.statements.enqueue import job_enqueue
 
 __all__ = ["PostgresKeeping"]
 
@@ -33,3 +39,46 @@ class PostgresKeeping:
     def service_drop(self, name: str, holder: int) -> None:
         """Expired from now on."""
         self._session.run(keeping.service_drop(name, holder))
+
+    def schedule_put(self, item: NewSchedule) -> ScheduleRow:
+        """One row by its name."""
+        return self._session.run(scheduling.schedule_put(item))
+
+    def schedule_remove(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(scheduling.schedule_remove(name, actor, reason))
+
+    def schedule_pause(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(scheduling.schedule_pause(name, actor, reason))
+
+    def schedule_resume(
+        self, name: str, next_at: datetime, actor: str, reason: str | None = None
+    ) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(scheduling.schedule_resume(name, next_at, actor, reason))
+
+    def schedule_list(self) -> list[ScheduleRow]:
+        """By name."""
+        return self._session.run(scheduling.schedule_list())
+
+    def schedule_due(self, limit: int) -> list[ScheduleRow]:
+        """The longest due first."""
+        return self._session.run(scheduling.schedule_due(limit))
+
+    def schedule_fire(
+        self, name: str, expected: datetime, fires: Sequence[Fire], next_at: datetime
+    ) -> list[int] | None:
+        """The ticks first, then the jobs of those that are new, in one transaction."""
+
+        def fire(session: Session) -> list[int] | None:
+            fresh = session.run(scheduling.schedule_fire(name, expected, fires, next_at))
+            if fresh is None:
+                return None
+            jobs = [one.job for one in fires if one.job is not None and one.fire_at in fresh]
+            for answer in session.run(job_enqueue(jobs, notify=False)) if jobs else ():
+                if isinstance(answer, DetentError):
+                    raise answer
+            return [job.id for job in jobs]
+
+        return self._session.together(fire)

@@ -14,7 +14,7 @@ from detent.errors import InvalidTransition
 from detent.lifecycle.library import JOB
 from detent.model.clock import to_micros
 
-__all__ = ["Row", "Statement", "flags", "moment", "numbers", "texts", "times", "undeclared", "utc"]
+__all__ = ["Row", "Statement", "flags", "moment", "named", "numbers", "texts", "times", "undeclared", "utc"]
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -65,6 +65,11 @@ def moment(value: datetime, *, field: str) -> str:
 def utc(value: datetime) -> datetime:
     """A time as the contract gives it, whatever the session's time zone."""
     return value.astimezone(UTC)
+
+
+def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
+    """A row by its names, with times in UTC."""
+    return {name: utc(value) if isinstance(value, datetime) else value for name, value in zip(fields, row, strict=True)}
 
 
 def undeclared(job_id: int, from_state: str, to_state: str) -> InvalidTransition:

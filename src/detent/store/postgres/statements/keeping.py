@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from detent.model.service_records import WorkerRow, WorkerSeen
-from detent.store.postgres.statements.base import Row, Statement, utc
+from detent.store.postgres.statements.base import Row, Statement, named
 
 __all__ = ["service_drop", "service_take", "worker_gone", "worker_list", "worker_seen"]
 
@@ -39,10 +39,9 @@ def worker_list(within: float) -> Statement[list[WorkerRow]]:
 
 
 def _worker(row: Row) -> WorkerRow:
-    fields = dict(zip(WorkerRow.__struct_fields__, row, strict=True))
+    fields = named(WorkerRow.__struct_fields__, row)
     queues = None if fields["queues"] is None else _names(fields["queues"])
-    times = {name: utc(fields[name]) for name in ("started_at", "seen_at")}
-    return WorkerRow(**fields | times | {"queues": queues, "tasks": _names(fields["tasks"])})
+    return WorkerRow(**fields | {"queues": queues, "tasks": _names(fields["tasks"])})
 
 
 def _json(names: Sequence[str]) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
 from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
 from detent.store.contract import JobFilter
-from detent.store.postgres.statements.base import Row, Statement, moment, numbers, utc
+from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, utc
 
 __all__ = [
     "counts",
@@ -54,7 +53,7 @@ def job_list(chosen: JobFilter, after_id: int, limit: int, database: str) -> Sta
 
 
 def _job(row: Row, database: str) -> JobRow:
-    job = JobRow(**_named(JobRow.__struct_fields__, row))
+    job = JobRow(**named(JobRow.__struct_fields__, row))
     if job.state not in JOB.states:
         raise UnknownState(database, "nothing was changed", "job", str(job.id), job.state, tuple(JOB.states))
     return job
@@ -64,7 +63,7 @@ def job_executions(job_id: int) -> Statement[list[ExecutionRow]]:
     """Ended and in flight."""
     fields = ExecutionRow.__struct_fields__
     return Statement(
-        _EXECUTIONS, (job_id,), lambda rows: [ExecutionRow(**_named(fields, row)) for row in rows], writes=False
+        _EXECUTIONS, (job_id,), lambda rows: [ExecutionRow(**named(fields, row)) for row in rows], writes=False
     )
 
 
@@ -72,7 +71,7 @@ def job_events(job_id: int, after_seq: int, limit: int) -> Statement[list[EventR
     """In the order of their numbers."""
     fields = EventRow.__struct_fields__
     params = (job_id, after_seq, limit)
-    return Statement(_EVENTS, params, lambda rows: [EventRow(**_named(fields, row)) for row in rows], writes=False)
+    return Statement(_EVENTS, params, lambda rows: [EventRow(**named(fields, row)) for row in rows], writes=False)
 
 
 def transitions(entity: str, entity_id: str) -> Statement[list[TransitionRow]]:
@@ -81,7 +80,7 @@ def transitions(entity: str, entity_id: str) -> Statement[list[TransitionRow]]:
     return Statement(
         _TRANSITIONS,
         (entity, entity_id),
-        lambda rows: [TransitionRow(**_named(fields, row)) for row in rows],
+        lambda rows: [TransitionRow(**named(fields, row)) for row in rows],
         writes=False,
     )
 
@@ -109,8 +108,3 @@ def _counts(rows: Sequence[Row]) -> list[Count]:
 def now() -> Statement[datetime]:
     """The time that decides."""
     return Statement("SELECT detent.now_v1()", (), lambda rows: utc(rows[0][0]), writes=False)
-
-
-def _named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """A row by its names, with times in UTC."""
-    return {name: utc(value) if isinstance(value, datetime) else value for name, value in zip(fields, row, strict=True)}

@@ -10,6 +10,7 @@ from detent.store.sqlite.verbs.endings import EndingVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
 from detent.store.sqlite.verbs.workers import WorkerVerbs
 
@@ -20,7 +21,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class SqliteVerbs(ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, WorkerVerbs, LookingVerbs):
+class SqliteVerbs(
+    ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, WorkerVerbs, ScheduleVerbs, LookingVerbs
+):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
 
@@ -85,3 +88,10 @@ class EachAlone:
     worker_list = _reading(SqliteVerbs.worker_list)
     service_take = _writing(SqliteVerbs.service_take)
     service_drop = _writing(SqliteVerbs.service_drop)
+    schedule_put = _writing(SqliteVerbs.schedule_put)
+    schedule_remove = _writing(SqliteVerbs.schedule_remove)
+    schedule_pause = _writing(SqliteVerbs.schedule_pause)
+    schedule_resume = _writing(SqliteVerbs.schedule_resume)
+    schedule_list = _reading(SqliteVerbs.schedule_list)
+    schedule_due = _reading(SqliteVerbs.schedule_due)
+    schedule_fire = _writing(SqliteVerbs.schedule_fire)

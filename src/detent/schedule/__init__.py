@@ -1,0 +1,1 @@
+"""What is enqueued by the clock: when its ticks are, and what becomes of each."""

@@ -1,0 +1,110 @@
+"""What becomes of the ticks that have come.
+
+A tick that nobody was there for is missed. What happens then is the schedule's own choice, `catch_up`:
+
+- `latest`: of all ticks that have come, the newest makes a job, and the others are passed over;
+- `all`: each makes a job;
+- `skip`: those that came more than a minute ago are passed over.
+
+Any number of schedulers may do this at once: each tick is dealt with by one of them (J11).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+import msgspec
+from cronsim import CronSimError
+
+from detent.errors import InvalidInput
+from detent.model.ids import Ids
+from detent.model.jsondoor import fingerprint
+from detent.model.records import NewJob
+from detent.model.service_records import Fire, ScheduleRow
+from detent.schedule.cron import ticks_after
+from detent.store.contract import Verbs
+
+__all__ = ["Plan", "fire_due", "plan", "upcoming"]
+
+log = logging.getLogger("detent.schedule")
+
+_SCHEDULES_AT_ONCE = 1000
+_TICKS_AT_ONCE = 1000
+_MISSED_AFTER = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The ticks that have come, which of them make jobs, and the tick after them."""
+
+    ticks: Sequence[datetime]
+    fires: frozenset[datetime]
+    next_at: datetime
+
+
+def plan(row: ScheduleRow, now: datetime) -> Plan:
+    """What to do about a schedule at `now`; about a thousand ticks at a time, however many were missed."""
+    following = ticks_after(row.cron, row.zone, row.next_at)
+    ticks = [row.next_at]
+    while (coming := next(following)) <= now and len(ticks) < _TICKS_AT_ONCE:
+        ticks.append(coming)
+    match row.catch_up:
+        case "all":
+            chosen = ticks
+        case "latest":
+            chosen = ticks[-1:] if coming > now else []
+        case "skip":
+            chosen = [tick for tick in ticks if now - tick <= _MISSED_AFTER]
+    return Plan(ticks, frozenset(chosen), coming)
+
+
+def fire_due(verbs: Verbs, ids: Ids) -> list[int]:
+    """Deal with every tick that has come; the jobs that were made of them by this caller. A schedule whose words this
+    machine cannot read, such as a zone that it does not know, is said and left; the others go on."""
+    made: list[int] = []
+    unreadable: set[str] = set()
+    while due := [row for row in verbs.schedule_due(_SCHEDULES_AT_ONCE) if row.name not in unreadable]:
+        now = verbs.now()
+        for row in due:
+            try:
+                made += _fire(verbs, ids, row, now)
+            except (InvalidInput, CronSimError, StopIteration) as error:
+                log.error("schedule %s cannot be read here: %r", row.name, error)
+                unreadable.add(row.name)
+    return made
+
+
+def _fire(verbs: Verbs, ids: Ids, row: ScheduleRow, now: datetime) -> list[int]:
+    doing = plan(row, now)
+    numbers = iter(ids.take(len(doing.fires)) if doing.fires else [])
+    nonce = ids.nonce()
+    fires = [Fire(tick, _job(row, tick, next(numbers), nonce) if tick in doing.fires else None) for tick in doing.ticks]
+    return verbs.schedule_fire(row.name, row.next_at, fires, doing.next_at) or []
+
+
+def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
+    told = {"schedule": row.name, "tick": tick.isoformat()}
+    return NewJob(
+        id=job_id,
+        task=row.task,
+        payload=row.payload,
+        nonce=nonce,
+        fingerprint=fingerprint(row.task, row.payload),
+        tenant=row.tenant,
+        queue=row.queue,
+        priority=row.priority,
+        due_at=tick,
+        metadata=msgspec.json.encode(told).decode(),
+        attempts_max=row.attempts_max,
+        dead_letter=row.dead_letter,
+        idempotent=row.idempotent,
+    )
+
+
+def upcoming(row: ScheduleRow, count: int) -> list[datetime]:
+    """The next ticks of a schedule, as far as it stands."""
+    return [row.next_at, *islice(ticks_after(row.cron, row.zone, row.next_at), count - 1)]

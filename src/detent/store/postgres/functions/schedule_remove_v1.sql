@@ -1,0 +1,22 @@
+-- schedule_remove: no tick of it comes any more.
+-- takes:   the schedule, who, why
+-- gives:   the state it was in, null where there is no such schedule
+-- locks:   its row
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.schedule_remove_v1(
+  p_name text, p_actor text, p_reason text DEFAULT NULL
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  t   timestamptz := detent.clock();
+  was detent.schedule;
+BEGIN
+  SELECT s.* INTO was FROM detent.schedule s WHERE s.name = p_name FOR UPDATE;
+  IF was.name IS NOT NULL THEN
+    PERFORM detent.schedule_log(p_name, was.tenant, CASE WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END,
+                                'removed', 'remove', p_actor, p_reason, t);
+    DELETE FROM detent.schedule s WHERE s.name = p_name;
+    DELETE FROM detent.schedule_fire f WHERE f.schedule = p_name;
+  END IF;
+  RETURN CASE WHEN was.name IS NULL THEN NULL WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
+END $$;
