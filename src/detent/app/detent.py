@@ -88,6 +88,7 @@ class Detent:
         timeout: float | None = None,
         unique: Literal["pending"] | None = None,
         idempotent: bool = True,
+        process: bool = False,
         dead_letter: bool = True,
         result_ttl: float | None = None,
     ) -> DeclareTask: ...
@@ -105,7 +106,8 @@ class Detent:
         """Declare a task: `@app.task`, or `@app.task(queue="mail", retry=Retry(3))`.
 
         `retry` counts retries, so `Retry(3)` makes four attempts, which is also what a task has without it. A task
-        whose effect must not be repeated blindly says `idempotent=False`. Two tasks of one name are refused.
+        whose effect must not be repeated blindly says `idempotent=False`; one that keeps the interpreter to itself, or
+        may bring its process down, gets one of its own with `process=True`. Two tasks of one name are refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 

@@ -35,6 +35,7 @@ class Options:
     timeout: float | None = None
     unique: Literal["pending"] | None = None
     idempotent: bool = True
+    process: bool = False
     dead_letter: bool = True
     result_ttl: float | None = None
 
@@ -45,7 +46,7 @@ class Options:
         for name in ("timeout", "result_ttl"):
             if (value := getattr(self, name)) is not None:
                 check_seconds(name, value)
-        for name in ("idempotent", "dead_letter"):
+        for name in ("idempotent", "process", "dead_letter"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InvalidSetting(name, repr(value), "True or False")
         if not isinstance(self.retry, Retry):

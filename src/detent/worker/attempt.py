@@ -40,10 +40,6 @@ class Attempt:
         self.task = app.find_task(claimed.task)
         self.context = AttemptContext(claimed, self.task, store, sink, app.ids, app.settings)
         self._ids = app.ids
-        self.line: int | None = None
-        self.deadline = 0.0
-        self.cancel_by = 0.0
-        self.running: asyncio.Task[Any] | None = None
 
     def run(self) -> Finish | Abort | None:
         """Call a plain function (or run an async one to its end) on this thread."""
@@ -64,11 +60,9 @@ class Attempt:
             with self.context.current():
                 value = await self.task.function(self.context, **arguments)
             return self._finished(value)
-        except asyncio.CancelledError:
-            if self.context.cancelled:
-                return self._abort("cancelled", "cancelled")
-            raise
         except BaseException as error:
+            # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
+            # function itself.
             return self._failed(error)
 
     def delay(self) -> float:

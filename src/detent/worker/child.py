@@ -1,14 +1,14 @@
 """The shell of a child: threads and a loop around the pure core.
 
-The loop runs async functions and hands plain ones to threads. One thread claims, one writes (`flusher`), one listens to
-the supervisor. The child never renews: its supervisor does, so a function that holds the interpreter keeps its lease.
-It ends when its supervisor does.
+The loop runs async functions and hands plain ones to threads, and those that want it to a process of their own. One
+thread claims (`claimer`), one writes (`flusher`), one listens to the supervisor. The child never renews: its supervisor
+does, so a function that holds the interpreter keeps its lease. It ends when its supervisor does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -18,23 +18,27 @@ from typing import Any
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
-from detent.model.records import Abort, Aborted, Claimed, Finish
+from detent.model.records import Abort, Aborted, Claimed, Finish, Outcome
+from detent.model.sanitize import error_text
 from detent.store.contract import Store
 from detent.worker.attempt import Attempt
 from detent.worker.board import Board
 from detent.worker.channel import Channel
+from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
 from detent.worker.flusher import Flusher
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
+from detent.worker.running import Running
+from detent.worker.solos import Solos
+from detent.worker.vital import start_vital
 
 __all__ = ["Child"]
 
-log = logging.getLogger("detent.worker")
-
 _BACKLOG_MAX = 5000
-_IDLE_WAIT = 1.0
 _TICK = 0.1
+_NOTICE = 2.0
+"""Seconds in which a function that was told to stop may still do so by itself."""
 
 
 class Child:
@@ -57,100 +61,61 @@ class Child:
             queue_slots=options.queue_slots,
         )
         self._stopping = threading.Event()
-        self._room = threading.Event()
         self._patience = Patience(clock, self._stopping)
         self._flusher = Flusher(store, options.name, self._patience, written=self._written, aborted=self._aborted)
+        self._claimer = Claimer(
+            app,
+            store,
+            options,
+            channel,
+            self._patience,
+            self._stopping,
+            wants=self._wants,
+            took=self._took,
+            holding=lambda: len(self._core.held),
+        )
         self._threads = ThreadPoolExecutor(max_workers=options.slots, thread_name_prefix="detent-job")
-        self._attempts: dict[int, Attempt] = {}
+        self._hooks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-hook")
+        self._solos = Solos(options)
+        self._running: dict[Held, Running] = {}
+        self._cut: list[tuple[Running, float]] = []
         self._ended = 0
         self._hung = False
-        self._turn: str | None = None
         self._pump_asked = False
 
     def run(self) -> None:
-        """Work until told to stop; return when everything in hand has ended or was handed back."""
+        """Work until told to stop. The process ends in here, when everything in hand has ended or was handed back."""
         asyncio.run(self._run())
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._done = asyncio.Event()
-        for target in (self._claim, self._listen):
-            threading.Thread(target=target, name=f"detent{target.__name__}", daemon=True).start()
+        start_vital("claimer", self._claimer.run)
+        start_vital("listener", self._listen)
         self._channel.send("hello", tasks=sorted(self._app.tasks))
-        ticking = asyncio.create_task(self._tick())
-        await self._done.wait()
-        ticking.cancel()
+        while True:
+            await asyncio.sleep(_TICK)
+            self._look_around()
 
     # -- claiming ----------------------------------------------------------------------------------------------
 
-    def _claim(self) -> None:
-        """The claiming thread."""
-        while not self._stopping.is_set():
-            self._room.clear()
-            with self._lock:
-                wants = self._core.wants(self._clock.monotonic()) if self._flusher.backlog < _BACKLOG_MAX else []
-            if not wants:
-                self._room.wait(_TICK)
-                continue
-            if not self._claim_all(wants) and not self._stopping.is_set():
-                self._wait_for_work(wants)
-
-    def _claim_all(self, wants: list[Want]) -> int:
-        return sum([self._claim_for(want) for want in wants])
-
-    def _wait_for_work(self, wants: list[Want]) -> None:
-        """Say that we wait, look once more, wait: so nothing slips through in between."""
-        try:
-            version = self._store.wake.version()
-        except DatabaseError as error:
-            self._patience.failed("waiting for work", error)
-            return
-        if not self._claim_all(wants) and not self._stopping.is_set():
-            self._channel.send("idle", holding=len(self._core.held))
-            self._store.wake.wait(version, _IDLE_WAIT)
-
-    def _claim_for(self, want: Want) -> int:
-        """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
-        lease_id = 0
-        asked = False
-        while not self._stopping.is_set() or asked:
-            try:
-                lease_id = lease_id or self._app.ids.take()[0]
-                jobs = self._store.claim_find(lease_id) if asked else self._ask(lease_id, want)
-            except DatabaseError as error:
-                asked = lease_id != 0
-                self._patience.failed("claiming", error)
-                if self._stopping.is_set():
-                    return 0
-                continue
-            self._patience.worked()
-            self._took(lease_id, jobs)
-            return len(jobs)
-        return 0
-
-    def _ask(self, lease_id: int, want: Want) -> list[Claimed]:
-        return self._store.job_claim(
-            lease_id=lease_id,
-            worker=self._options.name,
-            queues=want.queues,
-            tasks=sorted(self._app.tasks),
-            limit=want.limit,
-            lease=self._options.lease,
-            after_tenant=self._turn,
-        )
+    def _wants(self) -> list[Want]:
+        if self._flusher.backlog >= _BACKLOG_MAX:
+            return []
+        with self._lock:
+            return self._core.wants(self._clock.monotonic())
 
     def _took(self, lease_id: int, jobs: list[Claimed]) -> None:
-        if not jobs:
-            return
-        self._turn = jobs[-1].tenant
         # The supervisor must know the lease before any of its jobs begins: it renews.
         self._channel.send("lease", id=lease_id)
         with self._lock:
             self._core.claimed(lease_id, jobs)
             late = self._core.stop() if self._stopping.is_set() else []
-        for held in late:
-            self._end(held, _released(held.claimed))
+        self._hand_back(late)
         self._ask_pump()
+
+    def _hand_back(self, unbegun: list[Held]) -> None:
+        for held in unbegun:
+            self._end(held, _ending(held, "released"))
 
     # -- carrying out ------------------------------------------------------------------------------------------
 
@@ -169,7 +134,10 @@ class Child:
                 held = self._core.begin(now)
             if held is None:
                 return
-            self._begin(held, now)
+            try:
+                self._begin(held, now)
+            except Exception as error:
+                self._end(held, _ending(held, "error", error_text(error)))
 
     def _begin(self, held: Held, now: float) -> None:
         claimed = held.claimed
@@ -177,55 +145,71 @@ class Child:
             self._end(held, Finish(claimed.job_id, claimed.attempt))
             return
         attempt = Attempt(claimed, self._app, self._store, self._flusher)
-        timeout = attempt.task.options.timeout
-        deadline = now + timeout if timeout else 0.0
-        attempt.line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline)
-        attempt.deadline = deadline
-        self._attempts[claimed.job_id] = attempt
-        if not attempt.task.options.idempotent:
-            self._threads.submit(self._begin_durably, held, attempt)
+        options = attempt.task.options
+        running = Running(held, attempt, deadline=now + options.timeout if options.timeout else 0.0)
+        with self._lock:
+            running.line = self._board.begin(claimed.job_id, claimed.attempt, now, running.deadline)
+        self._running[held] = running
+        if not options.idempotent or claimed.attempt - claimed.spared > 1:
+            running.work = self._threads.submit(self._prepare, running)
         else:
-            self._call(held, attempt)
+            self._call(running)
 
-    def _begin_durably(self, held: Held, attempt: Attempt) -> None:
-        """A task that must not be repeated blindly is on record as begun before it is called."""
-        claimed = held.claimed
-        while True:
+    def _prepare(self, running: Running) -> None:
+        """What a few jobs need before they are called. One that must not be repeated blindly is put on record as begun.
+        One that was in a process when it died is a suspect: it is tried again in a process of its own, where it can
+        take nobody with it."""
+        claimed = running.held.claimed
+        while not running.held.ended:
             try:
-                answer = self._store.job_start([(claimed.job_id, claimed.attempt)])[0]
-                break
+                if not running.attempt.task.options.idempotent:
+                    (answer,) = self._store.job_start([(claimed.job_id, claimed.attempt)])
+                    if isinstance(answer, Exception):
+                        self._end(running.held, None)
+                        return
+                past = self._store.job_executions(claimed.job_id)
+                running.suspect = any(execution.outcome == "crashed" for execution in past)
+                self._loop.call_soon_threadsafe(self._call, running)
+                return
             except DatabaseError as error:
                 self._patience.failed("starting", error)
                 if self._stopping.is_set():
-                    self._end(held, _released(claimed))
-                    return
-        if isinstance(answer, Exception):
-            self._end(held, None)
-        else:
-            self._loop.call_soon_threadsafe(self._call, held, attempt)
+                    self._end(running.held, _ending(running.held, "released"))
 
-    def _call(self, held: Held, attempt: Attempt) -> None:
-        if attempt.task.is_async:
-            attempt.running = self._loop.create_task(attempt.run_async())
-            attempt.running.add_done_callback(lambda task: self._end(held, _ending_of(task)))
+    def _call(self, running: Running) -> None:
+        """On the loop."""
+        attempt = running.attempt
+        if attempt.task.options.process or running.suspect:
+            running.work = self._threads.submit(self._run_in, running, lambda: self._solos.run(running))
+        elif attempt.task.is_async:
+            running.work = self._loop.create_task(attempt.run_async())
+            running.work.add_done_callback(lambda task: self._end(running.held, _ending_of(task)))
         else:
-            self._threads.submit(self._run_in_thread, held, attempt)
+            running.work = self._threads.submit(self._run_in, running, attempt.run)
 
-    def _run_in_thread(self, held: Held, attempt: Attempt) -> None:
-        self._end(held, attempt.run())
+    def _run_in(self, running: Running, run: Callable[[], Finish | Abort | None]) -> None:
+        """On a thread. Whatever goes wrong around the attempt, it ends."""
+        if running.held.ended:
+            return
+        ending: Finish | Abort | None
+        try:
+            ending = run()
+        except BaseException as error:
+            ending = _ending(running.held, "error", error_text(error), running.attempt.delay())
+        self._end(running.held, ending)
 
     def _end(self, held: Held, ending: Finish | Abort | None) -> None:
         """From any thread: the slot is free, and the ending will be written."""
         with self._lock:
             if held.ended:
                 return
-            lease_done = self._core.end(held.job_id)
-            self._ended += 1
-        attempt = self._attempts.pop(held.job_id, None)
-        if attempt is not None and attempt.line is not None:
-            self._board.end(attempt.line)
+            lease_done = self._core.end(held)
+            self._ended += held.begun_at is not None
+            running = self._running.pop(held, None)
+            if running is not None and running.line is not None:
+                self._board.end(running.line)
         self._flusher.end(ending, lease_done)
-        self._room.set()
+        self._claimer.room.set()
         self._ask_pump()
 
     def _written(self, leases: list[int]) -> None:
@@ -234,38 +218,40 @@ class Child:
 
     def _aborted(self, aborted: Aborted) -> None:
         if aborted.state in ("quarantined", "failed"):
-            self._app.tell_failure(aborted.job_id)
+            self._tell_failures([aborted.job_id])
+
+    def _tell_failures(self, job_ids: list[int]) -> None:
+        """The user's hooks, on a thread of their own: slow ones hold nobody up."""
+        for job_id in job_ids:
+            self._hooks.submit(self._app.tell_failure, job_id)
 
     # -- time-outs, cancels, the end ---------------------------------------------------------------------------
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK)
-            now = self._clock.monotonic()
-            for attempt in list(self._attempts.values()):
-                if attempt.deadline and now >= attempt.deadline:
-                    self._cut_short(attempt, "timed_out", f"timed out after {attempt.task.options.timeout:g} s")
-                elif attempt.cancel_by and now >= attempt.cancel_by:
-                    self._cut_short(attempt, "cancelled", "did not stop within the grace period after a cancel")
-            recycle = self._hung or (self._options.max_jobs and self._ended >= self._options.max_jobs)
-            if recycle and not self._stopping.is_set():
-                self._channel.send("recycle", hung=self._hung)
-                self._stop(self._options.grace)
+    def _look_around(self) -> None:
+        """Every tick, on the loop."""
+        now = self._clock.monotonic()
+        for running in list(self._running.values()):
+            if running.deadline and now >= running.deadline:
+                timeout = running.attempt.task.options.timeout
+                self._cut_short(running, "timed_out", f"timed out after {timeout:g} s", now)
+            elif running.cancel_by and now >= running.cancel_by:
+                self._cut_short(running, "cancelled", "did not stop within the grace period after a cancel", now)
+        self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
+        self._hung = self._hung or any(now >= by for _, by in self._cut)
+        with self._lock:
+            surplus = self._core.surplus()
+        self._hand_back(surplus)
+        worn = self._options.max_jobs and self._ended >= self._options.max_jobs
+        if (self._hung or worn) and not self._stopping.is_set():
+            self._channel.send("recycle", hung=self._hung)
+            self._stop(self._options.grace)
 
-    def _cut_short(self, attempt: Attempt, outcome: Any, error: str) -> None:
-        held = self._core.held.get(attempt.claimed.job_id)
-        if held is None:
-            return
-        attempt.deadline = attempt.cancel_by = 0.0
-        delay = attempt.delay()
-        claimed = attempt.claimed
-        abort = Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
-        self._end(held, abort)
-        if attempt.running is not None:
-            attempt.running.cancel()
-        else:
-            # A thread cannot be ended from outside: this child finishes what it has and makes way for a fresh one.
-            self._hung = True
+    def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
+        """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
+        thread can only be told. One that does not listen makes this child finish what it has and make way."""
+        self._end(running.held, _ending(running.held, outcome, error, running.attempt.delay()))
+        running.stop()
+        self._cut.append((running, now + _NOTICE))
 
     def _listen(self) -> None:
         """The supervisor's voice. When it falls silent for ever, so do we."""
@@ -273,54 +259,69 @@ class Child:
             "stop": lambda message: self._stop(message["grace"]),
             "cancel": lambda message: self._cancel(message["jobs"]),
             "lost": lambda message: self._lost(message["leases"]),
+            "failed": lambda message: self._tell_failures(message["jobs"]),
         }
         for message in self._channel.messages():
             handlers[message["kind"]](message)
         os._exit(1)
 
     def _cancel(self, job_ids: list[int]) -> None:
-        for job_id in job_ids:
-            attempt = self._attempts.get(job_id)
-            if attempt is not None and not attempt.context.cancelled:
-                attempt.cancel_by = self._clock.monotonic() + self._options.cancel_grace
-                attempt.context.request_cancel()
+        """Told again at every renewal, so one that comes between two steps is only late."""
+        for held in self._holding():
+            if held.job_id not in job_ids:
+                continue
+            running = self._running.get(held)
+            if held.begun_at is None:
+                self._end(held, _ending(held, "cancelled", "cancelled before it began"))
+            elif running is not None and not running.cancel_by:
+                running.cancel_by = self._clock.monotonic() + self._options.cancel_grace
+                running.ask_to_stop()
 
     def _lost(self, leases: list[int]) -> None:
         """Taken away by the reaper: whatever these functions do now is refused; they need not be waited for."""
-        for held in self._core.holding():
+        for held in self._holding():
             if held.lease_id in leases:
-                attempt = self._attempts.get(held.job_id)
+                running = self._running.get(held)
                 self._end(held, None)
-                if attempt is not None and attempt.running is not None:
-                    self._loop.call_soon_threadsafe(attempt.running.cancel)
+                if running is not None:
+                    self._loop.call_soon_threadsafe(running.stop)
+
+    def _holding(self) -> list[Held]:
+        with self._lock:
+            return self._core.holding()
 
     def _stop(self, grace: float) -> None:
         """Begin nothing more, hand the reserve back at once, and the rest when the grace is over."""
         if self._stopping.is_set():
             return
         self._stopping.set()
-        self._room.set()
+        self._claimer.room.set()
         self._store.wake.interrupt()
         with self._lock:
             rest = self._core.stop()
-        for held in rest:
-            self._end(held, _released(held.claimed))
-        threading.Thread(target=self._finish_within, args=(grace,), name="detent-stop", daemon=True).start()
+        self._hand_back(rest)
+        start_vital("stop", lambda: self._finish_within(grace))
 
     def _finish_within(self, grace: float) -> None:
         deadline = self._clock.monotonic() + grace
         while not self._core.idle and self._clock.monotonic() < deadline:
             self._clock.sleep(0.02)
-        for held in self._core.holding():
-            self._end(held, _released(held.claimed))
+        for held in self._holding():
+            running = self._running.get(held)
+            # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
+            risky = running is not None and not running.attempt.task.options.idempotent
+            self._end(held, _ending(held, "crashed", "cut off when its worker stopped") if risky else _ending(held))
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
+        with contextlib.suppress(TimeoutError):
+            self._hooks.submit(lambda: None).result(max(1.0, deadline - self._clock.monotonic()))
         self._channel.send("stopped", written=written)
         # Threads that still run belong to jobs that were handed back: nothing they do counts any more.
         os._exit(0)
 
 
-def _released(claimed: Claimed) -> Abort:
-    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome="released")
+def _ending(held: Held, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
+    claimed = held.claimed
+    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
 
 
 def _ending_of(task: asyncio.Task[Finish | Abort | None]) -> Finish | Abort | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -72,6 +73,7 @@ class AttemptContext:
         self.committed = False
         self.stored_result = False
         self._cancelled = False
+        self._on_cancel: Callable[[], None] | None = None
         self._wrote = False
 
     @property
@@ -104,8 +106,16 @@ class AttemptContext:
         return self._cancelled
 
     def request_cancel(self) -> None:
-        """Somebody wants this job to stop."""
+        """Somebody wants this job to stop, or its time is over."""
         self._cancelled = True
+        if self._on_cancel is not None:
+            self._on_cancel()
+
+    def on_cancel(self, act: Callable[[], None]) -> None:
+        """Do this, from another thread, when the job is to stop; now, if it already is."""
+        self._on_cancel = act
+        if self._cancelled:
+            act()
 
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         if level not in _LEVELS:
@@ -156,9 +166,15 @@ class AttemptContext:
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """The function of this attempt runs here: what it logs becomes its lines."""
+        """The function of this attempt runs here: what it logs becomes its lines.
+
+        A function that forks may come back twice. The copy holds nothing and must not go on as a worker: it ends here.
+        """
+        process = os.getpid()
         token = current_attempt.set(self)
         try:
             yield
         finally:
+            if os.getpid() != process:
+                os._exit(0)
             current_attempt.reset(token)

@@ -1,13 +1,14 @@
 """What a child decides: a pure machine without threads, clock or database.
 
 It is told what happened (claimed, begun, ended, stop) and asked what to do next (how many to claim, which to begin,
-what to hand back). The shell around it carries out.
+what to hand back). The shell around it carries out. A job is told apart by its `Held`, never by its id: after a lost
+lease the same job may be claimed again while its earlier attempt is still in hand.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from detent.model.records import Claimed
@@ -55,42 +56,46 @@ class Core:
     queues: tuple[str, ...] | None = None
     queue_slots: Mapping[str, int] = field(default_factory=dict)
     stopping: bool = False
-    held: dict[int, Held] = field(default_factory=dict)
+    held: set[Held] = field(default_factory=set)
     running: int = 0
     _reserved: deque[Held] = field(default_factory=deque)
-    _running_by_queue: dict[str, int] = field(default_factory=dict)
-    _open_by_lease: dict[int, int] = field(default_factory=dict)
+    _held_by_queue: Counter[str] = field(default_factory=Counter)
+    _open_by_lease: Counter[int] = field(default_factory=Counter)
+    _turn: int = 0
     _rate: float = 0.0
     _ended_since: int = 0
     _rate_at: float | None = None
 
     def wants(self, now: float) -> list[Want]:
-        """The claims worth making now; none while stopping, or while there is enough in hand."""
+        """The claims worth trying now, one after another until one gives something; then ask again, for each may take
+        all the room there is. None while stopping, or while there is enough in hand. Queues take turns to be first."""
         if self.stopping:
             return []
         self._measure(now)
-        room = self.slots + self._reserve() - len(self.held)
+        most = self.slots + self._reserve()
+        room = most - len(self.held)
         # A claim for a crumb costs as much as one for a loaf: wait until a good part of the reserve is gone.
-        if room <= 0 or (self._reserved and room < (self.slots + self._reserve()) // 4):
+        if room <= 0 or (self._reserved and room < most // 4):
             return []
         wanted: list[Want] = []
-        free = [queue for queue in self.queues or () if queue not in self.queue_slots]
-        if self.queues is None or free:
-            wanted.append(Want(tuple(free) if self.queues is not None else None, room))
-        for queue, most in self.queue_slots.items():
-            left = min(most - self._held_of(queue), room)
-            if left > 0:
+        uncapped = tuple(queue for queue in self.queues or () if queue not in self.queue_slots)
+        if self.queues is None or uncapped:
+            wanted.append(Want(None if self.queues is None else uncapped, room))
+        for queue, cap in self.queue_slots.items():
+            if (left := min(cap - self._held_by_queue[queue], room)) > 0:
                 wanted.append(Want((queue,), left))
-        return wanted
+        self._turn += 1
+        first = self._turn % len(wanted) if wanted else 0
+        return wanted[first:] + wanted[:first]
 
     def claimed(self, lease_id: int, jobs: Sequence[Claimed]) -> None:
         """These were claimed under that lease, in this order."""
         for job in jobs:
             held = Held(job, lease_id)
-            self.held[job.job_id] = held
+            self.held.add(held)
             self._reserved.append(held)
-        if jobs:
-            self._open_by_lease[lease_id] = len(jobs)
+            self._held_by_queue[job.queue] += 1
+            self._open_by_lease[lease_id] += 1
 
     def begin(self, now: float) -> Held | None:
         """The next job to begin, if a slot is free."""
@@ -102,27 +107,33 @@ class Core:
                 continue
             held.begun_at = now
             self.running += 1
-            queue = held.claimed.queue
-            self._running_by_queue[queue] = self._running_by_queue.get(queue, 0) + 1
             return held
         return None
 
-    def end(self, job_id: int) -> int | None:
-        """The job is no longer this child's concern; its lease, if that was the last of it."""
-        held = self.held.pop(job_id, None)
-        if held is None or held.ended:
+    def end(self, held: Held) -> int | None:
+        """The job is no longer this child's concern; its lease, if that was the last of it. Ending twice is once."""
+        if held.ended:
             return None
         held.ended = True
+        self.held.remove(held)
+        self._held_by_queue[held.claimed.queue] -= 1
         if held.begun_at is not None:
             self.running -= 1
-            self._running_by_queue[held.claimed.queue] -= 1
-        self._ended_since += 1
-        left = self._open_by_lease[held.lease_id] - 1
-        if left:
-            self._open_by_lease[held.lease_id] = left
+            self._ended_since += 1
+        self._open_by_lease[held.lease_id] -= 1
+        if self._open_by_lease[held.lease_id]:
             return None
         del self._open_by_lease[held.lease_id]
         return held.lease_id
+
+    def surplus(self) -> list[Held]:
+        """What was claimed ahead when jobs were quick, and now only keeps others from it: to be handed back."""
+        kept = self.slots + self._reserve()
+        if len(self._reserved) <= 2 * kept:
+            return []
+        rest = [held for held in list(self._reserved)[kept:] if not held.ended]
+        self._reserved = deque(list(self._reserved)[:kept])
+        return rest
 
     def stop(self) -> list[Held]:
         """Begin nothing more; the reserve, to be handed back untouched."""
@@ -131,17 +142,14 @@ class Core:
         self._reserved.clear()
         return rest
 
-    def holding(self) -> Iterable[Held]:
+    def holding(self) -> list[Held]:
         """Everything in hand, begun or not."""
-        return list(self.held.values())
+        return list(self.held)
 
     @property
     def idle(self) -> bool:
         """Whether nothing is in hand."""
         return not self.held
-
-    def _held_of(self, queue: str) -> int:
-        return sum(1 for held in self.held.values() if held.claimed.queue == queue)
 
     def _reserve(self) -> int:
         return min(self.reserve_max, int(self._rate * _AHEAD))

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from detent.errors import DatabaseError, DetentError
+from detent.errors import AlreadyCommitted, DatabaseError, DetentError
 from detent.model.records import Abort, Aborted, Finish, NewEvent
 from detent.store.contract import Store, Verbs
 from detent.worker.patience import Patience
+from detent.worker.vital import start_vital
 
 __all__ = ["Flusher"]
 
 _EVENTS_WAIT = 0.2
 _BATCH_MAX = 1000
+_EVENTS_MAX = 10_000
 
 
 @dataclass(slots=True)
@@ -56,8 +58,7 @@ class Flusher:
         self._done = 0
         self._closed = False
         self._urgent = False
-        self._thread = threading.Thread(target=self._serve, name="detent-flusher", daemon=True)
-        self._thread.start()
+        start_vital("flusher", self._serve)
 
     @property
     def backlog(self) -> int:
@@ -65,8 +66,9 @@ class Flusher:
         return self._batch.size
 
     def event(self, line: NewEvent) -> None:
-        """Write a line soon."""
+        """Write a line soon. Whoever says more than can be written waits: memory has a bound."""
         with self._changed:
+            self._changed.wait_for(lambda: len(self._batch.events) < _EVENTS_MAX)
             self._batch.events.append(line)
             if len(self._batch.events) == 1 or len(self._batch.events) >= _BATCH_MAX:
                 self._changed.notify_all()
@@ -154,7 +156,12 @@ class Flusher:
             verbs.event_append(batch.events)
         if batch.finishes:
             verbs.job_finish(batch.finishes, self._worker)
-        return verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
+        aborted = verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
+        # Cut short after its commit: the effect has happened, so the job succeeds.
+        committed = [answer.job_id for answer in aborted if isinstance(answer, AlreadyCommitted)]
+        if committed:
+            verbs.job_recover(committed)
+        return aborted
 
     def _one_by_one(self, batch: _Batch) -> None:
         """A batch that raised for a reason of its own: each item alone, so that only the culprit is lost."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from detent.errors import DetentError
 from detent.worker.context import current_attempt
 
 __all__ = ["EventHandler"]
@@ -23,5 +22,5 @@ class EventHandler(logging.Handler):
             level = "error" if record.levelno >= logging.ERROR else "info"
         try:
             context.event(self.format(record), level=level, logger=record.name)
-        except DetentError:
+        except Exception:
             self.handleError(record)

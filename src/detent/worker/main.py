@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import logging
 import os
@@ -21,9 +20,7 @@ from detent.worker.child import Child
 from detent.worker.logs import EventHandler
 from detent.worker.options import WorkerOptions
 
-__all__ = ["load_app", "main"]
-
-_PR_SET_PDEATHSIG = 1
+__all__ = ["load_app", "main", "set_up"]
 
 
 def load_app(where: str) -> Detent:
@@ -47,26 +44,32 @@ def load_app(where: str) -> Detent:
     return found
 
 
+def set_up(options: WorkerOptions) -> Detent:
+    """What every process with the user's code in it does first; its application."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # A stop that is sent to everybody at once is the supervisor's to answer. A handler, unlike an ignored signal,
+        # is not inherited by programs that the functions start; nor are copies of this process to be deaf.
+        signal.signal(number, lambda *_: None)
+    os.register_at_fork(after_in_child=_hear_again)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    app = load_app(options.app)
+    # After the application, which may have its own idea of logging.
+    logging.getLogger().addHandler(EventHandler())
+    return app
+
+
+def _hear_again() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def main() -> None:
     """Run as `python -m detent.worker.main CHANNEL_FD BOARD_FD`, with the options on standard input."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    _die_with_parent()
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger().addHandler(EventHandler())
+    app = set_up(options)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     board = Board(int(sys.argv[2]), options.slots)
-    app = load_app(options.app)
     Child(app, app.store, options, channel, board, SystemClock()).run()
-
-
-def _die_with_parent() -> None:
-    """Where the kernel can do it, it ends this process with its supervisor; elsewhere the silent channel does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:
-            os._exit(1)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ __all__ = ["Patience"]
 
 _FIRST = 0.05
 _LONGEST = 5.0
+_WHILE_STOPPING = 0.1
 _SAY_EVERY = 1.0
 
 log = logging.getLogger("detent.worker")
@@ -42,7 +43,8 @@ class Patience:
                 self._said_at, self._silent = now, 0
             else:
                 self._silent += 1
-        self._stop.wait(wait)
+        if self._stop.wait(wait):
+            self._clock.sleep(_WHILE_STOPPING)
 
     def worked(self) -> None:
         """The database answers again."""

@@ -49,6 +49,7 @@ def command(
     the grace, the rest is handed back and loses no attempt. A second one stops at once.
     """
     from detent.model.clock import SystemClock
+    from detent.worker.notify import Notify
     from detent.worker.options import WorkerOptions, parse_queues
     from detent.worker.supervisor import Supervisor
 
@@ -69,4 +70,6 @@ def command(
     session.app = app
     with session.open() as found:
         (worker_id,) = found.ids.take(1)
-        return Supervisor(found.store, options, SystemClock(), worker_id).run()
+        # Taken out of the environment: what the children start must not speak for us.
+        notify = Notify(os.environ.pop("NOTIFY_SOCKET", None))
+        return Supervisor(found.store, options, SystemClock(), worker_id, notify).run()

@@ -1,0 +1,72 @@
+"""What becomes of the jobs of a child that died: what had begun counts, what had not goes back untouched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from detent.model.records import Abort, Aborted, Claimed, Outcome
+from detent.store.contract import Store
+from detent.worker.board import Line
+
+__all__ = ["Remains", "end_lease"]
+
+_CRASH_DELAY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """A lease of a dead child, with what its board said when it died at `at`.
+
+    `killed` says why its supervisor ended it; None where it died by itself. `cancelled` are jobs it was told to stop.
+    """
+
+    lease_id: int
+    lines: Mapping[int, Line]
+    at: float
+    ended_with: str
+    killed: str | None
+    cancelled: frozenset[int]
+
+
+def end_lease(store: Store, remains: Remains, worker: str) -> list[int]:
+    """End what is still held under it; the jobs that came to rest without success.
+
+    A job that was running when its process died by itself has used up an attempt: it may be the one to blame. One whose
+    process was ended by the supervisor because of another job, or to stop, has not, unless it must not be repeated
+    blindly: then how far it came is not known.
+    """
+    aborts: list[Abort] = []
+    for claimed in store.claim_find(remains.lease_id):
+        if claimed.committed:
+            store.job_recover([claimed.job_id])
+        else:
+            aborts.append(_abort(store, remains, claimed))
+    if not aborts:
+        return []
+    answers = store.job_abort(aborts, worker)
+    return [one.job_id for one in answers if isinstance(one, Aborted) and one.state in ("quarantined", "failed")]
+
+
+def _abort(store: Store, remains: Remains, claimed: Claimed) -> Abort:
+    line = remains.lines.get(claimed.job_id)
+    outcome: Outcome = "crashed"
+    error: str | None = f"its process ended with {remains.ended_with} while it ran"
+    if line is None or line.attempt != claimed.attempt:
+        outcome, error = "released", None
+    elif claimed.job_id in remains.cancelled:
+        outcome, error = "cancelled", "did not stop after a cancel, and held its process: the process was ended"
+    elif line.deadline and remains.at > line.deadline:
+        outcome, error = "timed_out", "ran into its time-out and held its process: the process was ended"
+    elif remains.killed is not None:
+        error = f"its process was ended: {remains.killed}"
+        (job,) = store.job_get([claimed.job_id])
+        if job is None or job.idempotent:
+            outcome = "released"
+    return Abort(
+        job_id=claimed.job_id,
+        attempt=claimed.attempt,
+        outcome=outcome,
+        error=error,
+        delay=0.0 if outcome == "released" else _CRASH_DELAY,
+    )

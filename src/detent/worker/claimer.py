@@ -1,0 +1,114 @@
+"""The claiming thread of a child: asks the core what is wanted, the database for it, and waits where there is none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from detent.app.detent import Detent
+from detent.errors import DatabaseError
+from detent.model.records import Claimed
+from detent.store.contract import Store
+from detent.worker.channel import Channel
+from detent.worker.core import Want
+from detent.worker.options import WorkerOptions
+from detent.worker.patience import Patience
+
+__all__ = ["Claimer"]
+
+_IDLE_WAIT = 1.0
+_LOOK_AGAIN = 0.1
+
+
+class Claimer:
+    """Gives what it claimed to `took`; asks `wants` what to claim, and `holding` how much is in hand.
+
+    `room` is set by whoever makes room, `stopping` by whoever wants no more.
+    """
+
+    def __init__(
+        self,
+        app: Detent,
+        store: Store,
+        options: WorkerOptions,
+        channel: Channel,
+        patience: Patience,
+        stopping: threading.Event,
+        *,
+        wants: Callable[[], list[Want]],
+        took: Callable[[int, list[Claimed]], None],
+        holding: Callable[[], int],
+    ) -> None:
+        self._app = app
+        self._store = store
+        self._options = options
+        self._channel = channel
+        self._patience = patience
+        self._stopping = stopping
+        self._wants = wants
+        self._took = took
+        self._holding = holding
+        self._tasks = sorted(app.tasks)
+        self._after_tenant: str | None = None
+        self.room = threading.Event()
+
+    def run(self) -> None:
+        """Until stopping."""
+        while not self._stopping.is_set():
+            self.room.clear()
+            wants = self._wants()
+            if not wants:
+                self.room.wait(_LOOK_AGAIN)
+            elif not self._claim_first(wants):
+                self._wait_for_work(wants)
+
+    def _claim_first(self, wants: list[Want]) -> bool:
+        """Whether one of them gave something. It may have taken all the room, so the core is asked again after it."""
+        return any(self._claim(want) for want in wants)
+
+    def _wait_for_work(self, wants: list[Want]) -> None:
+        """Say that we wait, look once more, wait: so nothing slips through in between."""
+        if self._stopping.is_set():
+            return
+        try:
+            version = self._store.wake.version()
+            if not self._claim_first(wants) and not self._stopping.is_set():
+                self._channel.send("idle", holding=self._holding())
+                self._store.wake.wait(version, _IDLE_WAIT)
+        except DatabaseError as error:
+            self._patience.failed("waiting for work", error)
+
+    def _claim(self, want: Want) -> int:
+        """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
+        lease_id = 0
+        asked = False
+        while not self._stopping.is_set():
+            try:
+                lease_id = lease_id or self._app.ids.take()[0]
+                if asked:
+                    jobs = self._store.claim_find(lease_id)
+                else:
+                    # Should this process die before it has the answer, the supervisor knows where to look.
+                    self._channel.send("claiming", id=lease_id)
+                    jobs = self._ask(lease_id, want)
+            except DatabaseError as error:
+                asked = lease_id != 0
+                self._patience.failed("claiming", error)
+                continue
+            self._patience.worked()
+            if jobs:
+                self._after_tenant = jobs[-1].tenant
+                self._took(lease_id, jobs)
+            return len(jobs)
+        return 0
+
+    def _ask(self, lease_id: int, want: Want) -> list[Claimed]:
+        return self._store.job_claim(
+            lease_id=lease_id,
+            worker=self._options.name,
+            queues=want.queues,
+            tasks=self._tasks,
+            limit=want.limit,
+            lease=self._options.lease,
+            after_tenant=self._after_tenant,
+        )

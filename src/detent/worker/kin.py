@@ -1,0 +1,143 @@
+"""A child as its supervisor sees it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from detent.worker.aftermath import Remains
+from detent.worker.board import Board, Line
+from detent.worker.channel import Channel
+from detent.worker.guarded import Guarded, describe_exit
+from detent.worker.options import WorkerOptions
+from detent.worker.vital import start_vital
+
+__all__ = ["Kin"]
+
+_DEAF_AFTER = 2.0
+"""Seconds that a child has to end a job whose time is over, before it counts as deaf."""
+
+
+class Kin:
+    """A running child: its process, what it told us, and what its board shows. Safe from any thread."""
+
+    def __init__(self, options: WorkerOptions, now: float, heard: Callable[[], None]) -> None:
+        self._options = options
+        self._heard = heard
+        self._lock = threading.Lock()
+        self._leases: set[int] = set()
+        self._claiming: int | None = None
+        self._told: dict[int, float] = {}
+        self.started_at = now
+        self.is_ready = False
+        self.is_idle = False
+        self.is_leaving = False
+        self.killed: str | None = None
+        self._channel, theirs = Channel.pair()
+        self._board = Board.create(options.slots)
+        command = [sys.executable, "-m", "detent.worker.main", str(theirs.fileno()), str(self._board.fileno)]
+        try:
+            self._guarded = Guarded(command, pass_fds=[theirs.fileno(), self._board.fileno], stdin=subprocess.PIPE)
+            with self._guarded.stdin as stdin:
+                stdin.write(msgspec.json.encode(options))
+        finally:
+            theirs.close()
+        start_vital("child", self._listen)
+
+    def _listen(self) -> None:
+        for message in self._channel.messages():
+            with self._lock:
+                self._take(message)
+            if message["kind"] in ("hello", "recycle"):
+                self._heard()
+        self._heard()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        match message["kind"]:
+            case "hello":
+                self.is_ready = True
+            case "claiming":
+                self._claiming = message["id"]
+            case "lease":
+                self._leases.add(message["id"])
+                self.is_idle = False
+            case "done":
+                self._leases.difference_update(message["leases"])
+            case "idle":
+                self.is_idle = message["holding"] == 0
+            case "recycle":
+                self.is_leaving = True
+            case _:
+                pass
+
+    @property
+    def leases(self) -> list[int]:
+        """What it holds, to be renewed."""
+        with self._lock:
+            return sorted(self._leases)
+
+    def lines(self) -> list[Line]:
+        """What it is doing."""
+        return self._board.lines()
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether nothing of it lives."""
+        return self._guarded.poll() is not None
+
+    def lost(self, lease_id: int) -> None:
+        """The reaper took this lease away."""
+        with self._lock:
+            self._leases.discard(lease_id)
+        self._channel.send("lost", leases=[lease_id])
+
+    def cancel(self, job_ids: list[int], now: float) -> None:
+        """Somebody wants these stopped. Said at every renewal; the first time counts."""
+        for job_id in job_ids:
+            self._told.setdefault(job_id, now)
+        self._channel.send("cancel", jobs=job_ids)
+
+    def tell_failures(self, job_ids: list[int]) -> bool:
+        """Let the application's hooks hear of jobs that came to rest without success; whether that went out."""
+        return self._channel.send("failed", jobs=job_ids)
+
+    def stop(self, grace: float) -> None:
+        """Ask it to finish and go."""
+        self.is_leaving = True
+        self._channel.send("stop", grace=grace)
+
+    def kill(self, why: str) -> None:
+        """End it now."""
+        if self.killed is None:
+            self.killed = why
+            self._guarded.kill()
+
+    def deaf_to(self, now: float) -> Line | None:
+        """A job that the child should have ended by now, and has not: its interpreter is held by somebody."""
+        for line in self.lines():
+            told = self._told.get(line.job_id)
+            if line.deadline and now > line.deadline + _DEAF_AFTER:
+                return line
+            if told is not None and now > max(told, line.begun_at) + self._options.cancel_grace + _DEAF_AFTER:
+                return line
+        return None
+
+    def bury(self, now: float) -> tuple[str, list[Remains]]:
+        """How it ended, and what it held. Once, when it is dead."""
+        ended_with = describe_exit(self._guarded.wait())
+        lines = {line.job_id: line for line in self.lines()}
+        held = set(self.leases)
+        if self._claiming is not None:
+            held.add(self._claiming)
+        cancelled = frozenset(self._told)
+        self._channel.close()
+        self._guarded.close()
+        self._board.close()
+        return ended_with, [
+            Remains(lease_id, lines, now, ended_with, self.killed, cancelled) for lease_id in sorted(held)
+        ]

@@ -1,0 +1,92 @@
+"""Inside a process that runs one attempt at a time, with a connection of its own.
+
+Run as `python -m detent.worker.solo CHANNEL_FD`, with the worker's options on standard input. Lines and commits are
+written from here; how the attempt ended is told to the child, which writes it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sys
+import threading
+from typing import Any
+
+import msgspec
+
+from detent.app.detent import Detent
+from detent.model.clock import SystemClock
+from detent.model.records import Abort, Claimed, Finish
+from detent.worker.attempt import Attempt
+from detent.worker.channel import Channel
+from detent.worker.context import AttemptContext
+from detent.worker.flusher import Flusher
+from detent.worker.main import set_up
+from detent.worker.options import WorkerOptions
+from detent.worker.patience import Patience
+from detent.worker.vital import start_vital
+
+__all__ = ["main"]
+
+
+class _Solo:
+    """Jobs come one by one; a cancel is for the one at hand."""
+
+    def __init__(self, app: Detent, options: WorkerOptions, channel: Channel) -> None:
+        self._app = app
+        self._options = options
+        self._channel = channel
+        self._jobs: queue.SimpleQueue[Claimed] = queue.SimpleQueue()
+        self._context: AttemptContext | None = None
+        self._cancelled: tuple[int, int] | None = None
+        patience = Patience(SystemClock(), threading.Event())
+        self._flusher = Flusher(
+            app.store, options.name, patience, written=lambda leases: None, aborted=lambda aborted: None
+        )
+
+    def run(self) -> None:
+        start_vital("listener", self._listen)
+        while True:
+            claimed = self._jobs.get()
+            attempt = Attempt(claimed, self._app, self._app.store, self._flusher)
+            self._context = attempt.context
+            if self._cancelled == (claimed.job_id, claimed.attempt):
+                attempt.context.request_cancel()
+            ending = attempt.run()
+            # What it said is on record before its end is.
+            self._flusher.flush(self._options.lease)
+            self._channel.send("ended", **_told(ending))
+
+    def _listen(self) -> None:
+        for message in self._channel.messages():
+            if message["kind"] == "run":
+                self._jobs.put(msgspec.convert(message["claimed"], Claimed))
+            else:
+                self._cancel(message["job"], message["attempt"])
+        os._exit(1)
+
+    def _cancel(self, job_id: int, attempt: int) -> None:
+        """It may come before its job was begun, or after it has ended."""
+        self._cancelled = (job_id, attempt)
+        context = self._context
+        if context is not None and (context.job_id, context.attempt) == self._cancelled:
+            context.request_cancel()
+
+
+def _told(ending: Finish | Abort | None) -> dict[str, Any]:
+    return {
+        "finish": msgspec.to_builtins(ending) if isinstance(ending, Finish) else None,
+        "abort": msgspec.to_builtins(ending) if isinstance(ending, Abort) else None,
+    }
+
+
+def main() -> None:
+    """Serve the child at the other end of the channel until it is gone."""
+    options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
+    app = set_up(options)
+    _Solo(app, options, Channel(socket.socket(fileno=int(sys.argv[1])))).run()
+
+
+if __name__ == "__main__":
+    main()

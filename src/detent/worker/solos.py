@@ -1,0 +1,113 @@
+"""Processes that run one attempt at a time: for `process=True`, and for jobs that may bring their process down."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from subprocess import PIPE
+from typing import Any
+
+import msgspec
+
+from detent.model.records import Abort, Claimed, Finish
+from detent.worker.channel import Channel
+from detent.worker.guarded import Guarded, describe_exit
+from detent.worker.options import WorkerOptions
+from detent.worker.running import Running
+
+__all__ = ["Solo", "Solos"]
+
+
+class Solos:
+    """A pool that grows to what is needed at once: idle processes are used again, dead ones forgotten."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._idle: list[Solo] = []
+
+    def run(self, running: Running) -> Finish | Abort | None:
+        """Carry out the attempt in a process of its own; how it ends. A process that dies ends it as crashed."""
+        solo = running.solo = self._take()
+        if running.held.ended:
+            self._give(solo)
+            return None
+        if running.attempt.context.cancelled:
+            solo.cancel(running.held.claimed)
+        ending = solo.run(running)
+        self._give(solo)
+        return ending
+
+    def _take(self) -> Solo:
+        with self._lock:
+            while self._idle:
+                solo = self._idle.pop()
+                if solo.is_alive:
+                    return solo
+                solo.close()
+        return Solo(self._options)
+
+    def _give(self, solo: Solo) -> None:
+        if not solo.is_alive or 0 < self._options.max_jobs <= solo.jobs:
+            solo.close()
+            return
+        with self._lock:
+            self._idle.append(solo)
+
+
+class Solo:
+    """One such process, seen from the child."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self._channel, theirs = Channel.pair()
+        command = [sys.executable, "-m", "detent.worker.solo", str(theirs.fileno())]
+        try:
+            self._guarded = Guarded(command, pass_fds=[theirs.fileno()], stdin=PIPE)
+            with self._guarded.stdin as stdin:
+                stdin.write(msgspec.json.encode(options))
+        finally:
+            theirs.close()
+        self._answers = self._channel.messages()
+        self._killed = False
+        self.jobs = 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a job."""
+        return not self._killed and self._guarded.poll() is None
+
+    def run(self, running: Running) -> Finish | Abort | None:
+        """Send the job, wait for its end."""
+        claimed = running.held.claimed
+        self.jobs += 1
+        self._channel.send("run", claimed=msgspec.to_builtins(claimed))
+        for answer in self._answers:
+            if answer["kind"] == "ended":
+                return _ending(answer)
+        self._killed = True
+        how = describe_exit(self._guarded.wait())
+        return _crash(claimed, f"the process of its own ended with {how}", running.attempt.delay())
+
+    def cancel(self, claimed: Claimed) -> None:
+        """Tell the function that it should stop."""
+        self._channel.send("cancel", job=claimed.job_id, attempt=claimed.attempt)
+
+    def kill(self) -> None:
+        """End it, and all it started."""
+        self._killed = True
+        self._guarded.kill()
+
+    def close(self) -> None:
+        """Let go of what is left of it."""
+        self._channel.close()
+        self._guarded.close()
+
+
+def _ending(answer: dict[str, Any]) -> Finish | Abort | None:
+    if answer["finish"] is not None:
+        return msgspec.convert(answer["finish"], Finish)
+    return None if answer["abort"] is None else msgspec.convert(answer["abort"], Abort)
+
+
+def _crash(claimed: Claimed, error: str, delay: float) -> Abort:
+    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome="crashed", error=error, delay=delay)

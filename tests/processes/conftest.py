@@ -1,0 +1,69 @@
+"""Real workers on real databases, by the clock on the wall."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from detent.store.open import open_store
+from detent.testing.postgres import Cluster
+from tests.processes.kit import Bench
+
+
+@pytest.fixture(scope="session")
+def ready_template(postgres_cluster: Cluster) -> str:
+    """The name of a PostgreSQL database with the record in it, to be copied."""
+    name = f"detent_ready_{secrets.token_hex(4)}"
+    with closing(open_store(postgres_cluster.create_database(name))) as store:
+        store.ready()
+    return name
+
+
+KINDS = ("sqlite", "postgres")
+
+
+@contextmanager
+def bench_on(kind: str, directory: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    if kind == "sqlite":
+        with Bench(f"sqlite:///{directory}/bench.db", directory) as one:
+            yield one
+        return
+    cluster: Cluster = request.getfixturevalue("postgres_cluster")
+    name = f"detent_bench_{secrets.token_hex(4)}"
+    url = cluster.create_database(name, template=request.getfixturevalue("ready_template"))
+    try:
+        with Bench(url, directory) as one:
+            yield one
+    finally:
+        cluster.drop_database(name)
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A place to run workers, on each kind of database in turn."""
+    with bench_on(request.param, tmp_path, request) as one:
+        yield one
+
+
+@pytest.fixture
+def sqlite_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """One on SQLite alone, for what is between processes and does not touch the database."""
+    with bench_on("sqlite", tmp_path, request) as one:
+        yield one
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """One whose worker has begun: many tests send jobs to it, and it must survive them all."""
+    with bench_on(request.param, tmp_path_factory.mktemp("shop"), request) as one:
+        worker = one.worker(slots=8, lease=3.0, queues=("default", "capped"), queue_slots={"capped": 2})
+        yield one
+        assert worker.process.poll() is None, worker.log
+        worker.signal(signal.SIGTERM)
+        assert worker.ends() == 0, worker.log
+        assert one.is_healthy()

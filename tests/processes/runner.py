@@ -1,0 +1,28 @@
+"""A worker from its options alone: what the command line does, with every option in reach."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import msgspec
+
+from detent.model.clock import SystemClock
+from detent.worker.main import load_app
+from detent.worker.notify import Notify
+from detent.worker.options import WorkerOptions
+from detent.worker.supervisor import Supervisor
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = msgspec.json.decode(sys.argv[1], type=WorkerOptions)
+    with load_app(options.app) as app:
+        (worker_id,) = app.ids.take(1)
+        notify = Notify(os.environ.get("NOTIFY_SOCKET"))
+        return Supervisor(app.store, options, SystemClock(), worker_id, notify).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,236 @@
+"""An application of well-behaved and of hostile tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from detent import Context, Detent, Job, Retry
+from detent.worker.signals import Fatal, Snooze, Throttled
+
+AGAIN = Retry(1, base=0.1, jitter=0)
+log = logging.getLogger("shop.mail")
+
+
+def enter(gate: str) -> Path:
+    with open(f"{gate}.in", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    return Path(f"{gate}.open")
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def hold(ctx: Context, gate: str) -> str:
+    door = enter(gate)
+    while not door.exists():
+        time.sleep(0.01)
+    return "let go"
+
+
+async def hold_async(ctx: Context, gate: str) -> str:
+    door = enter(gate)
+    while not door.exists():
+        await asyncio.sleep(0.01)
+    return "let go"
+
+
+def listen(ctx: Context, gate: str) -> str:
+    door = enter(gate)
+    while not door.exists():
+        if ctx.cancelled:
+            raise RuntimeError("stopped as asked")
+        time.sleep(0.01)
+    return "let go"
+
+
+async def stubborn_async(ctx: Context, gate: str) -> None:
+    door = enter(gate)
+    while not door.exists():
+        try:
+            await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            log.info("not me")
+
+
+def hold_interpreter(ctx: Context, gate: str, seconds: int) -> str:
+    """Sleep in C with the interpreter's lock held: no other thread of this process moves."""
+    enter(gate)
+    ctypes.PyDLL(None).sleep(seconds)
+    return "awake"
+
+
+def block_loop(ctx: Context, gate: str) -> None:
+    door = enter(gate)
+    while not door.exists():
+        time.sleep(0.01)
+
+
+async def block_loop_async(ctx: Context, gate: str) -> None:
+    block_loop(ctx, gate)
+
+
+def add(ctx: Context, a: int, b: int) -> int:
+    return a + b
+
+
+async def add_async(ctx: Context, a: int, b: int) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+def which_process(ctx: Context) -> int:
+    return os.getpid()
+
+
+def kill_process(ctx: Context) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exit_process(ctx: Context) -> None:
+    os._exit(3)
+
+
+async def exit_process_async(ctx: Context) -> None:
+    os._exit(3)
+
+
+def raise_exit(ctx: Context) -> None:
+    sys.exit("enough")
+
+
+def eat_memory(ctx: Context) -> None:
+    eaten = []
+    while True:
+        eaten.append(bytearray(2**24))
+
+
+def fail(ctx: Context, how: str) -> None:
+    match how:
+        case "nul":
+            raise ValueError("a\0b")
+        case "surrogate":
+            raise ValueError("a\ud800b")
+        case "long":
+            raise ValueError("x" * 5_000_000)
+        case "unprintable":
+            raise Unprintable
+        case "fatal":
+            raise Fatal("never again")
+        case "self-cancelled":
+            raise asyncio.CancelledError
+        case _:
+            raise ValueError(how)
+
+
+async def fail_async(ctx: Context, how: str) -> None:
+    fail(ctx, how)
+
+
+def fork_deaf(ctx: Context, gate: str) -> str:
+    """Leave children behind that do not hear SIGTERM, one of them in a session of its own."""
+    deaf = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    for alone in (False, True):
+        child = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE, start_new_session=alone)
+        assert child.stdout is not None
+        child.stdout.readline()
+        with open(f"{gate}.deaf", "a") as file:
+            file.write(f"{child.pid}\n")
+    return hold(ctx, gate)
+
+
+def fork_and_return(ctx: Context, gate: str) -> str:
+    """Come back twice: once in a copy of the process."""
+    pid = os.fork()
+    enter(gate)
+    if pid:
+        os.waitpid(pid, 0)
+    return "parent" if pid else "copy"
+
+
+def terminate_child(ctx: Context) -> int:
+    """Programs that a task starts hear SIGTERM."""
+    child = subprocess.Popen(["sleep", "600"])
+    child.terminate()
+    return child.wait(20)
+
+
+def once(ctx: Context, how: str) -> str:
+    if ctx.attempt > 1:
+        return "second"
+    if how == "snooze":
+        raise Snooze(0.2)
+    raise Throttled(0.2)
+
+
+def chatty(ctx: Context) -> None:
+    log.warning("said %s", "aloud")
+    log.info("%d is no number", "this")
+    ctx.event("in between", n=1)
+    logging.getLogger("detent.inner").info("not for the record")
+
+
+def answer(ctx: Context) -> dict[str, Any]:
+    return {"list": [1, 2.5, None], "text": "ä\u0001"}
+
+
+def unstorable(ctx: Context) -> Any:
+    return object()
+
+
+def commit_then(ctx: Context, gate: str, how: str) -> None:
+    with ctx.commit() as tx:
+        tx.result("committed")
+    enter(gate)
+    if how == "exit":
+        os._exit(5)
+    hold(ctx, gate)
+
+
+TRIED_TWICE: tuple[Callable[..., Any], ...] = (
+    *(hold, hold_async, listen, add, add_async, which_process, terminate_child, chatty, answer, once),
+    *(kill_process, exit_process, exit_process_async, raise_exit, eat_memory, fail, fail_async),
+    *(fork_deaf, fork_and_return, unstorable, commit_then),
+)
+A_SECOND: tuple[Callable[..., Any], ...] = (
+    *(hold, hold_async, listen, stubborn_async, hold_interpreter, block_loop_async, fork_deaf),
+)
+APART: tuple[Callable[..., Any], ...] = (
+    *(add, add_async, which_process, hold, listen, kill_process, exit_process, chatty, commit_then),
+)
+
+
+def make_app(url: str | None = None) -> Detent:
+    app = Detent(url)
+    for function in TRIED_TWICE:
+        app.task(name=function.__name__, retry=AGAIN)(function)
+    for function in A_SECOND:
+        app.task(name=f"{function.__name__}_1s", retry=Retry(0), timeout=1)(function)
+    for function in APART:
+        app.task(name=f"{function.__name__}_apart", retry=AGAIN, process=True)(function)
+    app.task(name="hold_apart_1s", retry=Retry(0), process=True, timeout=1)(hold)
+    app.task(name="hold_interpreter", retry=Retry(0))(hold_interpreter)
+    app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
+    app.task(name="renamed", aliases=["old_name"])(add)
+    app.task(name="hold_capped", queue="capped")(hold)
+
+    @app.on_failure
+    def remember(job: Job[Any]) -> None:
+        if job.metadata.get("tell"):
+            Path(job.metadata["tell"]).write_text(f"{job.id} {job.state}")
+
+    return app
+
+
+app = make_app()
