@@ -58,4 +58,4 @@ def weekly(store: Store, name: str, cron: str, zone: str, catch_up: str = "all")
 def ticks(store: Store, name: str) -> list[str]:
     """The ticks of a schedule that made jobs, one for each job, in the order of time."""
     told = [msgspec.json.decode(row.metadata or "{}") for row in store.job_list(JobFilter(), limit=10_000)]
-    return sorted(one["tick"].removesuffix("+00:00") for one in told if one["schedule"] == name)
+    return sorted(one["tick"].removesuffix("+00:00") for one in told if one.get("schedule") == name)

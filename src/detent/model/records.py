@@ -215,6 +215,7 @@ class Reaped(Struct, frozen=True):
     leases: int = 0  # expired leases taken away
     aborted: tuple[int, ...] = ()  # jobs whose attempt ended as expired (or unknown)
     recovered: tuple[int, ...] = ()  # committed jobs brought to succeeded
+    passed_over: int = 0  # expired leases that stay, since somebody has jobs of theirs locked
 
 
 class Pruned(Struct, frozen=True):

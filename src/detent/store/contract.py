@@ -379,6 +379,10 @@ class Store(Verbs, Protocol):
         """The same on an async connection of the caller's. `WrongPlace` where this database has none."""
         ...
 
+    def up_for(self) -> float | None:
+        """For how many seconds the database has been answering; None where it has no life of its own."""
+        ...
+
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """Install (again) the guards and the record of a user's own table. `NotFound` where there is no such table."""
         ...

@@ -23,7 +23,7 @@ from detent.store.postgres.driver.session import PoolSession, session_over
 from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.holding import commit_check
-from detent.store.postgres.statements.waking import wake_announce
+from detent.store.postgres.statements.waking import up_for, wake_announce
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 from detent.store.repair import repair
@@ -112,6 +112,10 @@ class PostgresStore(PostgresVerbs):
     def on_async(self, connection: Any) -> AsyncVerbs:
         """On an async connection of psycopg's, or of SQLAlchemy's over it."""
         return AsyncPostgresVerbs(connection, self._name)
+
+    def up_for(self) -> float | None:
+        """Since the server began."""
+        return self._session.run(up_for())
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """The triggers belong to the table's owner, who calls this."""

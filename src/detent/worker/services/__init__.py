@@ -1,58 +1,101 @@
-"""What every worker does for the database besides its jobs: reap, promote, expire, show that it lives.
+"""What every worker does for the database besides its jobs.
 
-Each step stands alone: one that fails is counted and said, and the others go on.
+Each service stands alone: one that fails is counted and said, and the others go on. What one worker at a time should do
+is done by whoever has its lease in the database.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections import Counter
 
-from detent.errors import DatabaseError
+from detent.errors import DatabaseError, DatabaseUnreachable
+from detent.model.clock import Clock, SystemClock
+from detent.model.ids import ReservedIds
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
+from detent.worker.services.heartbeat import Heartbeat
+from detent.worker.services.invariants import Invariants
+from detent.worker.services.queue import expire, promote
+from detent.worker.services.reap import Reaper
+from detent.worker.services.schedules import schedules
+from detent.worker.services.service import Service
 
 __all__ = ["Services"]
 
 log = logging.getLogger("detent.worker")
 
-_EVERY = 1.0
-_BATCH = 500
+_PASS_EVERY = 1.0
+_LEASE_MIN = 10.0
 
 
 class Services:
-    """One pass a second."""
+    """One pass a second over all that is due."""
 
-    def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
+    def __init__(self, store: Store, options: WorkerOptions, worker_id: int, clock: Clock | None = None) -> None:
         self._store = store
-        self._options = options
         self._worker_id = worker_id
-        self._next = 0.0
-        self._steps: dict[str, Callable[[], object]] = {
-            "promote": lambda: self._store.job_promote(_BATCH),
-            "reap": lambda: self._store.lease_reap(_BATCH),
-            "expire": lambda: self._store.job_expire(_BATCH),
-        }
+        self._clock = clock or SystemClock()
+        self._held_up_after = options.lease / 3
+        self.heartbeat = Heartbeat(store, options, worker_id)
+        self._reaper = Reaper(store, options.lease)
+        self.services: list[Service] = [
+            self.heartbeat.service(),
+            promote(store),
+            self._reaper.service(),
+            expire(store),
+            schedules(store, ReservedIds(store.ids_reserve, 100)),
+            Invariants(store).service(),
+        ]
+        self._due: dict[str, float] = {}
+        self._taken: set[str] = set()
+        self._pass_at: float | None = None
+        self.failures: Counter[str] = Counter()
 
     def tick(self, now: float, *, asked_to_drain: bool) -> int | None:
         """Do what is due; how much is left to do, where that was asked. Raises the first `DatabaseError` at the end."""
-        if now < self._next:
-            return None
-        self._next = now + _EVERY
+        if self._pass_at is not None:
+            if now - self._pass_at < _PASS_EVERY:
+                return None
+            if now - self._pass_at > _PASS_EVERY + self._held_up_after:
+                self._reaper.saw_outage(now)
+        self._pass_at = now
         away: DatabaseError | None = None
-        for name, step in self._steps.items():
+        for service in self.services:
+            if now < self._due.get(service.name, now):
+                continue
             try:
-                step()
+                self._due[service.name] = now + service.every
+                if self._is_ours(service):
+                    service.run(now)
             except DatabaseError as error:
+                self.failures[service.name] += 1
                 away = away or error
+                if isinstance(error, DatabaseUnreachable):
+                    break
             except Exception:
-                log.exception("service %s failed", name)
+                self.failures[service.name] += 1
+                log.exception("service %s failed", service.name)
         if away is not None:
+            self._reaper.saw_outage(self._clock.monotonic())
             raise away
         return self._left() if asked_to_drain else None
+
+    def _is_ours(self, service: Service) -> bool:
+        if not service.alone:
+            return True
+        lease = max(_LEASE_MIN, 3 * service.every)
+        ours = self._store.service_take(service.name, self._worker_id, lease) is not None
+        (self._taken.add if ours else self._taken.discard)(service.name)
+        return ours
 
     def _left(self) -> int:
         return sum(count.jobs for count in self._store.counts() if count.state in ("pending", "running"))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let others take over at once; where the database is away, they do when the leases have run out."""
+        with contextlib.suppress(DatabaseError):
+            for name in self._taken:
+                self._store.service_drop(name, self._worker_id)
+            self.heartbeat.goodbye()

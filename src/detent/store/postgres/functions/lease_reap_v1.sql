@@ -1,12 +1,12 @@
 -- lease_reap: take expired leases away.
 -- takes:   how many leases at most
 -- gives:   how many leases are gone; the jobs whose attempt ended as expired (or unknown), and the committed ones that
---          were brought to succeeded
+--          were brought to succeeded; how many expired leases stay, since somebody has jobs of theirs locked
 -- locks:   the lease rows and the jobs under them; whatever others hold is passed over
 -- refuses: nothing
 -- differs: SQLite has one writer, so no job is ever passed over there
 CREATE OR REPLACE FUNCTION detent.lease_reap_v1(p_limit integer)
-RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[])
+RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[], passed_over integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
@@ -18,6 +18,7 @@ BEGIN
   leases := 0;
   aborted := '{}';
   recovered := '{}';
+  passed_over := 0;
   -- A lease renewed since the look fails the condition when its lock is had: expiry is checked where it acts.
   FOR lease IN
     SELECT l.* FROM detent.lease l WHERE l.expires_at <= t ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED
@@ -40,6 +41,8 @@ BEGIN
        SELECT 1 FROM detent.job k WHERE k.id = ANY (lease.job_ids) AND k.lease_id = lease.id AND k.state = 'running');
     IF FOUND THEN
       leases := leases + 1;
+    ELSE
+      passed_over := passed_over + 1;
     END IF;
   END LOOP;
   IF cardinality(aborted) > 0 THEN

@@ -72,7 +72,7 @@ SELECT ord, outcome, state, committed, instead
                            %s::text)
 """
 _RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
-_REAP = "SELECT leases, aborted, recovered FROM detent.lease_reap_v1(%s::integer)"
+_REAP = "SELECT leases, aborted, recovered, passed_over FROM detent.lease_reap_v1(%s::integer)"
 
 
 def job_claim(
@@ -276,4 +276,9 @@ def _recovered(job_id: int, found: Row | None) -> Finished | DetentError:
 
 def lease_reap(limit: int) -> Statement[Reaped]:
     """What one pass did."""
-    return Statement(_REAP, (limit,), lambda rows: Reaped(rows[0][0], tuple(rows[0][1]), tuple(rows[0][2])))
+    return Statement(_REAP, (limit,), _reaped)
+
+
+def _reaped(rows: Sequence[Row]) -> Reaped:
+    leases, aborted, recovered, passed_over = rows[0]
+    return Reaped(leases, tuple(aborted), tuple(recovered), passed_over)

@@ -1,0 +1,43 @@
+"""Showing that this worker lives, and what it knows and holds."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from msgspec.structs import replace
+
+from detent.model.service_records import WorkerSeen
+from detent.store.contract import Store
+from detent.worker.options import WorkerOptions
+from detent.worker.services.service import Service
+
+__all__ = ["Heartbeat"]
+
+
+class Heartbeat:
+    """Says once a second what it was last told to say."""
+
+    def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
+        self._store = store
+        self._seen = WorkerSeen(
+            id=worker_id,
+            name=options.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queues=options.queues,
+            tasks=(),
+            slots=options.slots * options.processes,
+        )
+
+    def service(self) -> Service:
+        """Once a second, by every worker."""
+        return Service("heartbeat", 1.0, lambda _now: self._store.worker_seen(self._seen))
+
+    def say(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
+        """What to say from now on."""
+        self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping)
+
+    def goodbye(self) -> None:
+        """The worker ends."""
+        self._store.worker_gone(self._seen.id)

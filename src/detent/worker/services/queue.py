@@ -1,0 +1,33 @@
+"""Jobs that have come due, and jobs whose time has passed."""
+
+from __future__ import annotations
+
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+
+__all__ = ["expire", "promote"]
+
+_BATCH = 500
+_ROUNDS_MAX = 20
+
+
+def promote(store: Store) -> Service:
+    """Whatever waits for its time becomes claimable within a second of it."""
+
+    def run(_now: float) -> None:
+        for _ in range(_ROUNDS_MAX):
+            if store.job_promote(_BATCH) < _BATCH:
+                return
+
+    return Service("promote", 1.0, run)
+
+
+def expire(store: Store) -> Service:
+    """Pending jobs whose expiry has passed are cancelled."""
+
+    def run(_now: float) -> None:
+        for _ in range(_ROUNDS_MAX):
+            if len(store.job_expire(_BATCH)) < _BATCH:
+                return
+
+    return Service("expire", 1.0, run)

@@ -1,0 +1,52 @@
+"""What the dead held: taken away when its lease has run out, but not while the living cannot renew.
+
+After an outage of the database every lease may have run out though its holder lives. So whoever saw an outage itself
+waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, or the server is
+younger than a lease. A fresh worker that saw nothing of the kind reaps at once.
+"""
+
+from __future__ import annotations
+
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+
+__all__ = ["Reaper"]
+
+_BATCH = 500
+_ROUNDS_MAX = 100
+
+
+class Reaper:
+    """One for each worker: it remembers what it saw."""
+
+    def __init__(self, store: Store, lease: float, batch: int = _BATCH) -> None:
+        self._store = store
+        self._lease = lease
+        self._batch = batch
+        self._not_before = 0.0
+        self._asks_server = True
+
+    def service(self) -> Service:
+        """Once a second, by every worker."""
+        return Service("reap", 1.0, self.run)
+
+    def saw_outage(self, now: float) -> None:
+        """The database did not answer, or not in time, until `now`."""
+        self._not_before = now + self._lease
+        self._asks_server = True
+
+    def run(self, now: float) -> None:
+        """Take away every lease that has run out, however many stand before them that must stay."""
+        if self._asks_server:
+            up_for = self._store.up_for()
+            if up_for is not None and up_for < self._lease:
+                self._not_before = max(self._not_before, now + self._lease - up_for)
+            self._asks_server = False
+        if now < self._not_before:
+            return
+        limit = self._batch
+        for _ in range(_ROUNDS_MAX):
+            reaped = self._store.lease_reap(limit)
+            if reaped.leases + reaped.passed_over < limit:
+                return
+            limit = self._batch + reaped.passed_over

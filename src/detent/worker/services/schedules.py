@@ -1,0 +1,15 @@
+"""Ticks of schedules become jobs."""
+
+from __future__ import annotations
+
+from detent.model.ids import Ids
+from detent.schedule.firing import fire_due
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+
+__all__ = ["schedules"]
+
+
+def schedules(store: Store, ids: Ids) -> Service:
+    """Within a second of its time; two at once would only be in each other's way."""
+    return Service("schedules", 1.0, lambda _now: fire_due(store, ids), alone=True)

@@ -1,0 +1,21 @@
+"""What a service is: something that is done every so often for the database, besides jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """`run` is called every `every` seconds with the time by this process's own clock, which only paces.
+
+    `alone`: by one worker at a time, as far as that can be had; two at once must be harmless all the same.
+    """
+
+    name: str
+    every: float
+    run: Callable[[float], object]
+    alone: bool = False

@@ -1,0 +1,214 @@
+"""What workers do besides jobs: each service alone, some by one worker at a time, none while it would do harm."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from detent.errors import DatabaseBusy
+from detent.model.clock import TurnableClock
+from detent.store.contract import Store
+from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
+from detent.worker.options import WorkerOptions
+from detent.worker.services import Services
+from detent.worker.services.invariants import Invariants
+from detent.worker.services.reap import Reaper
+from detent.worker.services.service import Service
+from tests.contract.kit import claim, claim_one, enqueue, state
+from tests.schedule.schedulers import ticks, weekly
+
+LEASE = 0.5
+
+
+@pytest.fixture(autouse=True)
+def server_older_than_a_lease(request: pytest.FixtureRequest) -> None:
+    """So that its start is no outage: the first test may come upon it that soon."""
+    if "store" in request.fixturenames:
+        store: Store = request.getfixturevalue("store")
+        while (up_for := store.up_for()) is not None and up_for < LEASE:
+            pass
+
+
+def services(store: Store, worker_id: int = 7) -> Services:
+    """The services of one worker."""
+    return Services(store, WorkerOptions(app="shop:app", name="ana", lease=LEASE), worker_id, TurnableClock(START))
+
+
+def a_busy_minute(store: Store, clock: StoreClock) -> dict[str, int]:
+    """Something to do for each service that looks after jobs."""
+    jobs = {"reap": enqueue(store, task="reap")}
+    claim(store, tasks=["reap"], lease=LEASE)
+    jobs["promote"] = enqueue(store, task="promote", due_at=clock.now() + timedelta(seconds=5))
+    jobs["expire"] = enqueue(store, task="expire", expires_at=clock.now() + timedelta(seconds=5))
+    weekly(store, "minutely", "* * * * *", "UTC", "all")
+    clock.advance(60)
+    return jobs
+
+
+def done(store: Store, jobs: dict[str, int]) -> set[str]:
+    """The services that have done their part."""
+    parts = {
+        "heartbeat": [row.id for row in store.worker_list(10)] == [7],
+        "promote": len(claim(store, tasks=["promote"])) == 1,
+        "reap": state(store, jobs["reap"]) == "pending",
+        "expire": state(store, jobs["expire"]) == "cancelled",
+        "schedules": len(ticks(store, "minutely")) == 1,
+    }
+    return {name for name, is_done in parts.items() if is_done}
+
+
+SEEN = {"heartbeat", "promote", "reap", "expire", "schedules"}
+
+
+def test_one_pass_does_it_all(store: Store, clock: StoreClock) -> None:
+    """J6, J11, J12, W3"""
+    jobs = a_busy_minute(store, clock)
+    services(store).tick(0.0, asked_to_drain=False)
+    assert done(store, jobs) == SEEN
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), DatabaseBusy("db", "locked")], ids=["ours", "database"])
+@pytest.mark.parametrize("broken", sorted(SEEN))
+def test_one_that_fails_stops_no_other(store: Store, clock: StoreClock, broken: str, error: Exception) -> None:
+    """L-24 of other systems: it is counted, and all others have done their part."""
+
+    def fail(_now: float) -> None:
+        raise error
+
+    jobs = a_busy_minute(store, clock)
+    all_of_them = services(store)
+    all_of_them.services = [
+        Service(one.name, one.every, fail, one.alone) if one.name == broken else one for one in all_of_them.services
+    ]
+    if isinstance(error, DatabaseBusy):
+        with pytest.raises(DatabaseBusy):
+            all_of_them.tick(0.0, asked_to_drain=False)
+    else:
+        all_of_them.tick(0.0, asked_to_drain=False)
+    assert done(store, jobs) == SEEN - {broken}
+    assert all_of_them.failures == {broken: 1}
+
+
+def test_what_is_left_is_told_where_it_is_asked(store: Store, clock: StoreClock) -> None:
+    """W1: a worker that drains learns that nothing is left."""
+    here = services(store)
+    assert here.tick(0.0, asked_to_drain=True) == 0
+    enqueue(store)
+    assert here.tick(0.5, asked_to_drain=True) is None
+    assert here.tick(1.0, asked_to_drain=True) == 1
+
+
+def test_a_worker_is_on_the_list_while_it_lives(store: Store, clock: StoreClock) -> None:
+    """W3: with what it knows and holds, as it was last told."""
+    here = services(store)
+    here.heartbeat.say(tasks=("a", "b"), running=3, stopping=True)
+    here.tick(0.0, asked_to_drain=False)
+    (row,) = store.worker_list(10)
+    assert (row.name, row.tasks, row.running, row.stopping, row.slots) == ("ana", ("a", "b"), 3, True, 16)
+    here.close()
+    assert store.worker_list(10) == []
+
+
+def test_a_service_passes_to_the_next_worker(store: Store, store_url: str, clock: StoreClock) -> None:
+    """P-03 of other systems: by a lease with a term. One that ends lets go at once, one that dies when it runs out."""
+    weekly(store, "minutely", "* * * * *", "UTC", "all")
+    with closing(another_store(store_url, clock)) as elsewhere:
+        first, second, third = services(store, 1), services(elsewhere, 2), services(elsewhere, 3)
+        first.tick(0.0, asked_to_drain=False)
+        second.tick(0.0, asked_to_drain=False)
+        assert elsewhere.service_take("schedules", 2, 10) is None
+        first.close()
+        clock.advance(60)
+        second.tick(1.0, asked_to_drain=False)
+        assert len(ticks(store, "minutely")) == 1
+        assert elsewhere.service_take("schedules", 3, 10) is None
+        clock.advance(60)
+        third.tick(1.0, asked_to_drain=False)
+        assert len(ticks(store, "minutely")) == 2
+
+
+class TestReaper:
+    """J6, DESIGN: not while the living cannot renew."""
+
+    def lost(self, store: Store, clock: StoreClock) -> int:
+        """A job whose holder is gone."""
+        job_id = enqueue(store)
+        claim_one(store, lease=LEASE)
+        clock.advance(LEASE)
+        return job_id
+
+    def test_a_fresh_worker_reaps_at_once(self, store: Store, clock: StoreClock) -> None:
+        """J6"""
+        job_id = self.lost(store, clock)
+        Reaper(store, LEASE).run(0.0)
+        assert state(store, job_id) == "pending"
+
+    def test_after_an_outage_it_waits_for_one_lease(self, store: Store, clock: StoreClock) -> None:
+        """J6: so that holders renew first."""
+        job_id = self.lost(store, clock)
+        reaper = Reaper(store, LEASE)
+        reaper.saw_outage(10.0)
+        reaper.run(10.0 + LEASE - 0.01)
+        assert state(store, job_id) == "running"
+        reaper.run(10.0 + LEASE)
+        assert state(store, job_id) == "pending"
+
+    def test_a_pass_that_was_held_up_is_an_outage(self, store: Store, clock: StoreClock) -> None:
+        """J6: by a lock, a stop or a sleep of the machine."""
+        here = services(store)
+        here.tick(0.0, asked_to_drain=False)
+        job_id = self.lost(store, clock)
+        here.tick(1.0 + LEASE, asked_to_drain=False)
+        assert state(store, job_id) == "running"
+        here.tick(2.0 + LEASE, asked_to_drain=False)
+        assert state(store, job_id) == "pending"
+
+    def test_a_server_younger_than_a_lease_was_away(self, postgres_store_url: str) -> None:
+        """J6: it has restarted, and nobody can have renewed meanwhile."""
+        with closing(another_store(postgres_store_url)) as store:
+            job_id = enqueue(store)
+            claim_one(store, lease=0.0)
+            up_for = store.up_for()
+            assert up_for is not None
+            reaper = Reaper(store, up_for + 1000.0)
+            reaper.run(0.0)
+            reaper.run(990.0)
+            assert state(store, job_id) == "running"
+            reaper.run(1001.0)
+            assert state(store, job_id) == "pending"
+
+    def test_leases_that_must_stay_keep_no_other_waiting(self, postgres_store_url: str) -> None:
+        """L-09 of other systems: a full batch that it may not touch stands first, one to be reaped last."""
+        with closing(another_store(postgres_store_url)) as store, closing(plain_connection(postgres_store_url)) as busy:
+            held = [enqueue(store) for _ in range(7)]
+            for _ in held:
+                claim(store, limit=1, lease=0.0)
+            last = enqueue(store)
+            claim(store, limit=1, lease=0.0)
+            busy.execute("SELECT 1 FROM detent.job WHERE id = ANY (%s) FOR UPDATE", (held,))
+            Reaper(store, LEASE, batch=3).run(0.0)
+            assert state(store, last) == "pending"
+            assert {state(store, job_id) for job_id in held} == {"running"}
+            busy.rollback()
+            Reaper(store, LEASE, batch=3).run(0.0)
+            assert {state(store, job_id) for job_id in held} == {"pending"}
+
+
+def test_a_violation_is_said_once(
+    store: Store, store_url: str, clock: StoreClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R2: continuously, and without saying the same every ten minutes."""
+    enqueue(store)
+    invariants = Invariants(store)
+    with caplog.at_level(logging.ERROR, "detent.worker"):
+        invariants.run(0.0)
+        assert caplog.records == []
+        with closing(plain_connection(store_url)) as by_hand:
+            by_hand.execute(f"DELETE FROM {table(store_url, 'ready')}")
+            by_hand.commit()
+        invariants.run(600.0)
+        invariants.run(1200.0)
+    assert [record.message.split()[1] for record in caplog.records] == ["pending_is_queued_once"]
