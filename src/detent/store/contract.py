@@ -261,7 +261,7 @@ class Verbs(KeepingVerbs, Protocol):
     def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]: ...
 
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
-        """Every change of one entity in order. For entity `job` the lines of its executions are in between."""
+        """Every change of one entity in order. An execution is an entity of its own: `execution`, `<job>/<attempt>`."""
         ...
 
     def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:

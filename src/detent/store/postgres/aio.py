@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from psycopg.rows import tuple_row
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Appended, Cancelled, Enqueued, JobRow, Moved, NewEvent, NewJob
 from detent.store.postgres.driver.failures import translating
+from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.statements import enqueue, holding, looking, moving
 from detent.store.postgres.statements.base import Statement
 
@@ -26,7 +28,7 @@ class AsyncPostgresVerbs:
     with `WrongPlace`.
     """
 
-    def __init__(self, connection: Any, name: str) -> None:
+    def __init__(self, connection: Any, name: str, lanes: Lanes) -> None:
         is_alchemy = hasattr(connection, "exec_driver_sql") or hasattr(connection, "sync_session")
         if not isinstance(connection, psycopg.AsyncConnection) and not is_alchemy:
             raise WrongPlace(
@@ -36,6 +38,7 @@ class AsyncPostgresVerbs:
             )
         self._connection = connection
         self._name = name
+        self._lanes = lanes
 
     async def ids_reserve(self, count: int) -> int:
         """Exactly the ids needed."""
@@ -43,7 +46,10 @@ class AsyncPostgresVerbs:
 
     async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """A refusal is answered, and the caller's transaction stays usable."""
-        return await self._run(enqueue.job_enqueue(items, notify=True)) if items else []
+        if not items:
+            return []
+        await asyncio.to_thread(self._lanes.ensure, items)
+        return await self._run(enqueue.job_enqueue(items, notify=True))
 
     async def job_cancel(
         self, ids: Sequence[int], actor: str, reason: str | None = None

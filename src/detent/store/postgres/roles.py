@@ -14,9 +14,15 @@ INCLUDES = {
 }
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
-# Functions beside the catalogue: the version check of `ready`, the entry of a commit block, the sign of a waiter, the
-# life of the server.
-BESIDE = {"migrations": "viewer", "commit_check": "worker", "wake_announce": "worker", "up_for": "worker"}
+# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, the entry of a
+# commit block, the sign of a waiter, the life of the server.
+BESIDE = {
+    "lanes_make": "client",
+    "migrations": "viewer",
+    "commit_check": "worker",
+    "wake_announce": "worker",
+    "up_for": "worker",
+}
 VIEWS = ("executions", "transition")
 
 _MAKE = """DO $$ BEGIN

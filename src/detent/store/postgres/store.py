@@ -18,10 +18,12 @@ from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.failures import database_name, translating
+from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, session_over
 from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
+from detent.store.postgres.statements.enqueue import lanes_make
 from detent.store.postgres.statements.holding import commit_check
 from detent.store.postgres.statements.waking import up_for, wake_announce
 from detent.store.postgres.verbs import PostgresVerbs
@@ -63,6 +65,7 @@ class PostgresStore(PostgresVerbs):
         )
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool.connect, self._announce)
+        self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
         super().__init__(self._pooled, name, Bounds(self._clock))
 
     @property
@@ -107,11 +110,11 @@ class PostgresStore(PostgresVerbs):
 
     def on(self, connection: Any) -> Verbs:
         """On a connection of psycopg's, or of SQLAlchemy's over it."""
-        return PostgresVerbs(session_over(connection, self._name), self._name)
+        return PostgresVerbs(session_over(connection, self._name), self._name, lanes=self._lanes_first)
 
     def on_async(self, connection: Any) -> AsyncVerbs:
         """On an async connection of psycopg's, or of SQLAlchemy's over it."""
-        return AsyncPostgresVerbs(connection, self._name)
+        return AsyncPostgresVerbs(connection, self._name, self._lanes_first)
 
     def up_for(self) -> float | None:
         """Since the server began."""

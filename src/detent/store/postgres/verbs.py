@@ -34,6 +34,7 @@ from detent.model.records import (
 )
 from detent.store.contract import JobFilter
 from detent.store.postgres.driver.bounds import Bounds
+from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.entity import move
 from detent.store.postgres.statements import enqueue, holding, looking, moving
@@ -47,8 +48,9 @@ T = TypeVar("T")
 class PostgresVerbs(PostgresKeeping):
     """The contract's words hold; nothing is asked of the database where nothing is asked for."""
 
-    def __init__(self, session: Session, name: str, bounds: Bounds | None = None) -> None:
+    def __init__(self, session: Session, name: str, bounds: Bounds | None = None, lanes: Lanes | None = None) -> None:
         self._session = session
+        self._lanes = lanes
         self._name = name
         self._bounds = bounds
         # A caller's transaction may stay open for long, so it must not hold the row that says that somebody waits.
@@ -62,6 +64,8 @@ class PostgresVerbs(PostgresKeeping):
         """Set by set, and item by item only where keys or groups are to be judged."""
         if not items:
             return []
+        if self._lanes is not None:
+            self._lanes.ensure(items)
         answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
         if self._bounds is not None:
             self._bounds.admit(item.id for item in items)

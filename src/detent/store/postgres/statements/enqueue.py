@@ -9,7 +9,7 @@ from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.records import Enqueued, NewJob
 from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
 
-__all__ = ["ENQUEUE_CASTS", "columns", "ids_reserve", "job_enqueue", "refusal"]
+__all__ = ["ENQUEUE_CASTS", "columns", "ids_reserve", "job_enqueue", "lanes_make", "refusal"]
 
 ENQUEUE_CASTS = (
     "%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::smallint[], %s::integer[], "
@@ -18,12 +18,21 @@ ENQUEUE_CASTS = (
 )
 _ENQUEUE = f"SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({ENQUEUE_CASTS}, %s::boolean)"
 
+_LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[])"
+
 
 def ids_reserve(count: int) -> Statement[int]:
     """Refuses a negative count."""
     if count < 0:
         raise InvalidInput("count", str(count), "zero or more")
     return Statement("SELECT detent.ids_reserve_v1(%s::integer)", (count,), lambda rows: int(rows[0][0]))
+
+
+def lanes_make(lanes: Sequence[tuple[str, str, str, int]]) -> Statement[None]:
+    """Each a queue, a task, a tenant and a priority."""
+    queues, tasks, tenants, priorities = zip(*lanes, strict=True)
+    params = (texts(queues), texts(tasks), texts(tenants), numbers(priorities))
+    return Statement(_LANES, params, lambda rows: None)
 
 
 def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqueued | DetentError]]:

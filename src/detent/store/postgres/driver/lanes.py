@@ -1,0 +1,34 @@
+"""The lanes that this process knows to be there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from detent.model.records import NewJob
+
+__all__ = ["Lane", "Lanes"]
+
+Lane = tuple[str, str, str, int]
+"""Queue, task, tenant, priority."""
+
+_KNOWN_MAX = 100_000
+
+
+class Lanes:
+    """Makes new lanes in transactions of their own, before a caller's transaction needs them.
+
+    A lane made inside a transaction that stays open would let everybody else who needs it wait.
+    """
+
+    def __init__(self, make: Callable[[list[Lane]], None]) -> None:
+        self._make = make
+        self._known: set[Lane] = set()
+
+    def ensure(self, jobs: Iterable[NewJob]) -> None:
+        """Lanes for these jobs are there, committed. They are never deleted, so it is enough to have seen them once."""
+        missing = {(job.queue, job.task, job.tenant, job.priority) for job in jobs} - self._known
+        if missing:
+            self._make(sorted(missing))
+            if len(self._known) > _KNOWN_MAX:
+                self._known.clear()
+            self._known |= missing
