@@ -35,6 +35,7 @@ class Kin:
         self._told: dict[int, float] = {}
         self.started_at = now
         self.is_ready = False
+        self.tasks: tuple[str, ...] = ()
         self.is_idle = False
         self.is_leaving = False
         self.killed: str | None = None
@@ -61,6 +62,7 @@ class Kin:
         match message["kind"]:
             case "hello":
                 self.is_ready = True
+                self.tasks = tuple(message["tasks"])
             case "claiming":
                 self._claiming = message["id"]
             case "lease":
@@ -82,8 +84,11 @@ class Kin:
             return sorted(self._leases)
 
     def lines(self) -> list[Line]:
-        """What it is doing."""
-        return self._board.lines()
+        """What it is doing; nothing once it is buried."""
+        try:
+            return self._board.lines()
+        except ValueError:
+            return []
 
     @property
     def is_dead(self) -> bool:

@@ -203,7 +203,13 @@ class Supervisor:
 
     def _serve(self) -> None:
         with self._lock:
-            idle = bool(self._children) and all(child.is_idle for child in self._children)
+            children = list(self._children)
+        idle = bool(children) and all(child.is_idle for child in children)
+        self._services.heartbeat.say(
+            tasks=next((child.tasks for child in children if child.tasks), ()),
+            running=sum(len(child.lines()) for child in children),
+            stopping=bool(self._stop_asked),
+        )
         try:
             left = self._services.tick(self._clock.monotonic(), asked_to_drain=self._options.drain and idle)
         except DatabaseError as error:
