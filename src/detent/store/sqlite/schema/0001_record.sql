@@ -8,6 +8,7 @@
 -- event, dead, job_key, queue, horizon, migration
 --
 -- JSON is kept as the text that came through the door, so that both databases give back the same letters.
+-- What is known is a chain of ORs, commonest first: SQLite builds a table of a longer list for every row that it checks.
 -- differs: times are whole microseconds since 1970 in UTC, booleans 0 or 1, the ids of a lease a JSON array; tables whose
 -- key is not one number are stored in it (WITHOUT ROWID). Everything carries the prefix detent_, since the user's own
 -- tables are in the same file.
@@ -61,7 +62,7 @@ CREATE TABLE detent_job (
   started_at          INTEGER,
   committed_at        INTEGER,
   CONSTRAINT job_pkey PRIMARY KEY (id),
-  CONSTRAINT job_state_known CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')),
+  CONSTRAINT job_state_known CHECK (state = 'pending' OR state = 'running' OR state = 'succeeded' OR state = 'failed' OR state = 'quarantined' OR state = 'cancelled'),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = 'running') = (ended < attempt)),
   CONSTRAINT job_attempts_in_order CHECK (ended BETWEEN attempt - 1 AND attempt AND spared BETWEEN 0 AND attempt AND attempt >= 0),
   CONSTRAINT job_priority_is_small CHECK (priority BETWEEN -32768 AND 32767), -- differs: a smallint there
@@ -153,8 +154,8 @@ CREATE TABLE detent_execution (
   next_due_at  INTEGER,
   counted      INTEGER     NOT NULL,
   CONSTRAINT execution_pkey PRIMARY KEY (job_id, attempt),
-  CONSTRAINT execution_outcome_known CHECK (outcome IN ('done', 'error', 'expired', 'crashed', 'cancelled', 'released', 'snoozed', 'throttled', 'timed_out', 'unknown')),
-  CONSTRAINT execution_next_state_known CHECK (next_state IN ('pending', 'succeeded', 'failed', 'quarantined', 'cancelled')),
+  CONSTRAINT execution_outcome_known CHECK (outcome = 'done' OR outcome = 'error' OR outcome = 'expired' OR outcome = 'crashed' OR outcome = 'cancelled' OR outcome = 'released' OR outcome = 'snoozed' OR outcome = 'throttled' OR outcome = 'timed_out' OR outcome = 'unknown'),
+  CONSTRAINT execution_next_state_known CHECK (next_state = 'pending' OR next_state = 'succeeded' OR next_state = 'failed' OR next_state = 'quarantined' OR next_state = 'cancelled'),
   CONSTRAINT execution_ended_one_way CHECK ((outcome = 'done') = (done_at IS NOT NULL) AND (outcome = 'done') = (aborted_at IS NULL)),
   CONSTRAINT execution_done_is_committed CHECK ((outcome = 'done') = (committed_at IS NOT NULL)),
   CONSTRAINT execution_done_succeeds CHECK ((outcome = 'done') = (next_state = 'succeeded')),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,28 +24,30 @@ UPDATE detent_job SET started_at = coalesce(started_at, :now), committed_at = :n
  WHERE id = :id AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
    AND EXISTS (SELECT 1 FROM detent_lease l WHERE l.id = lease_id AND l.expires_at > :clock)
 """
-# Success is the ordinary path, so it is one statement for all jobs, not one for each: guards and page copies are dear.
-# The moment is never before anything that has happened to the job.
-_AT = """max(:now, leased_at, coalesce(started_at, 0), coalesce(committed_at, 0), coalesce(cancel_requested_at, 0))"""
-_DONE = f"""
+# Success is the ordinary path, so it is one statement for all jobs, not one for each, and that one asks who holds them.
+# The moment is never before anything that has happened to the job; what began last of the three is the latest of them.
+_AT = "max(:now, coalesce(committed_at, started_at, leased_at), coalesce(cancel_requested_at, 0))"
+_SUCCEEDED = f"""
+   SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
+       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT})"""
+_HELD_OR_COMMITTED = """
+   AND state = 'running' AND attempt = coalesce(:attempt, attempt)
+   AND (committed_at IS NOT NULL OR (SELECT l.expires_at FROM detent_lease l WHERE l.id = lease_id) > :now)
+RETURNING id"""
+_SUCCEED = f"""
+UPDATE detent_job {_SUCCEEDED}
+ WHERE id IN (SELECT value FROM json_each(:ids)) {_HELD_OR_COMMITTED}
+"""
+_SUCCEED_WITH_RESULTS = f"""
+UPDATE detent_job {_SUCCEEDED}, result = coalesce(own.value, result)
+  FROM json_each(:results) own WHERE detent_job.id = CAST(own.key AS INTEGER) {_HELD_OR_COMMITTED}
+"""
+_DONE = """
 INSERT INTO detent_execution
   (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
 SELECT j.id, attempt, coalesce(:worker, (SELECT worker FROM detent_lease l WHERE l.id = lease_id), ''), leased_at,
-       coalesce(started_at, {_AT}), coalesce(committed_at, {_AT}), {_AT}, 'done', 'succeeded', 1
-  FROM json_each(:ids) asked JOIN detent_job j ON j.id = asked.value WHERE state = 'running'
-"""
-_SUCCEED = f"""
-UPDATE detent_job
-   SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
-       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT})
- WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'running'
-"""
-_SUCCEED_WITH_RESULTS = f"""
-UPDATE detent_job
-   SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
-       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT}),
-       result = coalesce(json_extract(own.value, '$[1]'), result)
-  FROM json_each(:results) own WHERE detent_job.id = json_extract(own.value, '$[0]') AND state = 'running'
+       started_at, committed_at, finished_at, 'done', 'succeeded', 1
+  FROM json_each(:ids) asked JOIN detent_job j ON j.id = asked.value
 """
 _ABORTED = """
 INSERT INTO detent_execution
@@ -125,20 +127,19 @@ class EndingVerbs(EnqueueVerbs):
     def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
         """By the holder, or by anyone where the attempt is committed; finishing again answers the same again."""
         now = self._now()
-        jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
-        results: dict[int, str | None] = {}
-        refused: dict[int, DetentError] = {}
-        for n, item in enumerate(items):
-            job = jobs.get(item.job_id)
-            if item.job_id in results and job is not None and job.attempt == item.attempt:
-                continue
-            lost = None if _committed_by(job, item.attempt) else self._lost(job, item.job_id, item.attempt, now)
-            if lost is None:
-                results[item.job_id] = item.result
-            elif not self._ended_as(item.job_id, item.attempt, "done"):
-                refused[n] = lost
-        self._succeed(results, worker, now)
-        return [refused.get(n) or Finished(item.job_id, item.attempt) for n, item in enumerate(items)]
+        asked: dict[int, dict[int, str | None]] = {}
+        for item in items:
+            asked.setdefault(item.attempt, {}).setdefault(item.job_id, item.result)
+        done = {attempt: self._succeed(results, attempt, worker, now) for attempt, results in asked.items()}
+        answers: list[Finished | DetentError] = [Finished(item.job_id, item.attempt) for item in items]
+        if left := [n for n, item in enumerate(items) if item.job_id not in done[item.attempt]]:
+            jobs = self._jobs(dict.fromkeys(items[n].job_id for n in left))
+            for n in left:
+                job_id, attempt = items[n].job_id, items[n].attempt
+                lost = self._lost(jobs.get(job_id), job_id, attempt, now)
+                if lost is not None and not self._ended_as(job_id, attempt, "done"):
+                    answers[n] = lost
+        return answers
 
     def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:
         """By the rules of the contract. Refuses outcomes that are not the caller's to give."""
@@ -178,7 +179,7 @@ class EndingVerbs(EnqueueVerbs):
                 else:
                     expired = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
                     ends.append(_aborted(job, expired, job.lease_worker, now))
-            self._succeed(dict.fromkeys(committed), None, now)
+            self._succeed(dict.fromkeys(committed), None, None, now)
             self._end(ends)
             recovered += committed
             aborted += [end.job.id for end in ends]
@@ -190,7 +191,7 @@ class EndingVerbs(EnqueueVerbs):
         now = self._now()
         jobs = self._jobs(dict.fromkeys(ids))
         running = (job.id for job in jobs.values() if job.committed_at is not None and job.state == "running")
-        self._succeed(dict.fromkeys(running), None, now)
+        self._succeed(dict.fromkeys(running), None, None, now)
         answers: list[Finished | DetentError] = []
         for job_id in ids:
             job = jobs.get(job_id)
@@ -204,18 +205,22 @@ class EndingVerbs(EnqueueVerbs):
 
     # -- one way to end ----------------------------------------------------------------------------------------
 
-    def _succeed(self, results: dict[int, str | None], worker: str | None, now: int) -> None:
-        """Running jobs to succeeded, committed in the same stroke where they were not; None is their lease's worker."""
-        if not results:
-            return
-        values = {"ids": ids_json(results), "worker": worker, "now": now}
-        self._expect(self._db.change(_DONE, values), len(results), list(results), "running")
-        if any(result is not None for result in results.values()):
-            values["results"] = json.dumps(list(results.items()))
-            done = self._db.change(_SUCCEED_WITH_RESULTS, values)
+    def _succeed(self, asked: dict[int, str | None], attempt: int | None, worker: str | None, now: int) -> set[int]:
+        """Bring those of these jobs that are held, or committed, to succeeded with their results; which they are.
+
+        Without an attempt the current one is meant, and without a worker their lease's.
+        """
+        if not asked:
+            return set()
+        values: dict[str, Any] = {"attempt": attempt, "worker": worker, "now": now}
+        if any(result is not None for result in asked.values()):
+            rows = self._db.rows(_SUCCEED_WITH_RESULTS, {**values, "results": json.dumps(asked)})
         else:
-            done = self._db.change(_SUCCEED, values)
-        self._expect(done, len(results), list(results), "running")
+            rows = self._db.rows(_SUCCEED, {**values, "ids": ids_json(asked)})
+        results = {row[0] for row in rows}
+        values["ids"] = ids_json(results)
+        self._expect(self._db.change(_DONE, values), len(results), list(results), "running")
+        return results
 
     def _ended_as(self, job_id: int, attempt: int, outcome: Outcome) -> str | None:
         """The state this attempt led to, where it has ended with this outcome."""
