@@ -1,0 +1,118 @@
+"""A storm of kills: work arrives all through, and whoever is seen to hold a lease may die the next moment."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from tests.faults.kit import Ring
+from tests.processes.kit import Worker
+
+WORKERS = 4
+LEASE = 2.0
+ARRIVALS_PER_SECOND = 12
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One death: what was killed, when, and the jobs that its worker was seen to hold."""
+
+    whole: bool
+    at: datetime
+    held: tuple[int, ...]
+
+
+@dataclass
+class Storm:
+    """Kills workers on `ring` as chance has it, from a seed, and keeps what it did."""
+
+    ring: Ring
+    seed: int
+    kills: list[Kill] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+        self._workers: dict[str, Worker] = {}
+        self._began: dict[str, datetime] = {}
+        self._named = 0
+        self._over = threading.Event()
+
+    def rage(self, seconds: float, kills_max: int) -> None:
+        """Until that many kills, or until the time is up; the workers that are left go on."""
+        until = time.monotonic() + seconds
+        for _ in range(WORKERS):
+            self._start()
+        arriving = threading.Thread(target=self._arrive)
+        arriving.start()
+        try:
+            while len(self.kills) < kills_max and time.monotonic() < until:
+                self._strike()
+        finally:
+            self._over.set()
+            arriving.join()
+
+    def waits(self) -> list[float]:
+        """For every job whose worker was killed as a whole while it held it: seconds to the next attempt."""
+        found: list[float] = []
+        for kill in self.kills:
+            for job_id in kill.held if kill.whole else ():
+                attempts = self.ring.app.executions(job_id)
+                for before, after in itertools.pairwise(attempts):
+                    if before.outcome == "expired" and before.leased_at < kill.at < after.leased_at:
+                        found.append((after.leased_at - kill.at).total_seconds())
+                        break
+        return sorted(found)
+
+    def unexpected_ends(self) -> list[str]:
+        """What workers said that ended without being killed."""
+        return [worker.log[-3000:] for worker in self._workers.values() if worker.process.poll() is not None]
+
+    def _start(self, name: str | None = None) -> None:
+        if name is None:
+            self._named += 1
+            name = f"storm{self._named}"
+        self._began[name] = datetime.now(UTC)
+        self._workers[name] = self.ring.worker(name=name, slots=4, lease=LEASE)
+
+    def _arrive(self) -> None:
+        chance = random.Random(self.seed + 1)
+        while not self._over.wait(1 / ARRIVALS_PER_SECOND):
+            job = self.ring.send(chance.choice(("work", "work_async")), ms=chance.randint(50, 500))
+            self.jobs.append(job.id)
+
+    def _strike(self) -> None:
+        """Kill somebody who is seen to hold a lease, up to 300 ms later."""
+        seen: dict[str, list[int]] = {}
+        for held in self.ring.holders():
+            # A lease older than the worker is that of a dead one of the same name.
+            if held.worker in self._workers and held.leased_at > self._began[held.worker]:
+                seen.setdefault(held.worker, []).append(held.job_id)
+        if not seen:
+            self._over.wait(0.01)
+            return
+        name = self._chance.choice(sorted(seen))
+        self._over.wait(self._chance.uniform(0.0, 0.3))
+        worker = self._workers[name]
+        whole = self._chance.random() < 0.5
+        if whole:
+            kill_at = datetime.now(UTC)
+            worker.process.kill()
+            worker.process.wait()
+            del self._workers[name]
+            self._start(name if self._chance.random() < 0.5 else None)
+        else:
+            below = worker.descendants()
+            if not below:
+                return
+            kill_at = datetime.now(UTC)
+            with suppress(ProcessLookupError):
+                os.kill(self._chance.choice(below), signal.SIGKILL)
+        self.kills.append(Kill(whole, kill_at, tuple(seen[name])))
