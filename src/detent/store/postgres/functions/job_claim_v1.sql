@@ -81,7 +81,7 @@ BEGIN
     WITH claimed AS (
       UPDATE detent.job
          SET state = 'running', attempt = attempt + 1, lease_id = p_lease_id, started_at = NULL, committed_at = NULL,
-             leased_at = greatest(t, created_at, leased_at, started_at, finished_at, cancel_requested_at)
+             leased_at = greatest(t, due_at, leased_at, started_at, finished_at, cancel_requested_at)
        WHERE id = ANY (ids) AND state = 'pending'
       RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
                 attempts_max, priority, due_at

@@ -37,7 +37,7 @@ _GIVE_KEYS_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id IN (S
 _CLAIM = """
 UPDATE detent_job
    SET state = 'running', attempt = attempt + 1, lease_id = ?, started_at = NULL,
-       leased_at = max(?, created_at, coalesce(leased_at, 0), coalesce(started_at, 0))
+       leased_at = max(?, due_at, coalesce(leased_at, 0), coalesce(started_at, 0))
  WHERE id IN (SELECT value FROM json_each(?)) AND state = 'pending'
 RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared, attempts_max
 """
