@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["CommitBlock", "Context"]
+__all__ = ["AsyncCommitBlock", "CommitBlock", "CommitBoundary", "Context"]
 
 
 class CommitBlock(Protocol):
@@ -28,6 +28,43 @@ class CommitBlock(Protocol):
     def result(self, value: object) -> None:
         """Store the job's result with the commit."""
         ...
+
+
+class AsyncCommitBlock(Protocol):
+    """The same in a coroutine: statements are awaited, and the loop goes on meanwhile."""
+
+    @property
+    def connection(self) -> Any:
+        """The driver's connection, for ORMs."""
+        ...
+
+    async def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        ...
+
+    def intend(self, call: Any, *, key: str | None = None) -> None:
+        """Enqueue a call in this very transaction; it is carried out after the commit, under a stable key."""
+        ...
+
+    def result(self, value: object) -> None:
+        """Store the job's result with the commit."""
+        ...
+
+
+class CommitBoundary(Protocol):
+    """Opened with `with` in a plain function, with `async with` in a coroutine."""
+
+    def __enter__(self) -> CommitBlock: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+    async def __aenter__(self) -> AsyncCommitBlock: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 
 class Context(Protocol):
@@ -76,6 +113,6 @@ class Context(Protocol):
         """Say how far it is; shown to people, and a sign of life."""
         ...
 
-    def commit(self) -> AbstractContextManager[CommitBlock]:
-        """Open the commit boundary. `LeaseLost`, `AlreadyCommitted`."""
+    def commit(self) -> CommitBoundary:
+        """The commit boundary, to be opened: `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`."""
         ...

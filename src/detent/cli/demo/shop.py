@@ -1,0 +1,68 @@
+"""The demo's application: tasks of every colour, each of which writes one line into the ledger when it commits.
+
+The ledger has no unique index on purpose: if a job were done twice, two lines would show it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from detent.app.detent import Detent
+from detent.declare.context import Context
+from detent.model.backoff import Retry
+from detent.model.clock import SystemClock
+
+__all__ = ["LEDGER", "app", "charge", "fetch", "photo", "poison", "receipt"]
+
+LEDGER = "CREATE TABLE ledger (job_id INTEGER NOT NULL, task TEXT NOT NULL)"
+
+# Where the database is, the demo says in DETENT_DATABASE_URL.
+app = Detent()
+
+_WRITE = "INSERT INTO ledger (job_id, task) VALUES (:job, :task)"
+_PATIENT = Retry(20, base=0.5, cap=2.0)
+
+
+@app.task(name="photo", queue="photos", retry=_PATIENT)
+def photo(ctx: Context, number: int) -> str:
+    """Takes its time, in a thread."""
+    SystemClock().sleep(0.2 + number % 5 / 10)
+    with ctx.commit() as tx:
+        tx.execute(_WRITE, {"job": ctx.job_id, "task": "photo"})
+    return f"photo {number} resized"
+
+
+@app.task(name="charge", queue="payments", retry=_PATIENT)
+def charge(ctx: Context, order: int) -> None:
+    """Its line in the ledger and the receipt to come are one transaction."""
+    SystemClock().sleep(0.1)
+    with ctx.commit() as tx:
+        tx.execute(_WRITE, {"job": ctx.job_id, "task": "charge"})
+        tx.intend(receipt.call(order=order))
+
+
+@app.task(name="receipt", queue="mail", retry=_PATIENT)
+async def receipt(ctx: Context, order: int) -> None:
+    """A coroutine; sent by `charge` alone."""
+    ctx.event("sending", order=order)
+    await asyncio.sleep(0.1)
+    async with ctx.commit() as tx:
+        await tx.execute(_WRITE, {"job": ctx.job_id, "task": "receipt"})
+
+
+@app.task(name="fetch", queue="web", retry=_PATIENT)
+async def fetch(ctx: Context, number: int) -> None:
+    """Every fourth one meets a server that is down, twice, and backs off."""
+    await asyncio.sleep(0.1)
+    if number % 4 == 0 and ctx.attempt <= 2:
+        raise ConnectionError("the other side does not answer")
+    async with ctx.commit() as tx:
+        await tx.execute(_WRITE, {"job": ctx.job_id, "task": "fetch"})
+
+
+@app.task(name="poison", queue="danger", retry=Retry(2, base=0.5), process=True)
+def poison(ctx: Context) -> None:
+    """Kills the process it runs in, every time. It has one of its own, so its neighbours do not notice."""
+    os.kill(os.getpid(), signal.SIGKILL)
