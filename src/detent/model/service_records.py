@@ -12,8 +12,22 @@ from msgspec import Struct
 
 from detent.model.records import NewJob
 
-__all__ = ["CATCH_UP", "CatchUp", "Fire", "NewSchedule", "ScheduleRow", "WorkerRow", "WorkerSeen"]
+__all__ = [
+    "ACTIONS",
+    "CATCH_UP",
+    "Action",
+    "CatchUp",
+    "Fire",
+    "NewOperation",
+    "NewSchedule",
+    "OperationRow",
+    "ScheduleRow",
+    "WorkerRow",
+    "WorkerSeen",
+]
 
+Action = Literal["retry", "cancel", "discard", "move"]
+ACTIONS: tuple[Action, ...] = ("retry", "cancel", "discard", "move")
 CatchUp = Literal["latest", "all", "skip"]
 CATCH_UP: tuple[CatchUp, ...] = ("latest", "all", "skip")
 
@@ -94,3 +108,41 @@ class Fire(Struct, frozen=True):
 
     fire_at: datetime
     job: NewJob | None
+
+
+class NewOperation(Struct, frozen=True, kw_only=True):
+    """What shall be done to all jobs that fit; None fits any. `to_queue` and `to_priority` say where a move goes."""
+
+    id: int
+    action: Action
+    actor: str
+    reason: str | None = None
+    job_state: str | None = None
+    task: str | None = None
+    queue: str | None = None
+    tenant: str | None = None
+    to_queue: str | None = None
+    to_priority: int | None = None
+
+
+class OperationRow(Struct, frozen=True, kw_only=True):
+    """An operation and how far it is: jobs up to `until_id`, of which it has looked at those up to `after_id`."""
+
+    id: int
+    action: Action
+    state: str
+    actor: str
+    reason: str | None
+    job_state: str | None
+    task: str | None
+    queue: str | None
+    tenant: str | None
+    to_queue: str | None
+    to_priority: int | None
+    until_id: int
+    after_id: int
+    looked: int
+    changed: int
+    refused: int
+    created_at: datetime
+    finished_at: datetime | None

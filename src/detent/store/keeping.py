@@ -9,16 +9,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.errors import DetentError, NotFound
+from detent.errors import DetentError, InvalidTransition, NotFound
 from detent.model.records import Moved
-from detent.model.service_records import Fire, NewSchedule, ScheduleRow, WorkerRow, WorkerSeen
-from detent.store.words import Verb
+from detent.model.service_records import (
+    Fire,
+    NewOperation,
+    NewSchedule,
+    OperationRow,
+    ScheduleRow,
+    WorkerRow,
+    WorkerSeen,
+)
+from detent.store.words import JobFilter, Verb
 
 __all__ = ["KEEPING", "KeepingVerbs"]
 
 
 class KeepingVerbs(Protocol):
-    """Workers, the services that they share, and schedules."""
+    """Workers, the services that they share, schedules, and what is done to many jobs at once."""
 
     # -- workers -----------------------------------------------------------------------------------------------
 
@@ -86,8 +94,47 @@ class KeepingVerbs(Protocol):
         was changed. A tick that was ever dealt with is never dealt with again."""
         ...
 
+    # -- many jobs at once -------------------------------------------------------------------------------------
+
+    def job_count(self, chosen: JobFilter) -> int:
+        """How many jobs fit."""
+        ...
+
+    def job_move(
+        self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
+    ) -> list[Moved | DetentError]:
+        """Put pending jobs into another queue, or give them another priority (None: as it is); the due time stays, and
+        each is on record. There already: nothing to do. Other states: `InvalidTransition`; no such job: `NotFound`."""
+        ...
+
+    def operation_start(self, item: NewOperation) -> OperationRow:
+        """Begin to do something to all jobs there are now that fit; recorded. The same id again is the same one."""
+        ...
+
+    def operation_step(self, operation_id: int, limit: int) -> OperationRow | DetentError:
+        """Look at the next `limit` jobs and do it to those that fit, as the verb of that name does, in one transaction
+        with how far it is. One that is not running stays as it is. `NotFound`."""
+        ...
+
+    def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Stop it where it is: what is done stays done. Recorded. One that has ended stays as it is. `NotFound`."""
+        ...
+
+    def operation_get(self, operation_id: int) -> OperationRow | None: ...
+
+    def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
+        """Operations (of that state), the newest first."""
+        ...
+
 
 KEEPING = (
+    Verb("job_count", "viewer"),
+    Verb("job_move", "client", (InvalidTransition, NotFound)),
+    Verb("operation_start", "client"),
+    Verb("operation_step", "client", (NotFound,)),
+    Verb("operation_cancel", "client", (NotFound,)),
+    Verb("operation_get", "viewer"),
+    Verb("operation_list", "viewer"),
     Verb("schedule_put", "client"),
     Verb("schedule_remove", "admin", (NotFound,)),
     Verb("schedule_pause", "admin", (NotFound,)),

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.errors import DetentError
+from detent.errors import DetentError, NotFound
 from detent.model.records import Moved
-from detent.model.service_records import Fire, NewSchedule, ScheduleRow, WorkerRow, WorkerSeen
+from detent.model.service_records import (
+    Fire,
+    NewOperation,
+    NewSchedule,
+    OperationRow,
+    ScheduleRow,
+    WorkerRow,
+    WorkerSeen,
+)
+from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping, scheduling
+from detent.store.postgres.statements import keeping, operating, scheduling
 from detent.store.postgres.statements.enqueue import job_enqueue
+from detent.store.words import JobFilter
 
 __all__ = ["PostgresKeeping"]
 
@@ -19,6 +29,7 @@ class PostgresKeeping:
     """The contract's words hold."""
 
     _session: Session
+    _bounds: Bounds | None
 
     def worker_seen(self, seen: WorkerSeen) -> None:
         """One row of its own."""
@@ -82,3 +93,45 @@ class PostgresKeeping:
             return [job.id for job in jobs]
 
         return self._session.together(fire)
+
+    def job_count(self, chosen: JobFilter) -> int:
+        """From the jobs themselves."""
+        return self._session.run(operating.job_count(chosen))
+
+    def job_move(
+        self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
+    ) -> list[Moved | DetentError]:
+        """In the order of the ids, so that nobody waits crosswise."""
+        answers = self._session.run(operating.job_move(ids, queue, priority, actor, reason)) if ids else []
+        self._forget_bounds()
+        return answers
+
+    def operation_start(self, item: NewOperation) -> OperationRow:
+        """One row by its id."""
+        return self._session.run(operating.operation_start(item))
+
+    def operation_step(self, operation_id: int, limit: int) -> OperationRow | DetentError:
+        """What it was asked for is read first: it never changes."""
+        row = self.operation_get(operation_id)
+        if row is None:
+            return NotFound("operation", str(operation_id))
+        stepped = self._session.run(operating.operation_step(row, limit))
+        self._forget_bounds()
+        return stepped
+
+    def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(operating.operation_cancel(operation_id, actor, reason))
+
+    def operation_get(self, operation_id: int) -> OperationRow | None:
+        """By its id."""
+        return self._session.run(operating.operation_get(operation_id))
+
+    def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
+        """The newest first."""
+        return self._session.run(operating.operation_list(state, limit))
+
+    def _forget_bounds(self) -> None:
+        """What was moved or brought back may stand below what was claimed."""
+        if self._bounds is not None:
+            self._bounds.forget()

@@ -30,7 +30,7 @@ SELECT job_id, attempt, outcome, next_state, next_due_at, counted, committed_at,
 _LINES = f"""
 SELECT job_id, n, attempt, to_state, trigger, at
   FROM detent_transition_log
- WHERE job_id {_OF_THESE} AND entity = 'job' AND trigger NOT IN ('request_cancel', 'repair') ORDER BY job_id, n
+ WHERE job_id {_OF_THESE} AND entity = 'job' AND trigger NOT IN ('request_cancel', 'move', 'repair') ORDER BY job_id, n
 """
 # A waiting row with another priority than its lane's stands in no lane.
 _QUEUED = f"""

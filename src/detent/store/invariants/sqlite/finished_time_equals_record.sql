@@ -5,7 +5,7 @@ WITH record AS (
     UNION ALL
     SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger = 'retry' THEN at END
       FROM detent_transition_log
-     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'repair')
+     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
   ),
   last AS (
     SELECT job_id, state, at, due_at

@@ -22,6 +22,7 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
         OR (l.forced = 1) <> (l.trigger = 'force')
         OR CASE l.trigger
              WHEN 'repair' THEN l.to_state NOT IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')
+             WHEN 'move' THEN coalesce(l.from_state, '') <> 'pending' OR l.to_state <> 'pending'
              WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
              ELSE NOT EXISTS (SELECT 1 FROM declared d
                                WHERE d.source = l.from_state AND d.target = l.to_state AND d.name = l.trigger)

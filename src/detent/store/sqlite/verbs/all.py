@@ -9,7 +9,7 @@ from detent.store.sqlite.verbs.claim import ClaimVerbs
 from detent.store.sqlite.verbs.endings import EndingVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
-from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verbs.operations import OperationVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
 from detent.store.sqlite.verbs.workers import WorkerVerbs
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SqliteVerbs(
-    ClaimVerbs, EndingVerbs, EventVerbs, MoveVerbs, ServiceVerbs, WorkerVerbs, ScheduleVerbs, LookingVerbs
+    ClaimVerbs, EndingVerbs, EventVerbs, OperationVerbs, ServiceVerbs, WorkerVerbs, ScheduleVerbs, LookingVerbs
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -95,3 +95,10 @@ class EachAlone:
     schedule_list = _reading(SqliteVerbs.schedule_list)
     schedule_due = _reading(SqliteVerbs.schedule_due)
     schedule_fire = _writing(SqliteVerbs.schedule_fire)
+    job_count = _reading(SqliteVerbs.job_count)
+    job_move = _writing(SqliteVerbs.job_move)
+    operation_start = _writing(SqliteVerbs.operation_start)
+    operation_step = _writing(SqliteVerbs.operation_step)
+    operation_cancel = _writing(SqliteVerbs.operation_cancel)
+    operation_get = _reading(SqliteVerbs.operation_get)
+    operation_list = _reading(SqliteVerbs.operation_list)

@@ -1,0 +1,177 @@
+"""What is done to many jobs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from detent.errors import DetentError, NotFound
+from detent.model.clock import from_micros
+from detent.model.records import Cancelled, Moved
+from detent.model.service_records import NewOperation, OperationRow
+from detent.store.operations import asked, moved_to, operation_row
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import Job, ids_json, undeclared
+from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.words import JobFilter
+
+__all__ = ["OperationVerbs"]
+
+_FIELDS = (
+    *("id", "action", "state", "filter", "argument", "actor", "reason", "until_id", "after_id", "looked_at"),
+    *("changed", "refused", "created_at", "finished_at"),
+)
+_FITS = """(:state IS NULL OR state = :state) AND (:task IS NULL OR task = :task)
+   AND (:queue IS NULL OR queue = :queue) AND (:tenant IS NULL OR tenant = :tenant)"""
+_COUNT = f"SELECT count(*) FROM detent_job WHERE {_FITS}"
+_LOG_MOVE = """
+INSERT INTO detent_transition_log (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor,
+  reason, metadata, correlation_id, at)
+VALUES (?, 'job', ?, ?, ?, 'pending', 'pending', 'move', ?, ?, ?, ?, ?)
+"""
+_READY_MOVES = "UPDATE detent_ready SET lane_id = ? WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
+_WAITING_MOVES = "UPDATE detent_waiting SET lane_id = ?, priority = ? WHERE job_id = ?"
+_JOB_MOVES = "UPDATE detent_job SET queue = ?, priority = ? WHERE id = ? AND state = 'pending'"
+_START = """
+INSERT INTO detent_operation (id, action, filter, argument, actor, reason, until_id, created_at)
+VALUES (?, ?, ?, ?, ?, ?, coalesce((SELECT max(id) FROM detent_job), 0), ?)
+ON CONFLICT (id) DO NOTHING
+"""
+_LOG = """
+INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+VALUES ('operation', ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_LOOK = "SELECT id FROM detent_job WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+_CHOOSE = f"""
+SELECT id FROM detent_job WHERE id IN (SELECT value FROM json_each(:looked)) AND {_FITS}
+   AND NOT (:action = 'cancel'
+            AND (state = 'cancelled' OR state = 'running' AND cancel_requested_at IS NOT NULL))
+ ORDER BY id
+"""
+_STEPPED = """
+UPDATE detent_operation
+   SET after_id = ?, looked_at = looked_at + ?, changed = changed + ?, refused = refused + ?, state = ?, finished_at = ?
+ WHERE id = ?
+"""
+_CANCEL = "UPDATE detent_operation SET state = 'cancelled', finished_at = ? WHERE id = ?"
+_ROW = f"SELECT {', '.join(_FIELDS)} FROM detent_operation"
+_GET = f"{_ROW} WHERE id = ?"
+_LIST = f"{_ROW} WHERE :state IS NULL OR state = :state ORDER BY id DESC LIMIT :limit"
+
+Answer = Cancelled | Moved | DetentError
+
+
+class OperationVerbs(MoveVerbs):
+    """`job_count`, `job_move` and the verbs of operations."""
+
+    def job_count(self, chosen: JobFilter) -> int:
+        """From the jobs themselves."""
+        return int(self._db.rows(_COUNT, _fits(chosen.state, chosen.task, chosen.queue, chosen.tenant))[0][0])
+
+    def job_move(
+        self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
+    ) -> list[Moved | DetentError]:
+        """One after the other."""
+        now = self._now()
+        return [self._move_job(job_id, queue, priority, actor, reason, now) for job_id in ids]
+
+    def _move_job(
+        self, job_id: int, queue: str | None, priority: int | None, actor: str, reason: str | None, now: int
+    ) -> Moved | DetentError:
+        job = self._jobs([job_id]).get(job_id)
+        if job is None:
+            return NotFound("job", str(job_id))
+        if job.state != "pending":
+            return undeclared(job, "pending")
+        to = job._replace(
+            queue=job.queue if queue is None else queue, priority=job.priority if priority is None else priority
+        )
+        if to.lane == job.lane:
+            return Moved(str(job_id), "pending", False)
+        self._relane(job, to)
+        about = (actor, reason, moved_to(queue, priority), job.correlation_id, max(now, job.last_at))
+        self._db.change(_LOG_MOVE, (job.tenant, str(job.id), job.id, job.attempt, *about))
+        return Moved(str(job_id), "pending", True)
+
+    def _relane(self, job: Job, to: Job) -> None:
+        lane = self._lane(to.lane)
+        if not self._db.change(_WAITING_MOVES, (lane, to.priority, job.id)):
+            moved = self._db.change(_READY_MOVES, (lane, self._lane(job.lane), job.due_at, job.id))
+            self._expect(moved, 1, [job.id], "pending")
+        self._expect(self._db.change(_JOB_MOVES, (to.queue, to.priority, job.id)), 1, [job.id], "pending")
+
+    def operation_start(self, item: NewOperation) -> OperationRow:
+        """One row by its id."""
+        now = self._now()
+        chosen, argument = asked(item)
+        row = (item.id, item.action, chosen, argument, item.actor, item.reason, now)
+        if self._db.change(_START, row):
+            line = (str(item.id), None, "running", item.action, item.actor, item.reason, chosen, now)
+            self._db.change(_LOG, line)
+        found = self.operation_get(item.id)
+        assert found is not None
+        return found
+
+    def operation_step(self, operation_id: int, limit: int) -> OperationRow | DetentError:
+        """Through the verbs themselves."""
+        row = self.operation_get(operation_id)
+        if row is None:
+            return NotFound("operation", str(operation_id))
+        if row.state != "running":
+            return row
+        looked = [found[0] for found in self._db.rows(_LOOK, (row.after_id, row.until_id, limit))]
+        fits = _fits(row.job_state, row.task, row.queue, row.tenant)
+        chosen = self._db.rows(_CHOOSE, fits | {"looked": ids_json(looked), "action": row.action})
+        answers = self._act(row, [found[0] for found in chosen])
+        refused = sum(isinstance(answer, DetentError) for answer in answers)
+        changed = sum(
+            isinstance(answer, Cancelled) or (isinstance(answer, Moved) and answer.changed) for answer in answers
+        )
+        is_done, now = len(looked) < limit, self._now()
+        state, finished_at, after = ("done", now, row.until_id) if is_done else ("running", None, looked[-1])
+        self._db.change(_STEPPED, (after, len(looked), changed, refused, state, finished_at, row.id))
+        if is_done:
+            self._db.change(_LOG, (str(row.id), "running", "done", "complete", "system", None, None, now))
+        return self.operation_get(operation_id) or NotFound("operation", str(operation_id))
+
+    def _act(self, row: OperationRow, ids: list[int]) -> Sequence[Answer]:
+        match row.action:
+            case "retry":
+                return self.job_retry(ids, row.actor, row.reason)
+            case "cancel":
+                return self.job_cancel(ids, row.actor, row.reason)
+            case "discard":
+                return self.job_discard(ids, row.actor, row.reason)
+            case "move":
+                return self.job_move(ids, row.to_queue, row.to_priority, row.actor, row.reason)
+
+    def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        row = self.operation_get(operation_id)
+        if row is None:
+            return NotFound("operation", str(operation_id))
+        if row.state != "running":
+            return Moved(str(operation_id), row.state, False)
+        now = self._now()
+        self._db.change(_CANCEL, (now, operation_id))
+        self._db.change(_LOG, (str(operation_id), "running", "cancelled", "cancel", actor, reason, None, now))
+        return Moved(str(operation_id), "cancelled", True)
+
+    def operation_get(self, operation_id: int) -> OperationRow | None:
+        """By its id."""
+        found = self._db.rows(_GET, (operation_id,))
+        return _operation(found[0]) if found else None
+
+    def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
+        """The newest first."""
+        return [_operation(row) for row in self._db.rows(_LIST, {"state": state, "limit": limit})]
+
+
+def _fits(state: str | None, task: str | None, queue: str | None, tenant: str | None) -> dict[str, Any]:
+    return {"state": state, "task": task, "queue": queue, "tenant": tenant}
+
+
+def _operation(row: Row) -> OperationRow:
+    fields = dict(zip(_FIELDS, row, strict=True))
+    times = {name: from_micros(fields[name]) for name in ("created_at", "finished_at") if fields[name] is not None}
+    return operation_row(fields | times)
