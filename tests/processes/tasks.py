@@ -189,13 +189,13 @@ def unstorable(ctx: Context) -> Any:
     return object()
 
 
-def commit_then(ctx: Context, gate: str, how: str) -> None:
+def commit_then(ctx: Context, gate: str, how: str) -> str:
     with ctx.commit() as tx:
         tx.result("committed")
     enter(gate)
     if how == "exit":
         os._exit(5)
-    hold(ctx, gate)
+    return hold(ctx, gate)
 
 
 TRIED_TWICE: tuple[Callable[..., Any], ...] = (

@@ -32,9 +32,9 @@ class Remains:
 def end_lease(store: Store, remains: Remains, worker: str) -> list[int]:
     """End what is still held under it; the jobs that came to rest without success.
 
-    A job that was running when its process died by itself has used up an attempt: it may be the one to blame. One whose
-    process was ended by the supervisor because of another job, or to stop, has not, unless it must not be repeated
-    blindly: then how far it came is not known.
+    A job that was running when its process died by itself has used up an attempt: it may be the one to blame. One that
+    was not in that process itself, or whose process was ended by the supervisor because of another job or to stop, has
+    not, unless it must not be repeated blindly: then how far it came is not known.
     """
     aborts: list[Abort] = []
     for claimed in store.claim_find(remains.lease_id):
@@ -58,10 +58,10 @@ def _abort(store: Store, remains: Remains, claimed: Claimed) -> Abort:
         outcome, error = "cancelled", "did not stop after a cancel, and held its process: the process was ended"
     elif line.deadline and remains.at > line.deadline:
         outcome, error = "timed_out", "ran into its time-out and held its process: the process was ended"
-    elif remains.killed is not None:
-        error = f"its process was ended: {remains.killed}"
+    elif remains.killed is not None or not line.here:
+        error = f"its process was ended: {remains.killed or 'another job brought it down'}"
         (job,) = store.job_get([claimed.job_id])
-        if job is None or job.idempotent:
+        if job is None or job.idempotent or job.started_at is None:
             outcome = "released"
     return Abort(
         job_id=claimed.job_id,

@@ -1,8 +1,8 @@
 """What a child is doing right now, in memory that its supervisor can read when the child is dead or deaf.
 
-One line of four numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
-monotonic clock, which all processes share). The child writes a line in one step when a job begins and empties it when
-it ends.
+One line of five numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
+monotonic clock, which all processes share), and whether its function is called in the child itself. The child writes a
+line in one step when a job begins and empties it when it ends.
 """
 
 from __future__ import annotations
@@ -15,18 +15,23 @@ from dataclasses import dataclass
 
 __all__ = ["Board", "Line"]
 
-_LINE = struct.Struct("=qqdd")
-_EMPTY = _LINE.pack(0, 0, 0.0, 0.0)
+_LINE = struct.Struct("=qqddq")
+_DEADLINE = struct.Struct("=d")
+_DEADLINE_AT = struct.calcsize("=qqd")
+_HERE = struct.Struct("=q")
+_HERE_AT = struct.calcsize("=qqdd")
+_EMPTY = _LINE.pack(0, 0, 0.0, 0.0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A job in progress; `deadline` 0 means none."""
+    """A job in progress; `deadline` 0 means none; `here` is 0 while it is prepared or in a process of its own."""
 
     job_id: int
     attempt: int
     begun_at: float
     deadline: float
+    here: int = 0
 
 
 class Board:
@@ -48,8 +53,16 @@ class Board:
     def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float) -> int:
         """Write a line; its number, to be given back at the end."""
         number = self._free.pop()
-        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline)
+        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, 0)
         return number
+
+    def set_deadline(self, number: int, deadline: float) -> None:
+        """Change by when the job of that line must end."""
+        _DEADLINE.pack_into(self._map, number * _LINE.size + _DEADLINE_AT, deadline)
+
+    def set_here(self, number: int) -> None:
+        """The function of that line is called in this process, and may bring it down."""
+        _HERE.pack_into(self._map, number * _LINE.size + _HERE_AT, 1)
 
     def end(self, number: int) -> None:
         """Empty a line."""

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from detent.app.detent import Detent
@@ -37,6 +38,7 @@ __all__ = ["Child"]
 
 _BACKLOG_MAX = 5000
 _TICK = 0.1
+_START_MAX = 60.0
 _NOTICE = 2.0
 """Seconds in which a function that was told to stop may still do so by itself."""
 
@@ -146,14 +148,25 @@ class Child:
             return
         attempt = Attempt(claimed, self._app, self._store, self._flusher)
         options = attempt.task.options
-        running = Running(held, attempt, deadline=now + options.timeout if options.timeout else 0.0)
+        running = Running(held, attempt)
         with self._lock:
-            running.line = self._board.begin(claimed.job_id, claimed.attempt, now, running.deadline)
+            running.line = self._board.begin(claimed.job_id, claimed.attempt, now, 0.0)
+        self._start_clock(running, _START_MAX)
         self._running[held] = running
         if not options.idempotent or claimed.attempt - claimed.spared > 1:
             running.work = self._threads.submit(self._prepare, running)
         else:
             self._call(running)
+
+    def _start_clock(self, running: Running, more: float = 0.0) -> None:
+        """The time-out counts from now. What is needed before the function begins has `more`."""
+        timeout = running.attempt.task.options.timeout
+        if timeout is None:
+            return
+        with self._lock:
+            if running.line is not None and not running.held.ended:
+                running.deadline = self._clock.monotonic() + timeout + more
+                self._board.set_deadline(running.line, running.deadline)
 
     def _prepare(self, running: Running) -> None:
         """What a few jobs need before they are called. One that must not be repeated blindly is put on record as begun.
@@ -180,8 +193,15 @@ class Child:
         """On the loop."""
         attempt = running.attempt
         if attempt.task.options.process or running.suspect:
-            running.work = self._threads.submit(self._run_in, running, lambda: self._solos.run(running))
-        elif attempt.task.is_async:
+            run_apart = partial(self._solos.run, running, self._start_clock)
+            running.work = self._threads.submit(self._run_in, running, run_apart)
+            return
+        self._start_clock(running)
+        with self._lock:
+            if running.held.ended or running.line is None:
+                return
+            self._board.set_here(running.line)
+        if attempt.task.is_async:
             running.work = self._loop.create_task(attempt.run_async())
             running.work.add_done_callback(lambda task: self._end(running.held, _ending_of(task)))
         else:
@@ -198,11 +218,11 @@ class Child:
             ending = _ending(running.held, "error", error_text(error), running.attempt.delay())
         self._end(running.held, ending)
 
-    def _end(self, held: Held, ending: Finish | Abort | None) -> None:
-        """From any thread: the slot is free, and the ending will be written."""
+    def _end(self, held: Held, ending: Finish | Abort | None) -> bool:
+        """From any thread: the slot is free, and the ending will be written. False where it had ended already."""
         with self._lock:
             if held.ended:
-                return
+                return False
             lease_done = self._core.end(held)
             self._ended += held.begun_at is not None
             running = self._running.pop(held, None)
@@ -211,6 +231,7 @@ class Child:
         self._flusher.end(ending, lease_done)
         self._claimer.room.set()
         self._ask_pump()
+        return True
 
     def _written(self, leases: list[int]) -> None:
         if leases:
@@ -249,9 +270,9 @@ class Child:
     def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
         """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
         thread can only be told. One that does not listen makes this child finish what it has and make way."""
-        self._end(running.held, _ending(running.held, outcome, error, running.attempt.delay()))
-        running.stop()
-        self._cut.append((running, now + _NOTICE))
+        if self._end(running.held, _ending(running.held, outcome, error, running.attempt.delay())):
+            running.stop()
+            self._cut.append((running, now + _NOTICE))
 
     def _listen(self) -> None:
         """The supervisor's voice. When it falls silent for ever, so do we."""
@@ -282,8 +303,7 @@ class Child:
         for held in self._holding():
             if held.lease_id in leases:
                 running = self._running.get(held)
-                self._end(held, None)
-                if running is not None:
+                if self._end(held, None) and running is not None:
                     self._loop.call_soon_threadsafe(running.stop)
 
     def _holding(self) -> list[Held]:

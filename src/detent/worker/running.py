@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from detent.worker.attempt import Attempt
@@ -28,6 +29,7 @@ class Running:
     suspect: bool = False
     work: asyncio.Task[Any] | Future[None] | None = None
     solo: Solo | None = None
+    _solo_lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def still_at_it(self) -> bool:
@@ -37,13 +39,20 @@ class Running:
     def ask_to_stop(self) -> None:
         """Tell the function, which may listen or not."""
         self.attempt.context.request_cancel()
-        if self.solo is not None:
-            self.solo.cancel(self.held.claimed)
+        with self._solo_lock:
+            if self.solo is not None:
+                self.solo.cancel(self.held.claimed)
+
+    def leave_solo(self) -> None:
+        """The process has done its part: from now on it is not this job's to stop."""
+        with self._solo_lock:
+            self.solo = None
 
     def stop(self) -> None:
         """Stop it as hard as is possible from here. On the loop."""
         self.ask_to_stop()
-        if self.solo is not None:
-            self.solo.kill()
-        elif isinstance(self.work, asyncio.Task):
+        with self._solo_lock:
+            if self.solo is not None:
+                self.solo.kill()
+        if isinstance(self.work, asyncio.Task):
             self.work.cancel()

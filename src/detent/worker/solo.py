@@ -47,6 +47,7 @@ class _Solo:
 
     def run(self) -> None:
         start_vital("listener", self._listen)
+        self._channel.send("ready")
         while True:
             claimed = self._jobs.get()
             attempt = Attempt(claimed, self._app, self._app.store, self._flusher)

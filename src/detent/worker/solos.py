@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from subprocess import PIPE
 from typing import Any
 
@@ -26,15 +27,18 @@ class Solos:
         self._lock = threading.Lock()
         self._idle: list[Solo] = []
 
-    def run(self, running: Running) -> Finish | Abort | None:
-        """Carry out the attempt in a process of its own; how it ends. A process that dies ends it as crashed."""
+    def run(self, running: Running, ready: Callable[[Running], None]) -> Finish | Abort | None:
+        """Carry out the attempt in a process of its own; how it ends. A process that dies ends it as crashed. `ready`
+        is called when the process is there and the function is about to begin."""
         solo = running.solo = self._take()
-        if running.held.ended:
-            self._give(solo)
-            return None
-        if running.attempt.context.cancelled:
-            solo.cancel(running.held.claimed)
-        ending = solo.run(running)
+        solo.is_ready()
+        ready(running)
+        ending = None
+        if not running.held.ended:
+            if running.attempt.context.cancelled:
+                solo.cancel(running.held.claimed)
+            ending = solo.run(running)
+        running.leave_solo()
         self._give(solo)
         return ending
 
@@ -68,6 +72,7 @@ class Solo:
         finally:
             theirs.close()
         self._answers = self._channel.messages()
+        self._is_ready = False
         self._killed = False
         self.jobs = 0
 
@@ -75,6 +80,12 @@ class Solo:
     def is_alive(self) -> bool:
         """Whether it can take a job."""
         return not self._killed and self._guarded.poll() is None
+
+    def is_ready(self) -> bool:
+        """Wait until it has loaded the application; whether it came that far."""
+        if not self._is_ready:
+            self._is_ready = next(self._answers, None) is not None
+        return self._is_ready
 
     def run(self, running: Running) -> Finish | Abort | None:
         """Send the job, wait for its end."""

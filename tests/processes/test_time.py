@@ -1,0 +1,102 @@
+"""Time-outs and cancels: of those who listen, those who do not, and those who hold the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processes.kit import Bench, is_alive, until
+
+
+def cut_short(bench: Bench, task: str, **arguments: object) -> int:
+    """Run a job of one second into its time-out; the process it was in at first."""
+    gate = bench.gate()
+    job = bench.send(task, gate=str(gate), **arguments)
+    bench.rests(job, "quarantined")
+    assert bench.outcomes(job) == ["timed_out"]
+    assert "time" in str(job.error)
+    return gate.entered()[0]
+
+
+@pytest.mark.parametrize("task", ["hold_async_1s", "listen_1s"])
+def test_a_timed_out_function_that_listens_leaves_its_process_as_it_was(shop: Bench, task: str) -> None:
+    """J12: time-outs per job. An async function is cancelled, a plain one is told."""
+    process = cut_short(shop, task)
+    assert shop.rests(shop.send("which_process"), "succeeded").result == process
+
+
+@pytest.mark.parametrize("task", ["hold_1s", "hold_apart_1s"])
+def test_a_timed_out_function_that_does_not_listen_goes_with_its_process(shop: Bench, task: str) -> None:
+    """J12: a hung thread recycles its child, a process of its own is killed; the neighbours lose nothing."""
+    gate = shop.gate()
+    neighbour = shop.send("hold_async", gate=str(gate))
+    gate.entered()
+    process = cut_short(shop, task)
+    gate.open()
+    shop.rests(neighbour, "succeeded")
+    assert "crashed" not in shop.outcomes(neighbour)
+    until(lambda: not is_alive(process), "the end of the process")
+    shop.rests(shop.send("add", a=1, b=1), "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [("stubborn_async_1s", {}), ("block_loop_async_1s", {}), ("hold_interpreter_1s", {"seconds": 600})],
+)
+def test_a_function_that_deafens_its_process_is_cut_short_all_the_same(
+    sqlite_bench: Bench, task: str, arguments: dict[str, int]
+) -> None:
+    """J12: the supervisor ends what the child cannot; a neighbour that had begun is handed back, not blamed."""
+    bench = sqlite_bench
+    gate = bench.gate()
+    neighbour = bench.send("hold", gate=str(gate))
+    bench.worker(grace=1.0)
+    gate.entered()
+    process = cut_short(bench, task, **arguments)
+    until(lambda: not is_alive(process), "the end of the process")
+    gate.open()
+    bench.rests(neighbour, "succeeded")
+    assert bench.outcomes(neighbour) == ["released", "done"]
+
+
+def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
+    """J5: a handler that holds the interpreter for three leases is not taken over while its process lives."""
+    gate = bench.gate()
+    job = bench.send("hold_interpreter", gate=str(gate), seconds=4)
+    bench.worker(lease=1.0)
+    gate.entered()
+    bench.worker(lease=1.0)
+    assert bench.rests(job, "succeeded").result == "awake"
+    assert bench.outcomes(job) == ["done"]
+    assert len(gate.entered()) == 1
+
+
+@pytest.mark.parametrize("task", ["listen", "listen_apart", "hold_async", "hold_apart"])
+def test_a_running_job_is_cancelled(shop: Bench, task: str) -> None:
+    """J8: told through the next heartbeat; cooperative, then hard after a grace period; on record."""
+    gate = shop.gate()
+    job = shop.send(task, gate=str(gate))
+    (process,) = gate.entered()
+    shop.app.cancel(job.id, actor="ana", reason="no longer wanted")
+    shop.rests(job, "cancelled")
+    assert shop.outcomes(job) == ["cancelled"]
+    row = job.row
+    assert (row.cancel_requested_by, row.cancel_reason) == ("ana", "no longer wanted")
+    if task == "hold_apart":
+        until(lambda: not is_alive(process), "the end of its process")
+
+
+@pytest.mark.parametrize(("task", "arguments"), [("hold", {}), ("hold_interpreter", {"seconds": 600})])
+def test_a_job_that_hears_no_cancel_is_cancelled_with_its_process(
+    sqlite_bench: Bench, task: str, arguments: dict[str, int]
+) -> None:
+    """J8: hard after a grace period, whatever it does."""
+    bench = sqlite_bench
+    gate = bench.gate()
+    job = bench.send(task, gate=str(gate), **arguments)
+    bench.worker(lease=1.0, cancel_grace=0.3, grace=0.5)
+    (process,) = gate.entered()
+    bench.app.cancel(job.id, actor="ana")
+    bench.rests(job, "cancelled")
+    assert bench.outcomes(job) == ["cancelled"]
+    until(lambda: not is_alive(process), "the end of its process")
+    bench.rests(bench.send("add", a=1, b=1), "succeeded")
