@@ -40,7 +40,9 @@ class Ring(Bench):
     def __enter__(self) -> Self:
         return self
 
-    def worker(self, **options: Any) -> Worker:
+    def worker(self, *, url: str | None = None, **options: Any) -> Worker:
+        """Start a worker; `url` is its own way to the database, where it is not the straight one."""
+        self._environment["DETENT_DATABASE_URL"] = url or self.url
         return super().worker(**{"app": APP, **options})
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:

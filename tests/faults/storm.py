@@ -17,6 +17,9 @@ from tests.processes.kit import Worker
 
 WORKERS = 4
 LEASE = 2.0
+UP_MIN = 2
+"""So many workers have been seen at work since they started: after every kill somebody is there to take over."""
+
 ARRIVALS_PER_SECOND = 12
 
 
@@ -42,6 +45,7 @@ class Storm:
         self._chance = random.Random(self.seed)
         self._workers: dict[str, Worker] = {}
         self._began: dict[str, datetime] = {}
+        self._up: set[str] = set()
         self._named = 0
         self._over = threading.Event()
 
@@ -95,7 +99,8 @@ class Storm:
             # A lease older than the worker is that of a dead one of the same name.
             if held.worker in self._workers and held.leased_at > self._began[held.worker]:
                 seen.setdefault(held.worker, []).append(held.job_id)
-        if not seen:
+        self._up |= seen.keys()
+        if len(self._up) < UP_MIN or not seen:
             self._over.wait(0.01)
             return
         name = self._chance.choice(sorted(seen))
@@ -107,6 +112,7 @@ class Storm:
             worker.process.kill()
             worker.process.wait()
             del self._workers[name]
+            self._up.discard(name)
             self._start(name if self._chance.random() < 0.5 else None)
         else:
             below = worker.descendants()

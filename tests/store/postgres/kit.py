@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import selectors
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
 import psycopg
+
+from detent.testing.proxy import Loss, Proxy, Request
 
 __all__ = ["as_user", "behind_proxy", "run_sql"]
 
@@ -38,49 +38,13 @@ def as_user(url: str, user: str, password: str = "") -> str:
 def behind_proxy(url: str, fault: Fault) -> Iterator[tuple[str, threading.Event]]:
     """A way to the database on which, once armed, the next COMMIT is lost: before the server has it, or after it was
     carried out but before the client hears of it. Gives the url and the event that arms it."""
-    parts = urlsplit(url)
     armed = threading.Event()
-    ended = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        door.settimeout(0.05)
-        threads: list[threading.Thread] = []
 
-        def serve() -> None:
-            while not ended.is_set():
-                with contextlib.suppress(TimeoutError):
-                    client, _ = door.accept()
-                    server = socket.create_connection((str(parts.hostname), parts.port or 5432))
-                    thread = threading.Thread(target=_carry, args=(client, server, armed, ended, fault))
-                    threads.append(thread)
-                    thread.start()
+    def loses(request: Request) -> Loss | None:
+        if not armed.is_set() or b"COMMIT" not in request.data:
+            return None
+        armed.clear()
+        return "request" if fault == "before" else "answer"
 
-        serving = threading.Thread(target=serve)
-        serving.start()
-        try:
-            yield f"{parts.scheme}://{parts.username}@127.0.0.1:{door.getsockname()[1]}{parts.path}", armed
-        finally:
-            ended.set()
-            for thread in (serving, *threads):
-                thread.join()
-
-
-def _carry(
-    client: socket.socket, server: socket.socket, armed: threading.Event, ended: threading.Event, fault: Fault
-) -> None:
-    losing = False
-    with client, server, selectors.DefaultSelector() as selector:
-        selector.register(client, selectors.EVENT_READ, server)
-        selector.register(server, selectors.EVENT_READ, client)
-        while not ended.is_set():
-            for key, _ in selector.select(0.05):
-                source, target = key.fileobj, key.data
-                assert isinstance(source, socket.socket)
-                data = source.recv(65536)
-                if source is client and armed.is_set() and b"COMMIT" in data:
-                    armed.clear()
-                    losing = True
-                    if fault == "before":
-                        return
-                elif not data or losing:
-                    return
-                target.sendall(data)
+    with Proxy(url, loses) as proxy:
+        yield proxy.url, armed

@@ -1,0 +1,114 @@
+"""A way to a PostgreSQL server on which requests and answers get lost, as a test wants it.
+
+    with Proxy(url, lambda request: "answer" if request.verb == "COMMIT" else None) as proxy:
+        store = open_store(proxy.url)
+
+It listens on loopback and carries bytes. For every piece that a client sends it asks what shall be lost: the `request`,
+which the server then never sees; the `answer`, which the server has given in full, so that the work is durable;
+or nothing. Whoever loses something loses the connection with it.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal, NamedTuple, Self
+from urllib.parse import urlsplit
+
+__all__ = ["Loss", "Proxy", "Request"]
+
+Loss = Literal["request", "answer"]
+
+_PIECE = 65536
+_LOOK_EVERY = 0.05
+_READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
+"""How an answer of PostgreSQL's ends: ready for the next request."""
+
+_VERB = re.compile(rb"\bdetent\.(\w+)_v\d+\(|\A(?:[PQ]....\x00?)(COMMIT)\b", re.DOTALL)
+
+
+class Request(NamedTuple):
+    """A piece that a client sent. `verb` is the verb it calls, or COMMIT, else empty; `after` the verb before that on
+    the same connection."""
+
+    data: bytes
+    verb: str
+    after: str
+
+
+class Proxy:
+    """Open inside `with`; at its end every connection is cut. `lost` says what was lost, by verb, oldest first."""
+
+    def __init__(self, url: str, loses: Callable[[Request], Loss | None]) -> None:
+        self._server = urlsplit(url)
+        self._loses = loses
+        self._ended = threading.Event()
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self._door.settimeout(_LOOK_EVERY)
+        self._threads: list[threading.Thread] = []
+        self.lost: list[str] = []
+        who = f"{self._server.username}@" if self._server.username else ""
+        self.url = f"{self._server.scheme}://{who}127.0.0.1:{self._door.getsockname()[1]}{self._server.path}"
+
+    def __enter__(self) -> Self:
+        self._start(self._serve)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        self._door.close()
+
+    def _start(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, name="detent-proxy", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            with suppress(TimeoutError):
+                client, _ = self._door.accept()
+                try:
+                    server = socket.create_connection((str(self._server.hostname), self._server.port or 5432))
+                except OSError:
+                    client.close()
+                    continue
+                self._start(lambda client=client, server=server: self._carry(client, server))  # type: ignore[misc]
+
+    def _carry(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server, selectors.DefaultSelector() as selector, suppress(OSError):
+            selector.register(client, selectors.EVENT_READ, server)
+            selector.register(server, selectors.EVENT_READ, client)
+            swallowed: bytes | None = None
+            after = ""
+            while not self._ended.is_set():
+                for key, _ in selector.select(_LOOK_EVERY):
+                    source, target = key.fileobj, key.data
+                    assert isinstance(source, socket.socket)
+                    data = source.recv(_PIECE)
+                    if not data:
+                        return
+                    if source is server and swallowed is not None:
+                        swallowed = (swallowed + data)[-_PIECE:]
+                        if _READY.search(swallowed):
+                            return
+                        continue
+                    if source is client and swallowed is None:
+                        request = Request(data, _verb_of(data), after)
+                        after = request.verb or after
+                        if (loss := self._loses(request)) is not None:
+                            self.lost.append(request.verb)
+                            if loss == "request":
+                                return
+                            swallowed = b""
+                    target.sendall(data)
+
+
+def _verb_of(data: bytes) -> str:
+    found = _VERB.search(data)
+    return (found[1] or found[2]).decode() if found else ""
