@@ -85,9 +85,7 @@ class Flusher:
                     pass
             if lease_done is not None:
                 self._batch.leases.append(lease_done)
-            if not self._urgent:
-                self._urgent = True
-                self._changed.notify_all()
+            self._hurry()
 
     def flush(self, timeout: float | None = None) -> bool:
         """Return when everything given so far is durable; False where the time ran out."""
@@ -95,8 +93,7 @@ class Flusher:
             if not self._has_work() and not self._writing:
                 return True
             mine = self._taken + self._has_work()
-            self._urgent = True
-            self._changed.notify_all()
+            self._hurry()
             return self._changed.wait_for(lambda: self._done >= mine, timeout)
 
     def close(self, timeout: float | None = None) -> bool:
@@ -110,6 +107,13 @@ class Flusher:
     @property
     def _writing(self) -> bool:
         return self._done < self._taken
+
+    def _hurry(self) -> None:
+        """Have it written next. Urgent only where there is work: the next one to hurry does not ring again, so an
+        urgency that nothing came of would let it wait for ever."""
+        if self._has_work() and not self._urgent:
+            self._urgent = True
+            self._changed.notify_all()
 
     def _has_work(self) -> bool:
         return bool(self._batch.size or self._batch.leases)
