@@ -83,7 +83,7 @@ def test_told_twice_it_stops_at_once(bench: Bench) -> None:
 
 
 def test_nothing_survives_a_killed_supervisor_and_all_settles(bench: Bench) -> None:
-    """G5 in small: children, their processes and what those left behind end with the supervisor; another worker takes
+    """J6: children, their processes and what those left behind end with the supervisor; another worker takes
     over when the lease has run out."""
     gate = bench.gate()
     jobs = [bench.send(task, gate=str(gate)) for task in ("fork_deaf", "hold_apart", "hold_async")]
