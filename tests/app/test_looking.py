@@ -156,7 +156,9 @@ def test_why(shop: Shop) -> None:
         return app.why(job.id)
 
     ready = shop.welcome.enqueue(user_id=7)
-    assert why(ready) == "it is ready in queue 'mail' and waits for a worker that knows task 'welcome'"
+    assert (
+        why(ready) == "it is ready in queue 'mail' and waits for a worker that knows task 'welcome': no worker is alive"
+    )
     later = app.enqueue(shop.welcome.call(7), due_at=START + timedelta(hours=1))
     assert why(later) == "it waits for its time: due at 2026-01-01T01:00:00+00:00"
     app.cancel(later.id, actor="ana", reason="never mind")

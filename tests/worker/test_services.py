@@ -10,6 +10,7 @@ import pytest
 
 from detent.errors import DatabaseBusy
 from detent.model.clock import TurnableClock
+from detent.model.service_records import NewOperation
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
 from detent.worker.options import WorkerOptions
@@ -212,3 +213,14 @@ def test_a_violation_is_said_once(
         invariants.run(600.0)
         invariants.run(1200.0)
     assert [record.message.split()[1] for record in caplog.records] == ["pending_is_queued_once"]
+
+
+def test_operations_go_on_by_themselves(store: Store, clock: StoreClock) -> None:
+    """J14: whoever began one may go away."""
+    ids = [enqueue(store) for _ in range(3)]
+    row = store.operation_start(NewOperation(id=store.ids_reserve(1), action="cancel", actor="ana"))
+    services(store).tick(0.0, asked_to_drain=False)
+    ended = store.operation_get(row.id)
+    assert ended is not None
+    assert (ended.state, ended.changed) == ("done", 3)
+    assert {state(store, job_id) for job_id in ids} == {"cancelled"}

@@ -8,11 +8,13 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
+from detent.app.keeping import Keeping
 from detent.app.wiring import Wiring
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
 from detent.client.follow import follow_events
 from detent.client.job import Job
+from detent.client.operation import Jobs
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
@@ -47,13 +49,13 @@ log = logging.getLogger("detent.app")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TAKEN = {*LIBRARY, "queue"}
+_TAKEN = {*LIBRARY, "queue", "schedule", "operation"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent:
+class Detent(Keeping):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -255,8 +257,11 @@ class Detent:
         tenant: str | None = None,
         after_id: int = 0,
         limit: int = 100,
-    ) -> list[Job[Any]]:
-        """Jobs that fit, by ascending id above `after_id`."""
+    ) -> Jobs:
+        """Jobs that fit, by ascending id above `after_id`; and the way to do something to all that fit:
+
+        `app.jobs(state="quarantined", queue="mail").retry(actor="ana").wait().changed`, with `.count()` before.
+        """
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
             raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_LIST_MAX}")
         if state is not None and state not in JOB.states:
@@ -264,8 +269,9 @@ class Detent:
         for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
             if name is not None:
                 jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
-        rows = self._wiring.store.job_list(JobFilter(state, task, queue, tenant), check_id(after_id), limit)
-        return [self._handle(row) for row in rows]
+        chosen = JobFilter(state, task, queue, tenant)
+        rows = self._wiring.store.job_list(chosen, check_id(after_id), limit)
+        return Jobs((self._handle(row) for row in rows), chosen, self._operations)
 
     def events(self, job_id: int | str, *, follow: bool = False) -> Iterator[EventRow]:
         """The lines a job wrote, in order; with `follow`, those to come too, until the job rests."""

@@ -8,6 +8,8 @@ from detent.store.contract import Verbs
 
 __all__ = ["explain"]
 
+_ALIVE_WITHIN = 10.0
+
 
 def explain(verbs: Verbs, job_id: int) -> str:
     """Why a job is where it is, in one sentence for people. `NotFound`."""
@@ -35,7 +37,24 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":
         return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
-    return f"it is ready in queue {row.queue!r} and waits for a worker that knows task {row.task!r}"
+    return f"it is ready in queue {row.queue!r} and waits for {_who_could(verbs, row)}"
+
+
+def _who_could(verbs: Verbs, row: JobRow) -> str:
+    """Whom a ready job waits for."""
+    alive = [worker for worker in verbs.worker_list(_ALIVE_WITHIN) if not worker.stopping]
+    knowing = [worker for worker in alive if row.task in worker.tasks]
+    serving = [worker for worker in knowing if worker.queues is None or row.queue in worker.queues]
+    if serving:
+        return f"a free slot: {_workers(len(serving))} would take it"
+    if knowing:
+        return f"a worker that serves it: {_workers(len(knowing))} would know task {row.task!r}, of other queues only"
+    found = f"none of {len(alive)} alive does" if alive else "no worker is alive"
+    return f"a worker that knows task {row.task!r}: {found}"
+
+
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count} workers"
 
 
 def _why_running(verbs: Verbs, row: JobRow) -> str:

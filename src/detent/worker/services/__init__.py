@@ -17,6 +17,7 @@ from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
+from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
 from detent.worker.services.schedules import schedules
@@ -46,6 +47,7 @@ class Services:
             self._reaper.service(),
             expire(store),
             schedules(store, ReservedIds(store.ids_reserve, 100)),
+            operations(store),
             Invariants(store).service(),
         ]
         self._due: dict[str, float] = {}

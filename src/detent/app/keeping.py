@@ -1,0 +1,133 @@
+"""The part of `Detent` that is around the jobs: schedules, workers, operations."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from detent.app.wiring import Wiring
+from detent.client.client import actor_and_reason, check_id, one
+from detent.client.operation import Operation, Operations
+from detent.declare.enqueue import Sending, new_job
+from detent.declare.settings import Settings
+from detent.declare.task import Call
+from detent.errors import InvalidInput, NotFound
+from detent.model import jsondoor
+from detent.model.records import Moved
+from detent.model.service_records import CATCH_UP, CatchUp, NewSchedule, ScheduleRow, WorkerRow
+from detent.schedule.cron import check_cron, next_tick
+from detent.schedule.firing import upcoming
+
+__all__ = ["Keeping"]
+
+_ALIVE_WITHIN = 10.0
+_TICKS_MAX = 1000
+
+
+class Keeping:
+    """Schedules, workers, operations."""
+
+    settings: Settings
+    _wiring: Wiring
+
+    def schedule(
+        self,
+        cron: str,
+        call: Call[Any],
+        *,
+        zone: str = "UTC",
+        name: str | None = None,
+        catch_up: CatchUp = "latest",
+        tenant: str = "",
+        queue: str | None = None,
+        priority: int | None = None,
+    ) -> ScheduleRow:
+        """Enqueue a call by the clock: five fields of cron, in a time zone. Said again, it changes the one of its name
+        (the task's where none is given); its next tick stays unless cron or zone are other ones.
+
+        Ticks that nobody was there for: `latest` makes one job for the newest of them, `all` one for each, `skip` none
+        for those more than a minute late. Each tick makes a job of its own, also of a task that is unique while
+        pending. Written at once. `InvalidInput`.
+        """
+        if not isinstance(call, Call):
+            raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
+        if catch_up not in CATCH_UP:
+            raise InvalidInput("catch_up", repr(catch_up)[:80], ", ".join(CATCH_UP))
+        check_cron(cron, zone)
+        job = new_job(call, Sending(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
+        store = self._wiring.store
+        return store.schedule_put(
+            NewSchedule(
+                name=self._schedule_name(call.task.name if name is None else name),
+                cron=cron,
+                zone=zone,
+                catch_up=catch_up,
+                task=job.task,
+                payload=job.payload,
+                queue=job.queue,
+                attempts_max=job.attempts_max,
+                next_at=next_tick(cron, zone, store.now()),
+                tenant=job.tenant,
+                priority=job.priority,
+                dead_letter=job.dead_letter,
+                idempotent=job.idempotent,
+            )
+        )
+
+    def unschedule(self, name: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Let no tick of a schedule come any more; jobs that it made stay. `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        return one(self._wiring.store.schedule_remove(self._schedule_name(name), *who))
+
+    def pause_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Let no tick come until it is resumed. `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        return one(self._wiring.store.schedule_pause(self._schedule_name(name), *who))
+
+    def resume_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Let ticks come again; those of the pause are not made up for. `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        row = self._schedule(name)
+        store = self._wiring.store
+        return one(store.schedule_resume(row.name, next_tick(row.cron, row.zone, store.now()), *who))
+
+    def schedules(self) -> list[ScheduleRow]:
+        """Every schedule, by name."""
+        return self._wiring.store.schedule_list()
+
+    def next_ticks(self, name: str, count: int = 5) -> list[datetime]:
+        """The coming ticks of a schedule, in UTC. `NotFound`."""
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _TICKS_MAX:
+            raise InvalidInput("count", repr(count), f"a whole number from 1 to {_TICKS_MAX}")
+        return upcoming(self._schedule(name), count)
+
+    def workers(self, *, within: float = _ALIVE_WITHIN) -> list[WorkerRow]:
+        """The workers seen in the last `within` seconds, with what they know and hold."""
+        if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within <= 10**9:
+            raise InvalidInput("within", repr(within), "a number of seconds")
+        return self._wiring.store.worker_list(within)
+
+    def operations(self, *, state: str | None = None, limit: int = 100) -> list[Operation]:
+        """What was done, or is being done, to many jobs at once; the newest first."""
+        if state not in (None, "running", "done", "cancelled"):
+            raise InvalidInput("state", repr(state)[:80], "running, done, cancelled")
+        return self._operations.list(state, limit)
+
+    def operation(self, operation_id: int | str) -> Operation:
+        """One of them. `NotFound`."""
+        return self._operations.get(check_id(operation_id))
+
+    @property
+    def _operations(self) -> Operations:
+        wiring = self._wiring
+        return Operations(lambda: wiring.store, wiring.ids, wiring.prepared.clock, self.settings)
+
+    def _schedule(self, name: str) -> ScheduleRow:
+        checked = self._schedule_name(name)
+        for row in self.schedules():
+            if row.name == checked:
+                return row
+        raise NotFound("schedule", checked)
+
+    def _schedule_name(self, name: str) -> str:
+        return jsondoor.text(name, field="name", bytes_max=self.settings.name_max)
