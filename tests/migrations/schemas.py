@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
+
+import psycopg
 
 from detent.store.migrate import Migration, load
 from detent.store.postgres.schema import functions
@@ -129,7 +131,9 @@ def begin_with(url: str, steps: tuple[Migration, ...]) -> None:
             write_step(url, connection, step.version, step.name, step.checksum, step.oldest_code)
         if not is_sqlite(url):
             for _, text in functions():
-                connection.execute(text)
+                # A function of later tables is not among what that Detent knew.
+                with suppress(psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable), connection.transaction():
+                    connection.execute(text)
         connection.commit()
 
 
