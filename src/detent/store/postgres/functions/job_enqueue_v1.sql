@@ -23,6 +23,7 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeo
 DECLARE
   t          timestamptz := detent.clock();
   total      integer := cardinality(p_ids);
+  lane       integer;
   there      bigint[];
   without    integer[];
   made       bigint[];
@@ -38,6 +39,30 @@ DECLARE
 BEGIN
   IF total = 0 THEN
     RETURN;
+  END IF;
+  IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] THEN
+    -- The ordinary call, kept short: one job, in a lane that is known. Whatever else it may be is judged below.
+    SELECT l.id INTO lane FROM detent.lane l
+     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1];
+    IF FOUND THEN
+      INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
+          traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
+        VALUES (p_ids[1], p_tenants[1], p_tasks[1], p_queues[1], p_priorities[1], greatest(p_due_ats[1], t),
+                p_expires_ats[1], p_payloads[1], p_metadatas[1], p_correlation_ids[1], p_traceparents[1], p_run_ids[1],
+                p_nonces[1], t, p_attempts_max[1], p_dead_letters[1], p_idempotents[1], p_limit_keys[1])
+        ON CONFLICT (id) DO NOTHING;
+      IF FOUND THEN
+        IF p_due_ats[1] > t THEN
+          INSERT INTO detent.waiting (job_id, lane_id, due_at, expires_at, priority)
+            VALUES (p_ids[1], lane, p_due_ats[1], p_expires_ats[1], p_priorities[1]);
+        ELSE
+          INSERT INTO detent.ready (lane_id, ready_at, job_id, expires_at)
+            VALUES (lane, t, p_ids[1], p_expires_ats[1]);
+        END IF;
+        PERFORM detent.wake_waiters(p_notify);
+        RETURN;
+      END IF;
+    END IF;
   END IF;
   IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 THEN
     -- Nothing to judge but ids: all at once, and a second look only where an id was there already.
@@ -76,76 +101,80 @@ BEGIN
       found_id := array_fill(NULL::bigint, ARRAY[total]);
       without := '{}';
       made := '{}';
-      FOR item IN
-        SELECT u.ord::integer AS ord, u.id, coalesce(u.nonce, p_nonces[1]) AS nonce,
-               coalesce(u.task, p_tasks[1]) AS task, coalesce(u.payload, p_payloads[1]) AS payload,
-               coalesce(u.tenant, p_tenants[1]) AS tenant,
-               coalesce(u.unique_pending, p_unique_pendings[1]) AS unique_pending, u.key,
-               coalesce(u.fingerprint, p_fingerprints[1]) AS fingerprint, u.key_ttl, u.grp
-          FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_tenants, p_unique_pendings, p_keys, p_fingerprints,
-                      p_key_ttls, p_groups) WITH ORDINALITY
-            AS u (id, nonce, task, payload, tenant, unique_pending, key, fingerprint, key_ttl, grp, ord)
-         ORDER BY u.ord
-      LOOP
-        IF refused[item.ord] IS NULL THEN
-          first := array_position(made, item.id);
-          IF item.id = ANY (there) OR first IS NOT NULL THEN
-            IF first IS NULL THEN
-              is_same := EXISTS (SELECT 1 FROM detent.job j WHERE j.id = item.id AND j.task = item.task
-                                    AND j.payload = item.payload AND j.nonce = item.nonce);
-            ELSE
-              is_same := coalesce(p_tasks[first], p_tasks[1]) = item.task
-                AND coalesce(p_payloads[first], p_payloads[1]) = item.payload
-                AND coalesce(p_nonces[first], p_nonces[1]) = item.nonce;
-            END IF;
-            IF is_same THEN
-              found_id[item.ord] := item.id;
-            ELSE
-              refused[item.ord] := 'id_conflict';
-              refused_id[item.ord] := item.id;
-            END IF;
-          ELSIF item.key IS NOT NULL THEN
-            LOOP
-              INSERT INTO detent.job_key AS k (tenant, key, job_id, fingerprint, expires_at, until_claim)
-                VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
-                        item.unique_pending)
-                ON CONFLICT (tenant, key) DO UPDATE
-                  SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
-                      until_claim = excluded.until_claim
-                  WHERE k.expires_at <= t;
-              is_taken := NOT FOUND;
-              EXIT WHEN NOT is_taken;
-              SELECT k.* INTO holder FROM detent.job_key k
-               WHERE k.tenant = item.tenant AND k.key = item.key AND (k.expires_at IS NULL OR k.expires_at > t);
-              EXIT WHEN FOUND;
-            END LOOP;
-            IF is_taken AND holder.fingerprint = item.fingerprint THEN
-              found_id[item.ord] := holder.job_id;
-            ELSIF is_taken THEN
-              refused[item.ord] := 'key_conflict';
-              refused_id[item.ord] := holder.job_id;
-            END IF;
-          END IF;
-          IF refused[item.ord] IS NOT NULL THEN
-            refused_by[item.ord] := item.ord;
-            IF item.grp IS NOT NULL THEN
-              FOR friend IN 1 .. total LOOP
-                IF p_groups[friend] = item.grp AND refused[friend] IS NULL THEN
-                  refused[friend] := refused[item.ord];
-                  refused_id[friend] := refused_id[item.ord];
-                  refused_by[friend] := item.ord;
-                END IF;
+      -- Where there are no keys and all ids are new, there is nothing to judge, however large the group.
+      IF cardinality(p_keys) > 0 OR cardinality(there) > 0
+         OR total <> (SELECT count(DISTINCT u.id) FROM unnest(p_ids) AS u (id)) THEN
+        FOR item IN
+          SELECT u.ord::integer AS ord, u.id, coalesce(u.nonce, p_nonces[1]) AS nonce,
+                 coalesce(u.task, p_tasks[1]) AS task, coalesce(u.payload, p_payloads[1]) AS payload,
+                 coalesce(u.tenant, p_tenants[1]) AS tenant,
+                 coalesce(u.unique_pending, p_unique_pendings[1]) AS unique_pending, u.key,
+                 coalesce(u.fingerprint, p_fingerprints[1]) AS fingerprint, u.key_ttl, u.grp
+            FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_tenants, p_unique_pendings, p_keys, p_fingerprints,
+                        p_key_ttls, p_groups) WITH ORDINALITY
+              AS u (id, nonce, task, payload, tenant, unique_pending, key, fingerprint, key_ttl, grp, ord)
+           ORDER BY u.ord
+        LOOP
+          IF refused[item.ord] IS NULL THEN
+            first := array_position(made, item.id);
+            IF item.id = ANY (there) OR first IS NOT NULL THEN
+              IF first IS NULL THEN
+                is_same := EXISTS (SELECT 1 FROM detent.job j WHERE j.id = item.id AND j.task = item.task
+                                      AND j.payload = item.payload AND j.nonce = item.nonce);
+              ELSE
+                is_same := coalesce(p_tasks[first], p_tasks[1]) = item.task
+                  AND coalesce(p_payloads[first], p_payloads[1]) = item.payload
+                  AND coalesce(p_nonces[first], p_nonces[1]) = item.nonce;
+              END IF;
+              IF is_same THEN
+                found_id[item.ord] := item.id;
+              ELSE
+                refused[item.ord] := 'id_conflict';
+                refused_id[item.ord] := item.id;
+              END IF;
+            ELSIF item.key IS NOT NULL THEN
+              LOOP
+                INSERT INTO detent.job_key AS k (tenant, key, job_id, fingerprint, expires_at, until_claim)
+                  VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
+                          item.unique_pending)
+                  ON CONFLICT (tenant, key) DO UPDATE
+                    SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
+                        until_claim = excluded.until_claim
+                    WHERE k.expires_at <= t;
+                is_taken := NOT FOUND;
+                EXIT WHEN NOT is_taken;
+                SELECT k.* INTO holder FROM detent.job_key k
+                 WHERE k.tenant = item.tenant AND k.key = item.key AND (k.expires_at IS NULL OR k.expires_at > t);
+                EXIT WHEN FOUND;
               END LOOP;
-              RAISE SQLSTATE 'DT001';
+              IF is_taken AND holder.fingerprint = item.fingerprint THEN
+                found_id[item.ord] := holder.job_id;
+              ELSIF is_taken THEN
+                refused[item.ord] := 'key_conflict';
+                refused_id[item.ord] := holder.job_id;
+              END IF;
+            END IF;
+            IF refused[item.ord] IS NOT NULL THEN
+              refused_by[item.ord] := item.ord;
+              IF item.grp IS NOT NULL THEN
+                FOR friend IN 1 .. total LOOP
+                  IF p_groups[friend] = item.grp AND refused[friend] IS NULL THEN
+                    refused[friend] := refused[item.ord];
+                    refused_id[friend] := refused_id[item.ord];
+                    refused_by[friend] := item.ord;
+                  END IF;
+                END LOOP;
+                RAISE SQLSTATE 'DT001';
+              END IF;
             END IF;
           END IF;
-        END IF;
-        IF refused[item.ord] IS NULL AND found_id[item.ord] IS NULL THEN
-          made[item.ord] := item.id;
-        ELSE
-          without := without || item.ord;
-        END IF;
-      END LOOP;
+          IF refused[item.ord] IS NULL AND found_id[item.ord] IS NULL THEN
+            made[item.ord] := item.id;
+          ELSE
+            without := without || item.ord;
+          END IF;
+        END LOOP;
+      END IF;
       IF cardinality(without) < total AND total - cardinality(without) <> cardinality(detent.jobs_insert(
            t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
            p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,

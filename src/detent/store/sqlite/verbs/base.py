@@ -7,6 +7,7 @@ differs: PostgreSQL locks rows, here nobody else writes; so no verb ever meets a
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -23,21 +24,37 @@ _ROWS_AT_ONCE = 50
 
 
 class Insert:
-    """An INSERT of many rows. With triggers on the table a row of its own statement costs twice what it costs in a list
-    of them, so they go in lists of one fixed length, and the rest one by one."""
+    """An INSERT of many rows.
 
-    def __init__(self, into: str, width: int) -> None:
-        row = f"({', '.join('?' * width)})"
-        self._one = f"INSERT INTO {into} VALUES {row}"
-        self._list = f"INSERT INTO {into} VALUES {', '.join([row] * _ROWS_AT_ONCE)}"
+    With triggers on the table a row of its own statement costs twice what it costs in a list of them, so they go in
+    lists of one fixed length, and the rest one by one. Columns that are null in all rows are left out: sqlite3 looks
+    for an adapter of every None it is given (and of every bool), which costs more than several other values.
+    """
+
+    def __init__(self, table: str, columns: str) -> None:
+        self._table = table
+        self._columns = columns.split(", ")
 
     def run(self, executor: Executor, rows: Sequence[Row]) -> None:
         """All of them, in order."""
+        if not rows:
+            return
+        columns = zip(self._columns, zip(*rows, strict=True), strict=True)
+        given = [(name, values) for name, values in columns if values.count(None) < len(values)]
+        one, many = _insert_statements(self._table, tuple(name for name, _ in given))
+        filled = list(zip(*(values for _, values in given), strict=True))
         whole = len(rows) - len(rows) % _ROWS_AT_ONCE
         for start in range(0, whole, _ROWS_AT_ONCE):
-            executor.change(self._list, list(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE])))
+            executor.change(many, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
         if whole < len(rows):
-            executor.change_many(self._one, rows[whole:])
+            executor.change_many(one, filled[whole:])
+
+
+@functools.lru_cache(maxsize=256)
+def _insert_statements(table: str, columns: tuple[str, ...]) -> tuple[str, str]:
+    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES"
+    row = f"({', '.join('?' * len(columns))})"
+    return f"{into} {row}", f"{into} {', '.join([row] * _ROWS_AT_ONCE)}"
 
 
 _JOBS = """
@@ -51,8 +68,8 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ?"
 _NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) RETURNING id"
-_TO_READY = Insert("detent_ready (lane_id, ready_at, job_id, holds_key, expires_at)", 5)
-_TO_WAITING = Insert("detent_waiting (lane_id, due_at, job_id, holds_key, expires_at, priority)", 6)
+_TO_READY = Insert("detent_ready", "lane_id, ready_at, job_id, holds_key, expires_at")
+_TO_WAITING = Insert("detent_waiting", "lane_id, due_at, job_id, holds_key, expires_at, priority")
 _START = """
 UPDATE detent_job SET started_at = ? WHERE id = ? AND attempt = ? AND state = 'running' AND started_at IS NULL
 """
@@ -143,7 +160,7 @@ class VerbBase:
         """Each pending job (lane, due_at, id, holds_key, expires_at) gets its one row: ready, or waiting."""
         ready, waiting = [], []
         for lane, due_at, job_id, holds_key, expires_at in jobs:
-            row = (self._lane(lane), due_at, job_id, holds_key, expires_at)
+            row = (self._lanes.get(lane) or self._lane(lane), due_at, job_id, holds_key, expires_at)
             if due_at <= now:
                 ready.append(row)
             else:

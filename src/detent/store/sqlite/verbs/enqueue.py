@@ -24,9 +24,9 @@ SELECT k.tenant, k.key, k.job_id, k.fingerprint
  WHERE k.expires_at IS NULL OR k.expires_at > ?
 """
 _NEW_JOBS = Insert(
-    "detent_job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent,"
-    " run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)",
-    18,
+    "detent_job",
+    "id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, "
+    "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key",
 )
 # A key that has expired counts as absent, so its row is written over.
 _NEW_KEY = """
@@ -55,9 +55,14 @@ class EnqueueVerbs(VerbBase):
         if not items:
             return []
         now = self._now()
-        ids = {row[0]: row[1:] for row in self._db.rows(_KNOWN_IDS, (ids_json(item.id for item in items),))}
-        asked = json.dumps([(item.tenant, item.key) for item in items if item.key is not None])
-        keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (asked, now))} if asked != "[]" else {}
+        asked = [item.id for item in items]
+        ids = {row[0]: row[1:] for row in self._db.rows(_KNOWN_IDS, (ids_json(asked),))}
+        keyed = json.dumps([(item.tenant, item.key) for item in items if item.key is not None])
+        if keyed == "[]" and not ids and len(set(asked)) == len(asked):
+            # All new and without keys, as most are: nothing to judge.
+            self._accept(items, now)
+            return [Enqueued(job_id, True) for job_id in asked]
+        keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (keyed, now))} if keyed != "[]" else {}
         refused: dict[int, DetentError] = {}
         while True:
             answers = _judge(items, dict(ids), dict(keys), refused)
@@ -84,7 +89,7 @@ class EnqueueVerbs(VerbBase):
                 (
                     *(item.id, item.tenant, item.task, item.queue, item.priority, due_at, expires_at, item.payload),
                     *(item.metadata, item.correlation_id, item.traceparent, item.run_id, item.nonce, now),
-                    *(item.attempts_max, item.dead_letter, item.idempotent, item.limit_key),
+                    *(item.attempts_max, int(item.dead_letter), int(item.idempotent), item.limit_key),
                 )
             )
             lane = (item.queue, item.task, item.tenant, item.priority)
