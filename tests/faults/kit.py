@@ -40,10 +40,14 @@ class Ring(Bench):
     def __enter__(self) -> Self:
         return self
 
-    def worker(self, *, url: str | None = None, **options: Any) -> Worker:
+    def worker(self, *, url: str | None = None, environment: dict[str, str] | None = None, **options: Any) -> Worker:
         """Start a worker; `url` is its own way to the database, where it is not the straight one."""
-        self._environment["DETENT_DATABASE_URL"] = url or self.url
-        return super().worker(**{"app": APP, **options})
+        before = self._environment
+        self._environment = {**before, "DETENT_DATABASE_URL": url or self.url, **(environment or {})}
+        try:
+            return super().worker(**{"app": APP, **options})
+        finally:
+            self._environment = before
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """Rows by a plain connection; `{name}` stands for a table or view of Detent's."""
