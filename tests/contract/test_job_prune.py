@@ -91,3 +91,12 @@ def test_keys_survive_and_expired_ones_go(store: Store, store_url: str, clock: S
     assert store.job_enqueue([new_job(store, key="for ever")]) == [Enqueued(kept, False)]
     assert len(dump(store_url)["job_key"]) == 1
     assert claim(store) == []
+
+
+def test_only_of_the_states_that_were_named(store: Store, clock: StoreClock) -> None:
+    """J16: what succeeded may go sooner than what a person still wants to look at."""
+    done, dead = succeeded(store), quarantined(store)
+    clock.advance(1)
+    assert store.job_prune(clock.now(), 0, 100, "ana", ("succeeded",)) == Pruned(1, None)
+    assert [row is None for row in store.job_get([done, dead])] == [True, False]
+    assert store.job_prune(clock.now(), 0, 100, "ana", ("failed", "quarantined")) == Pruned(1, None)

@@ -10,15 +10,17 @@ import pytest
 
 from detent.errors import DatabaseBusy
 from detent.model.clock import TurnableClock
+from detent.model.records import Finished
 from detent.model.service_records import NewOperation
-from detent.store.contract import Store
+from detent.store.contract import JobFilter, Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
 from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reap import Reaper
+from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
-from tests.contract.kit import claim, claim_one, enqueue, state
+from tests.contract.kit import claim, claim_one, enqueue, finish, quarantined, state, succeeded
 from tests.schedule.schedulers import ticks, weekly
 
 LEASE = 0.5
@@ -224,3 +226,48 @@ def test_operations_go_on_by_themselves(store: Store, clock: StoreClock) -> None
     assert ended is not None
     assert (ended.state, ended.changed) == ("done", 3)
     assert {state(store, job_id) for job_id in ids} == {"cancelled"}
+
+
+class TestRetention:
+    """J16: by age, in small portions."""
+
+    def test_each_kind_after_its_time(self, store: Store, clock: StoreClock) -> None:
+        """J16: what succeeded sooner than what failed, and what has not finished never."""
+        waiting = enqueue(store, task="nobody")
+        old = [succeeded(store), quarantined(store)]
+        clock.advance(timedelta(days=6, hours=23))
+        young = [succeeded(store), quarantined(store)]
+        retention = Retention(store, Keep(succeeded=7, others=30))
+        retention.run(0.0)
+        assert None not in store.job_get([*old, *young])
+        clock.advance(timedelta(hours=2))
+        retention.run(1.0)
+        assert [row is None for row in store.job_get([*old, *young])] == [True, False, False, False]
+        clock.advance(timedelta(days=23))
+        retention.run(2.0)
+        assert [row is None for row in store.job_get([*old, *young])] == [True, True, True, False]
+        assert state(store, waiting) == "pending"
+
+    def test_nothing_goes_where_everything_is_kept(self, store: Store, clock: StoreClock) -> None:
+        """J16: 0 days means for ever."""
+        done = succeeded(store)
+        clock.advance(timedelta(days=10_000))
+        Retention(store, Keep(succeeded=0, others=0)).run(0.0)
+        assert state(store, done) == "succeeded"
+
+    def test_portion_by_portion_while_jobs_run(self, store: Store, clock: StoreClock) -> None:
+        """J16: a pass takes a few small portions and leaves the rest to the next; the horizon is on record once."""
+        for _ in range(12):
+            succeeded(store)
+        clock.advance(timedelta(days=8))
+        running = enqueue(store)
+        held = claim_one(store, lease=86_400.0)
+        retention = Retention(store, Keep(succeeded=7, others=0), portion=2)
+        retention.run(0.0)
+        assert store.job_count(JobFilter(state="succeeded")) == 2
+        retention.run(1.0)
+        assert store.job_count(JobFilter(state="succeeded")) == 0
+        assert finish(store, held) == Finished(running, 1)
+        retention.run(2.0)
+        assert state(store, running) == "succeeded"
+        assert store.verify() == []

@@ -51,6 +51,8 @@ class Settings:
         100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free"
     )
     wait_poll: float = _limit(0.5, 0.001, 60, "longest pause in seconds between two looks while waiting for a job")
+    keep_succeeded: float = _limit(7.0, 0, 36_500, "days after which jobs that succeeded are deleted; 0 keeps them")
+    keep_others: float = _limit(30.0, 0, 36_500, "days after which other jobs at rest are deleted; 0 keeps them")
 
     def __post_init__(self) -> None:
         for one in fields(self):

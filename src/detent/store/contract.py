@@ -214,9 +214,12 @@ class Verbs(KeepingVerbs, Protocol):
         """Bring committed jobs to succeeded, by anyone and however often. Not committed: `LeaseLost`."""
         ...
 
-    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
-        """Delete finished jobs (finished before `before`) with all their records, looking at up to `limit` jobs with
-        ids above `after_id`. The horizon only moves forward and is recorded; keys survive; expired keys go."""
+    def job_prune(
+        self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
+    ) -> Pruned:
+        """Delete finished jobs (finished before `before`; only of `states`, None is any) with all their records,
+        looking at up to `limit` jobs with ids above `after_id`. The horizon only moves forward and is recorded; keys
+        survive; expired keys go."""
         ...
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:

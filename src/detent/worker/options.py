@@ -30,6 +30,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int = 0
     reserve_max: int = 1000
     cancel_grace: float = 10.0
+    keep_succeeded: float = 7.0
+    keep_others: float = 30.0
 
     def __post_init__(self) -> None:
         _between("slots", self.slots, 1, 10_000)

@@ -48,6 +48,8 @@ def command(
     Those of the application's tasks, until told to stop. SIGTERM or Ctrl-C: no more claims, what runs may finish within
     the grace, the rest is handed back and loses no attempt. A second one stops at once.
     """
+    from msgspec.structs import replace
+
     from detent.model.clock import SystemClock
     from detent.worker.notify import Notify
     from detent.worker.options import WorkerOptions, parse_queues
@@ -69,6 +71,8 @@ def command(
     logs.set_up(log_format)
     session.app = app
     with session.open() as found:
+        kept = found.settings
+        options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
         (worker_id,) = found.ids.take(1)
         # Taken out of the environment: what the children start must not speak for us.
         notify = Notify(os.environ.pop("NOTIFY_SOCKET", None))

@@ -160,9 +160,11 @@ class PostgresVerbs(PostgresKeeping):
         """In the order of the ids, so that nobody waits crosswise."""
         return self._session.run(holding.job_recover(ids)) if ids else []
 
-    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+    def job_prune(
+        self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
+    ) -> Pruned:
         """The horizon first: the guards let nothing go that is not below it."""
-        return self._session.run(moving.job_prune(before, after_id, limit, actor))
+        return self._session.run(moving.job_prune(before, after_id, limit, actor, states))
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         """On record."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import AlreadyCommitted, DetentError, NotFound
 from detent.model.records import Cancelled, Moved, Pruned
-from detent.store.postgres.statements.base import Row, Statement, moment, numbers, undeclared
+from detent.store.postgres.statements.base import Row, Statement, moment, numbers, texts, undeclared
 
 __all__ = [
     "entity_log",
@@ -28,7 +28,7 @@ _DISCARD = "SELECT ord, from_state FROM detent.job_discard_v1(%s::bigint[], %s::
 _FORCE = "SELECT from_state, moved FROM detent.job_force_v1(%s::bigint, %s::text, %s::text, %s::text)"
 _PROMOTE = "SELECT detent.job_promote_v1(%s::integer)"
 _EXPIRE = "SELECT detent.job_expire_v1(%s::integer)"
-_PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text)"
+_PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
 _PAUSE = "SELECT detent.queue_pause_v1(%s::text, %s::text, %s::text)"
 _RESUME = "SELECT detent.queue_resume_v1(%s::text, %s::text, %s::text)"
 _LOG = """
@@ -101,9 +101,11 @@ def job_expire(limit: int) -> Statement[list[int]]:
     return Statement(_EXPIRE, (limit,), lambda rows: [int(row[0]) for row in rows])
 
 
-def job_prune(before: datetime, after_id: int, limit: int, actor: str) -> Statement[Pruned]:
+def job_prune(
+    before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None
+) -> Statement[Pruned]:
     """How many, and where to go on."""
-    params = (moment(before, field="before"), after_id, limit, actor)
+    params = (moment(before, field="before"), after_id, limit, actor, None if states is None else texts(states))
     return Statement(_PRUNE, params, lambda rows: Pruned(*rows[0]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from detent.model.clock import to_micros
@@ -20,7 +21,7 @@ _HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-_LOOK = "SELECT id, coalesce(finished_at < ?, 0) FROM detent_job WHERE id > ? ORDER BY id LIMIT ?"
+_LOOK = "SELECT id, coalesce(finished_at < ?, 0), state FROM detent_job WHERE id > ? ORDER BY id LIMIT ?"
 # The job first: the guards let records go only when their job is gone.
 _GO = (
     "DELETE FROM detent_job WHERE id IN (SELECT value FROM json_each(?))",
@@ -53,12 +54,14 @@ class ServiceVerbs(VerbBase):
             self._db.change(_NOT_WAITING, (ids_json(row[2] for row in due),))
         return len(due)
 
-    def job_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
+    def job_prune(
+        self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
+    ) -> Pruned:
         """The horizon first: the guards let nothing go that is not below it."""
         horizon, now = to_micros(before, field="before"), self._now()
         self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": now})
         looked = self._db.rows(_LOOK, (horizon, after_id, limit))
-        old = [row[0] for row in looked if row[1]]
+        old = [row[0] for row in looked if row[1] and (states is None or row[2] in states)]
         for statement in _GO if old else ():
             self._db.change(statement, (ids_json(old),))
         self._db.change(_KEYS_GO, (now,))

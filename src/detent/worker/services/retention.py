@@ -1,0 +1,70 @@
+"""Jobs that finished long ago go, with all their records (J16)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from detent.lifecycle.library import JOB
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+
+__all__ = ["Keep", "Retention"]
+
+_PORTION = 1000
+_PORTIONS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """For how many days jobs at rest are kept; 0 is for ever."""
+
+    succeeded: float
+    others: float
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk along all jobs, for those of some states that finished before a moment."""
+
+    states: Sequence[str]
+    before: datetime
+    after_id: int = 0
+
+
+class Retention:
+    """Every hour a walk along all jobs, a few small portions a second, so that the queue is not disturbed.
+
+    The horizon moves by whole hours: each is on record for ever.
+    """
+
+    def __init__(self, store: Store, keep: Keep, portion: int = _PORTION) -> None:
+        self._store = store
+        self._portion = portion
+        others = tuple(sorted(JOB.rests - {"succeeded"}))
+        self._kept = [(("succeeded",), keep.succeeded), (others, keep.others)]
+        self._walks: list[_Walk] = []
+        self._hour: datetime | None = None
+
+    def service(self) -> Service:
+        """Once a second, by one worker."""
+        return Service("retention", 1.0, self.run, alone=True)
+
+    def run(self, _now: float) -> None:
+        """The next portions of the walk, or a new one where an hour has passed."""
+        hour = self._store.now().replace(minute=0, second=0, microsecond=0)
+        if hour != self._hour:
+            self._hour = hour
+            # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
+            walks = [_Walk(states, hour - timedelta(days=days)) for states, days in self._kept if days]
+            self._walks = sorted(walks, key=lambda walk: walk.before)
+        for _ in range(_PORTIONS_MAX):
+            if not self._walks:
+                return
+            walk = self._walks[0]
+            pruned = self._store.job_prune(walk.before, walk.after_id, self._portion, "retention", walk.states)
+            if pruned.next_id is None:
+                self._walks.pop(0)
+            else:
+                walk.after_id = pruned.next_id
