@@ -1,0 +1,88 @@
+"""A process that kills itself at a statement: SIGKILL before, or after, the k-th that it sends to its database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+__all__ = ["killed_at"]
+
+
+class Trap:
+    """Counts statements; at the chosen one this process dies."""
+
+    def __init__(self, k: int, *, after: bool) -> None:
+        self._left = k
+        self._after = after
+
+    def around(self, send: Callable[[], Any]) -> Any:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = send()
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+
+def killed_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
+    """Do it in a process that dies at its k-th statement. False where it was done with fewer.
+
+    The process is a copy of this one; its connections are its own, opened behind the trap.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _set(Trap(k, after=after))
+            act()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, -signal.SIGKILL), f"ended with {code} at statement {k}"
+    return code != 0
+
+
+def _set(trap: Trap) -> None:
+    """From now on every statement of this process goes through the trap."""
+
+    class Cursor(sqlite3.Cursor):
+        def execute(self, *args: Any) -> Any:
+            return trap.around(lambda: sqlite3.Cursor.execute(self, *args))
+
+        def executemany(self, *args: Any) -> Any:
+            return trap.around(lambda: sqlite3.Cursor.executemany(self, *args))
+
+    class Connection(sqlite3.Connection):
+        def cursor(self, *args: Any, **named: Any) -> Any:
+            return sqlite3.Connection.cursor(self, Cursor)
+
+        def execute(self, *args: Any) -> Any:
+            return self.cursor().execute(*args)
+
+        def executemany(self, *args: Any) -> Any:
+            return self.cursor().executemany(*args)
+
+    connect, send = sqlite3.connect, psycopg.Cursor.execute
+
+    def trapped_connect(*args: Any, **named: Any) -> Any:
+        return connect(*args, **{**named, "factory": Connection})
+
+    def trapped_send(self: Any, *args: Any, **named: Any) -> Any:
+        return trap.around(lambda: send(self, *args, **named))
+
+    sqlite3.connect = trapped_connect
+    psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
