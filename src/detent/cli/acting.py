@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import click
 import msgspec
@@ -15,14 +14,10 @@ from detent.cli.session import Session
 from detent.client.client import check_id
 from detent.errors import DatabaseError, Refused
 
-if TYPE_CHECKING:
-    from detent.app.detent import Detent
-
-__all__ = ["Answer", "act_on", "confirm", "matching"]
+__all__ = ["Answer", "act_on", "confirm"]
 
 Answer = Callable[[str], str]
 
-_PAGE = 1000
 _LONG = 100
 
 
@@ -69,14 +64,6 @@ def act_on(session: Session, ids: Sequence[str], act: Answer) -> int:
 
 def _shows_progress(count: int) -> bool:
     return count >= _LONG and sys.stderr.isatty()
-
-
-def matching(app: Detent, state: str, task: str | None, queue: str | None, tenant: str | None) -> Iterator[str]:
-    """The ids of all jobs that fit, page by page."""
-    after = 0
-    while page := app.jobs(state=state, task=task, queue=queue, tenant=tenant, after_id=after, limit=_PAGE):
-        yield from (str(job.id) for job in page)
-        after = page[-1].id
 
 
 def confirm(session: Session, what: str, *, yes: bool) -> None:

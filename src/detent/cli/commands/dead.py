@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from detent.cli import render
-from detent.cli.acting import act_on, confirm, matching
+from detent.cli.acting import act_on
+from detent.cli.bulk import bulk
 from detent.cli.command import Group, reason_option
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.jobview import list_jobs, show_job
@@ -107,20 +107,10 @@ def _act(
     if bool(ids) == by_filter:
         raise click.UsageError("Say which: either IDs, or a filter (--task, --queue, --tenant), or --all.")
     with session.open() as app:
-        chosen = ids or tuple(matching(app, _STATE, task, queue, tenant))
+        if by_filter:
+            chosen = {"state": _STATE, "task": task, "queue": queue, "tenant": tenant}
+            return bulk(session, app, verb, chosen, what="dead letters", reason=reason, dry_run=dry_run, yes=yes)
         if dry_run:
-            _say_how_many(session, len(chosen))
-            return 0
-        if by_filter and chosen:
-            confirm(session, f"{verb} {len(chosen)} dead letters", yes=yes)
-        if not chosen:
-            render.note("no dead letters")
+            raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
         act = app.retry if verb == "retry" else app.discard
-        return act_on(session, chosen, lambda one: act(one, actor=session.who, reason=reason).state)
-
-
-def _say_how_many(session: Session, count: int) -> None:
-    if session.json:
-        render.json_value({"would_affect": count})
-    else:
-        render.out(f"would affect {count}")
+        return act_on(session, ids, lambda one: act(one, actor=session.who, reason=reason).state)

@@ -1,0 +1,92 @@
+"""`detent schedules`, `detent workers` and `detent operations`."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.model.service_records import WorkerSeen
+from tests.cli.kit import NASTY, Shell, World
+
+
+def nightly(world: World, name: str = "nightly") -> None:
+    """A schedule whose next tick is far away."""
+    world.app.schedule("0 0 29 2 *", world.app.find_task("do").call(n=1), name=name)
+
+
+def test_schedules_are_listed_paused_resumed_and_removed(shell: Shell, world: World) -> None:
+    """J11: pause, with actor and reason on record."""
+    nightly(world)
+    head, row = shell.run("schedules", "list").rows
+    assert head[:4] == ["NAME", "STATE", "CRON", "ZONE"]
+    assert row[:2] == ["nightly", "open"]
+    ended = shell.run("schedules", "pause", "nightly", "--actor", "ana", "--reason", "quiet")
+    assert (ended.code, ended.out) == (0, "schedule nightly: paused\n")
+    assert shell.run("schedules", "pause", "nightly").out == "schedule nightly: paused (it was already)\n"
+    (found,) = shell.run("schedules", "list", "--json").json
+    assert (found["paused_by"], found["reason"], found["payload"]) == ("ana", "quiet", {"n": 1})
+    resumed = shell.run("schedules", "resume", "nightly", "--json").json
+    assert resumed == {"schedule": "nightly", "state": "active", "changed": True}
+    assert shell.run("schedules", "next", "nightly", "--count", 2).out.count("-02-29 00:00:00Z\n") == 2
+    assert len(shell.run("schedules", "next", "nightly", "--json").json) == 5
+    assert shell.run("schedules", "remove", "nightly").out == "schedule nightly: removed\n"
+    assert shell.run("schedules", "list").err == "no schedules\n"
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "remove", "next"])
+def test_a_schedule_that_is_not_there(sqlite_shell: Shell, verb: str) -> None:
+    ended = sqlite_shell.run("schedules", verb, "nobody")
+    assert (ended.code, ended.out) == (3, "")
+    assert "there is no schedule nobody" in ended.err
+
+
+def test_workers_show_what_they_hold(shell: Shell, world: World) -> None:
+    """W3"""
+    assert shell.run("workers", "list").err == "no workers\n"
+    world.app.store.worker_seen(
+        WorkerSeen(id=7, name=NASTY, host="h", pid=12, queues=("mail",), tasks=("do",), slots=16, running=3)
+    )
+    ended = shell.run("workers", "list", "--within", "1h")
+    assert "\x1b" not in ended.out
+    assert " 3 " in ended.out
+    (found,) = shell.run("workers", "list", "--within", "1h", "--json").json
+    assert (found["id"], found["running"], found["queues"], found["tasks"]) == ("7", 3, ["mail"], ["do"])
+
+
+def test_an_operation_counts_first_then_does_it(shell: Shell, world: World) -> None:
+    """J14: would affect N, then tracked, on record."""
+    jobs = [world.pending(queue="mail") for _ in range(3)]
+    start = ("operations", "start", "move", "--queue", "mail", "--to-queue", "bulk")
+    assert shell.run(*start, "--dry-run").out == "would affect 3\n"
+    refused = shell.run(*start)
+    assert (refused.code, refused.out) == (2, "")
+    ended = shell.run(*start, "--yes", "--actor", "ana", "--reason", "too many")
+    assert ended.code == 0
+    assert ended.out.endswith(": move done, 3 changed\n")
+    assert {world.app.get(one).row.queue for one in jobs} == {"bulk"}
+    (found,) = shell.run("operations", "list", "--json").json
+    assert (found["action"], found["state"], found["changed"], found["actor"]) == ("move", "done", 3, "ana")
+    assert [row[1:3] for row in shell.run("operations", "list").rows] == [["ACTION", "STATE"], ["move", "done"]]
+
+
+def test_an_operation_is_stopped(shell: Shell, world: World) -> None:
+    """J14: cancellable."""
+    job = world.pending()
+    operation = world.app.jobs().cancel(actor="ana")
+    ended = shell.run("operations", "cancel", operation.id, "--reason", "wrong filter")
+    assert (ended.code, ended.out) == (0, f"operation {operation.id}: cancel cancelled, 0 changed\n")
+    assert world.state(job) == "pending"
+    assert shell.run("operations", "cancel", 4711).code == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("retry",),
+        ("retry", "--all", "--task", "x"),
+        ("move", "--all"),
+        ("retry", "--all", "--to-queue", "x"),
+        ("destroy", "--all"),
+    ],
+)
+def test_what_is_meant_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+    assert sqlite_shell.run("operations", "start", *arguments).code == 2
