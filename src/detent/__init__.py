@@ -10,15 +10,21 @@ from detent.client.job import Job
 from detent.declare.context import Context
 from detent.lifecycle.declare import Lifecycle, Transition
 from detent.model.backoff import Retry
+from detent.worker.shell_task import shell
+from detent.worker.signals import Fatal, Snooze, Throttled
 
 __all__ = [
     "Context",
     "Detent",
+    "Fatal",
     "Job",
     "Lifecycle",
     "Retry",
+    "Snooze",
+    "Throttled",
     "Transition",
     "errors",
+    "shell",
 ]
 
 __version__ = "0.1.0"

@@ -9,11 +9,15 @@ import detent
 EXPORTED = [
     "Context",
     "Detent",
+    "Fatal",
     "Job",
     "Lifecycle",
     "Retry",
+    "Snooze",
+    "Throttled",
     "Transition",
     "errors",
+    "shell",
 ]
 
 

@@ -14,11 +14,35 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from detent import Context, Detent, Job, Retry
-from detent.worker.signals import Fatal, Snooze, Throttled
+from detent import Context, Detent, Fatal, Job, Retry, Snooze, Throttled, shell
 
 AGAIN = Retry(1, base=0.1, jitter=0)
 log = logging.getLogger("shop.mail")
+
+
+SPEECH = r"""
+echo first; echo second; echo second
+printf 'bytes \377 and \000 nul\n'
+head -c 20000 /dev/zero | tr '\0' x; echo
+printf 'no end'
+sleep 0.1
+echo problem >&2
+"""
+
+
+def echo(word: str, times: int = 1) -> list[str]:
+    return ["echo", *[word] * times]
+
+
+def leave_behind(gate: str) -> list[str]:
+    """Ends at once, and leaves a process behind."""
+    return ["sh", "-c", f"sleep 600 & echo $! >> {gate}.in"]
+
+
+def tree(gate: str) -> list[str]:
+    """Three processes that do not hear SIGTERM, one of them in a session of its own."""
+    inner = f"echo $$ >> {gate}.in; while :; do sleep 600; done"
+    return ["sh", "-c", f"trap '' TERM; echo planted; setsid sh -c '{inner}' & sh -c '{inner}' & {inner}"]
 
 
 def enter(gate: str) -> Path:
@@ -224,6 +248,16 @@ def make_app(url: str | None = None) -> Detent:
     app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_capped", queue="capped")(hold)
+    shell(app, "speak", ["sh", "-c", SPEECH])
+    shell(app, "flood", ["sh", "-c", "yes | head -n 5000"], lines_max=3)
+    shell(app, "words", echo)
+    shell(app, "env", ["env"], env={"GREETING": "hello"}, inherit=["PATH"])
+    shell(app, "where", ["pwd"], cwd="/")
+    shell(app, "exit_7", ["sh", "-c", "echo sorry >&2; exit 7"], retry=Retry(0))
+    shell(app, "no_such", ["/no/such/program"], retry=Retry(0))
+    shell(app, "leave_behind", leave_behind, retry=AGAIN)
+    shell(app, "tree", tree, retry=AGAIN, grace=0.3)
+    shell(app, "tree_1s", tree, retry=Retry(0), grace=0.3, timeout=1)
 
     @app.on_failure
     def remember(job: Job[Any]) -> None:

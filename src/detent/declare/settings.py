@@ -11,14 +11,14 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from detent.errors import InvalidSetting
 
-__all__ = ["Settings", "load_settings"]
+__all__ = ["Settings", "inherited_environment", "load_settings"]
 
 _KIB = 1024
 _MIB = 1024 * 1024
@@ -73,6 +73,11 @@ def load_settings(
         if name not in _kinds():
             raise InvalidSetting(name, "a name that is not a setting", ", ".join(_kinds()))
     return Settings(**chosen)
+
+
+def inherited_environment(names: Sequence[str]) -> dict[str, str]:
+    """Those variables of this process's environment that are named and set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _kinds() -> dict[str, type[Any]]:

@@ -39,8 +39,7 @@ __all__ = ["Child"]
 _BACKLOG_MAX = 5000
 _TICK = 0.1
 _START_MAX = 60.0
-_NOTICE = 2.0
-"""Seconds in which a function that was told to stop may still do so by itself."""
+"""Seconds that a job may take to be prepared, before its own time begins."""
 
 
 class Child:
@@ -269,10 +268,10 @@ class Child:
 
     def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
         """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
-        thread can only be told. One that does not listen makes this child finish what it has and make way."""
+        thread can only be told. One that has not ended a grace later makes this child finish what it has and go."""
         if self._end(running.held, _ending(running.held, outcome, error, running.attempt.delay())):
             running.stop()
-            self._cut.append((running, now + _NOTICE))
+            self._cut.append((running, now + self._options.cancel_grace))
 
     def _listen(self) -> None:
         """The supervisor's voice. When it falls silent for ever, so do we."""
