@@ -34,7 +34,6 @@ class Kin:
         self._claiming: int | None = None
         self._told: dict[int, float] = {}
         self.started_at = now
-        self.tasks: tuple[str, ...] = ()
         self.is_ready = False
         self.tasks: tuple[str, ...] = ()
         self.is_idle = False
@@ -62,7 +61,6 @@ class Kin:
     def _take(self, message: dict[str, Any]) -> None:
         match message["kind"]:
             case "hello":
-                self.tasks = tuple(message["tasks"])
                 self.is_ready = True
                 self.tasks = tuple(message["tasks"])
             case "claiming":
