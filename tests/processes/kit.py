@@ -169,6 +169,13 @@ class Bench:
 
         return said
 
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `detent` on this database."""
+        argv = [sys.executable, "-m", "detent.cli", *arguments]
+        return subprocess.run(
+            argv, capture_output=True, text=True, cwd=self.directory, env=self._environment, timeout=SECONDS_MAX
+        )
+
     def gate(self) -> Gate:
         self._gates += 1
         return Gate(self.directory / f"gate{self._gates}")

@@ -124,6 +124,24 @@ def test_a_drained_worker_ends_by_itself_and_several_processes_share_the_work(be
     assert bench.is_healthy()
 
 
+def test_the_health_of_a_worker_can_be_asked_for(sqlite_bench: Bench) -> None:
+    """W6: a health command: exit code 0 while a worker of that name lives and takes jobs."""
+    bench = sqlite_bench
+    gate = bench.gate()
+    bench.send("hold", gate=str(gate))
+    assert bench.cli("doctor", "--worker", "w1").returncode == 1
+    worker = bench.worker(name="w1")
+    gate.entered()
+    until(lambda: "1 of 4 slots" in bench.cli("doctor", "--worker", "w1").stdout, "the worker seen at work")
+    assert bench.cli("doctor", "--worker", "w2").returncode == 1
+    worker.signal(signal.SIGTERM)
+    until(lambda: "is stopping" in bench.cli("doctor", "--worker", "w1").stdout, "the worker seen to stop")
+    gate.open()
+    assert worker.ends() == 0
+    ended = bench.cli("doctor", "--worker", "w1")
+    assert (ended.returncode, "no worker w1" in ended.stdout) == (1, True)
+
+
 def test_children_are_replaced_after_so_many_jobs(sqlite_bench: Bench) -> None:
     """W6: children are recycled after N jobs, and nothing is lost by it."""
     bench = sqlite_bench

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _CLOCKS_APART_MAX = timedelta(seconds=5)
+_SEEN_WITHIN = 10.0
 _PENDING_AGE_MAX = timedelta(hours=1)
 
 
@@ -34,16 +35,33 @@ class Finding(Struct):
 
 
 @click.command("doctor", cls=Command)
+@click.option("--worker", "name", metavar="NAME", help="Look only whether a worker of this name lives and takes jobs.")
 @click.pass_obj
-def command(session: Session) -> int:
-    """Look at the database, its schema, the record and the queues. Exit code 1 where something is wrong."""
+def command(session: Session, name: str | None) -> int:
+    """Look at the database, its schema, the record and the queues. Exit code 1 where something is wrong.
+
+    With --worker it is a health check for one worker: quick, and true to what the worker itself last said.
+    """
     with session.open() as app:
-        found = list(_examine(app))
+        found = list(_examine(app) if name is None else [_worker(app, name)])
     if session.json:
         render.json_value(render.records(found))
     else:
         render.table(["", "CHECK", "FOUND"], [[one.verdict, one.check, one.detail] for one in found])
     return FAILED if any(one.verdict == "fail" for one in found) else OK
+
+
+def _worker(app: Detent, name: str) -> Finding:
+    try:
+        found = [one for one in app.workers(within=_SEEN_WITHIN) if one.name == name]
+    except DetentError as error:
+        return Finding("worker", "fail", str(error))
+    if not found:
+        return Finding("worker", "fail", f"no worker {name} has been seen in the last {_SEEN_WITHIN:g} s")
+    latest = max(found, key=lambda one: one.seen_at)
+    if latest.stopping:
+        return Finding("worker", "fail", f"{name} is stopping")
+    return Finding("worker", "ok", f"{name} has {latest.running} of {latest.slots} slots busy")
 
 
 def _examine(app: Detent) -> Iterator[Finding]:
