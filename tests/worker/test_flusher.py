@@ -60,16 +60,6 @@ def test_an_ending_after_a_flush_that_came_while_it_wrote_is_written(store: Stor
     assert writer.flusher.close(SECONDS_MAX)
 
 
-def test_an_ending_after_one_with_nothing_to_write_is_written(store: Store) -> None:
-    """The same by another way: an attempt that was taken away ends without a word."""
-    writer = Writer(store)
-    for lease in range(6, 12):
-        writer.flusher.end(None, None)
-        writer.flusher.end(Finish(NO_JOB, 1), lease)
-        assert writer.next() == [lease]
-    assert writer.flusher.close(SECONDS_MAX)
-
-
 def test_a_line_waits_for_company_and_a_flush_does_not(store: Store) -> None:
     """E6: lines are durable when flush returns."""
     writer = Writer(store)

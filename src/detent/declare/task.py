@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 
 import msgspec
@@ -199,7 +201,20 @@ def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__qualname__}".removeprefix("__main__.")
+    """Module and function. A program that is run has the name it has when it is imported, so that the job which
+    `python shop.py` sends is one that a worker of `shop:app` knows."""
+    module = _run_as() if function.__module__ == "__main__" else function.__module__
+    return f"{module}.{function.__qualname__}" if module else function.__qualname__
+
+
+def _run_as() -> str:
+    """What the program that runs would be imported as: as said after `python -m`, else by its file; empty where there
+    is neither, as at a prompt."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    return Path(getattr(main, "__file__", None) or "").stem
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
