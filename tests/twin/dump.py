@@ -55,7 +55,7 @@ TABLES: dict[str, Kept] = {
     "dead": Kept(Dead),
     "horizon": Kept(Horizon, "n"),
 }
-AROUND_THE_JOBS = {"worker", "service", "schedule", "schedule_fire", "operation"}
+AROUND_THE_JOBS = {"worker", "service", "schedule", "schedule_fire", "operation", "recovery"}
 """Nothing of a job's life is decided by these; their verbs have contract tests."""
 NOT_COMPARED = {"migration", "ids", "test_clock"} | AROUND_THE_JOBS
 """Tables without a counterpart elsewhere; ids are compared as they are given out."""

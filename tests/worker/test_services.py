@@ -18,6 +18,7 @@ from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reap import Reaper
+from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from tests.contract.kit import claim, claim_one, enqueue, finish, quarantined, state, succeeded
@@ -271,3 +272,26 @@ class TestRetention:
         retention.run(2.0)
         assert state(store, running) == "succeeded"
         assert store.verify() == []
+
+
+def test_silent_jobs_are_asked_to_stop_where_their_queue_allows_it(store: Store, clock: StoreClock) -> None:
+    """R1: as a cancel under a living lease, told at renewal, so nothing runs twice; elsewhere a person decides."""
+    allowed, stalled, asked = enqueue(store, queue="a"), enqueue(store, queue="a"), enqueue(store, queue="b")
+    held = {one.job_id: one for one in claim(store, lease=86_400.0)}
+    store.job_start([(stalled, held[stalled].attempt)])
+    store.recovery_set("a", 300, 600, "ana")
+    recover = recovery(store).run
+    clock.advance(300)
+    recover(0.0)
+    rows = [store.job_get([job_id])[0] for job_id in (allowed, stalled, asked)]
+    assert [(row.state, row.cancel_reason) for row in rows if row is not None] == [
+        ("running", "stale"),
+        ("running", None),
+        ("running", None),
+    ]
+    clock.advance(300)
+    recover(1.0)
+    told = store.lease_renew([row.lease_id for row in rows if row is not None and row.lease_id], 86_400.0)
+    assert {job_id for renewal in told for job_id in renewal.cancel_requested} == {allowed, stalled}
+    line = store.transitions("job", str(stalled))[-1]
+    assert (line.trigger, line.actor, line.reason) == ("request_cancel", "recovery", "stalled")

@@ -10,11 +10,11 @@ from detent.client.client import actor_and_reason, check_id, one
 from detent.client.operation import Operation, Operations
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
-from detent.declare.task import Call
+from detent.declare.task import Call, check_seconds
 from detent.errors import InvalidInput, NotFound
 from detent.model import jsondoor
 from detent.model.records import Moved
-from detent.model.service_records import CATCH_UP, CatchUp, NewSchedule, ScheduleRow, WorkerRow
+from detent.model.service_records import CATCH_UP, CatchUp, NewSchedule, RecoveryRow, ScheduleRow, SilentRow, WorkerRow
 from detent.schedule.cron import check_cron, next_tick
 from detent.schedule.firing import upcoming
 
@@ -22,6 +22,8 @@ __all__ = ["Keeping"]
 
 _ALIVE_WITHIN = 10.0
 _TICKS_MAX = 1000
+_STALE_AFTER = 300.0
+_STALLED_AFTER = 600.0
 
 
 class Keeping:
@@ -116,6 +118,56 @@ class Keeping:
     def operation(self, operation_id: int | str) -> Operation:
         """One of them. `NotFound`."""
         return self._operations.get(check_id(operation_id))
+
+    def silent(
+        self,
+        *,
+        queue: str | None = None,
+        stale_after: float = _STALE_AFTER,
+        stalled_after: float = _STALLED_AFTER,
+        limit: int = 100,
+    ) -> list[SilentRow]:
+        """Jobs in flight that nothing is heard of, the longest silent first: `stale` where they have not begun so many
+        seconds after the claim, `stalled` where they began and wrote no event for so many. Whoever decides that one of
+        them is lost cancels it."""
+        for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
+            check_seconds(field, seconds)
+        if queue is not None:
+            jsondoor.text(queue, field="queue", bytes_max=self.settings.name_max)
+        return self._wiring.store.job_silent(queue, stale_after, stalled_after, limit)
+
+    def recover_automatically(
+        self,
+        queue: str,
+        *,
+        actor: str,
+        reason: str | None = None,
+        stale_after: float | None = _STALE_AFTER,
+        stalled_after: float | None = _STALLED_AFTER,
+    ) -> Moved:
+        """Let workers cancel silent jobs of a queue without asking anybody; None is never. A job that is at work and
+        writes no event for so long counts as stalled too."""
+        if stale_after is None and stalled_after is None:
+            raise InvalidInput("stale_after", "neither stale_after nor stalled_after", "one of them, in seconds")
+        for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
+            if seconds is not None:
+                check_seconds(field, seconds)
+        return self._set_recovery(queue, stale_after, stalled_after, actor, reason)
+
+    def recover_by_approval(self, queue: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Leave silent jobs of a queue to a person, as it is from the beginning."""
+        return self._set_recovery(queue, None, None, actor, reason)
+
+    def _set_recovery(
+        self, queue: str, stale_after: float | None, stalled_after: float | None, actor: str, reason: str | None
+    ) -> Moved:
+        who = actor_and_reason(actor, reason, self.settings)
+        name = jsondoor.text(queue, field="queue", bytes_max=self.settings.name_max)
+        return self._wiring.store.recovery_set(name, stale_after, stalled_after, *who)
+
+    def recoveries(self) -> list[RecoveryRow]:
+        """The queues whose silent jobs are cancelled without asking anybody."""
+        return self._wiring.store.recovery_list()
 
     @property
     def _operations(self) -> Operations:

@@ -21,7 +21,9 @@ __all__ = [
     "NewOperation",
     "NewSchedule",
     "OperationRow",
+    "RecoveryRow",
     "ScheduleRow",
+    "SilentRow",
     "WorkerRow",
     "WorkerSeen",
 ]
@@ -146,3 +148,27 @@ class OperationRow(Struct, frozen=True, kw_only=True):
     refused: int
     created_at: datetime
     finished_at: datetime | None
+
+
+class SilentRow(Struct, frozen=True, kw_only=True):
+    """A job in flight that nothing is heard of: `stale`, claimed and not begun; `stalled`, begun and fallen silent.
+    `since` is its claim, or its last sign of life."""
+
+    job_id: int
+    attempt: int
+    queue: str
+    task: str
+    worker: str
+    kind: Literal["stale", "stalled"]
+    since: datetime
+
+
+class RecoveryRow(Struct, frozen=True, kw_only=True):
+    """A queue whose silent jobs are stopped without asking, after so many seconds (None: never)."""
+
+    queue: str
+    stale_after: float | None
+    stalled_after: float | None
+    changed_by: str
+    reason: str | None
+    changed_at: datetime

@@ -16,7 +16,9 @@ from detent.model.service_records import (
     NewOperation,
     NewSchedule,
     OperationRow,
+    RecoveryRow,
     ScheduleRow,
+    SilentRow,
     WorkerRow,
     WorkerSeen,
 )
@@ -126,8 +128,37 @@ class KeepingVerbs(Protocol):
         """Operations (of that state), the newest first."""
         ...
 
+    # -- silence -----------------------------------------------------------------------------------------------
+
+    def job_silent(
+        self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+    ) -> list[SilentRow]:
+        """Jobs in flight (of that queue) under a living lease that nothing is heard of, the longest silent first: not
+        begun `stale_after` seconds after the claim, or no event for `stalled_after` seconds since they began. None is
+        never. What is committed, or was asked to stop, is not among them."""
+        ...
+
+    def recovery_set(
+        self,
+        queue: str,
+        stale_after: float | None,
+        stalled_after: float | None,
+        actor: str,
+        reason: str | None = None,
+    ) -> Moved:
+        """Let silent jobs of a queue be stopped without a person's approval, after so many seconds; with None for both,
+        only with it. Recorded (entity `recovery`: `automatic`, `approval`). The same again changes nothing."""
+        ...
+
+    def recovery_list(self) -> list[RecoveryRow]:
+        """The queues that need no approval, by name."""
+        ...
+
 
 KEEPING = (
+    Verb("job_silent", "viewer"),
+    Verb("recovery_set", "admin"),
+    Verb("recovery_list", "viewer"),
     Verb("job_count", "viewer"),
     Verb("job_move", "client", (InvalidTransition, NotFound)),
     Verb("operation_start", "client"),

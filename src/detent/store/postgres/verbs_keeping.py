@@ -12,13 +12,15 @@ from detent.model.service_records import (
     NewOperation,
     NewSchedule,
     OperationRow,
+    RecoveryRow,
     ScheduleRow,
+    SilentRow,
     WorkerRow,
     WorkerSeen,
 )
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping, operating, scheduling
+from detent.store.postgres.statements import keeping, operating, scheduling, silence
 from detent.store.postgres.statements.enqueue import job_enqueue
 from detent.store.words import JobFilter
 
@@ -130,6 +132,27 @@ class PostgresKeeping:
     def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
         """The newest first."""
         return self._session.run(operating.operation_list(state, limit))
+
+    def job_silent(
+        self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+    ) -> list[SilentRow]:
+        """Found through their leases."""
+        return self._session.run(silence.job_silent(queue, stale_after, stalled_after, limit))
+
+    def recovery_set(
+        self,
+        queue: str,
+        stale_after: float | None,
+        stalled_after: float | None,
+        actor: str,
+        reason: str | None = None,
+    ) -> Moved:
+        """On record."""
+        return self._session.run(silence.recovery_set(queue, stale_after, stalled_after, actor, reason))
+
+    def recovery_list(self) -> list[RecoveryRow]:
+        """By name."""
+        return self._session.run(silence.recovery_list())
 
     def _forget_bounds(self) -> None:
         """What was moved or brought back may stand below what was claimed."""

@@ -20,6 +20,7 @@ from detent.worker.services.invariants import Invariants
 from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
+from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.schedules import schedules
 from detent.worker.services.service import Service
@@ -49,6 +50,7 @@ class Services:
             expire(store),
             schedules(store, ReservedIds(store.ids_reserve, 100)),
             operations(store),
+            recovery(store),
             Retention(store, Keep(options.keep_succeeded, options.keep_others)).service(),
             Invariants(store).service(),
         ]

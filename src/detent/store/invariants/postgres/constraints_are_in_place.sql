@@ -41,6 +41,8 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('operation_action_known', 'operation', 'c'),
     ('operation_state_known', 'operation', 'c'),
     ('operation_finished_has_time', 'operation', 'c'),
+    ('recovery_pkey', 'recovery', 'p'),
+    ('recovery_of_something', 'recovery', 'c'),
     ('execution_one_commit', 'execution', 'i'),
     ('event_one_per_key', 'event', 'i')
   )

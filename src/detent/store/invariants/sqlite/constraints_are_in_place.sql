@@ -171,6 +171,16 @@ WITH wanted (type, name, text) AS (VALUES
   expires_at INTEGER,
   CONSTRAINT ready_pkey PRIMARY KEY (lane_id, ready_at, job_id)
 ) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_recovery', 'CREATE TABLE detent_recovery (
+  queue         TEXT    NOT NULL,
+  stale_after   REAL,
+  stalled_after REAL,
+  changed_by    TEXT    NOT NULL,
+  reason        TEXT,
+  changed_at    INTEGER NOT NULL,
+  CONSTRAINT recovery_pkey PRIMARY KEY (queue),
+  CONSTRAINT recovery_of_something CHECK (stale_after IS NOT NULL OR stalled_after IS NOT NULL)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_schedule', 'CREATE TABLE detent_schedule (
   name         TEXT        NOT NULL,
   tenant       TEXT        NOT NULL DEFAULT '''',

@@ -5,6 +5,7 @@
 --                `wake`, which says until when somebody waits for work, so that nobody is notified for nothing
 -- schedule       what is enqueued by the clock, and when next; schedule_fire makes each tick happen once
 -- operation      a bulk action by filter: what it was asked to do, and how far it is
+-- recovery       queues whose silent jobs are stopped without a person's approval, and after how many seconds
 
 CREATE TABLE detent.worker (
   id         bigint      NOT NULL,
@@ -82,3 +83,15 @@ CREATE TABLE detent.operation (
   CONSTRAINT operation_state_known CHECK (state IN ('running', 'done', 'cancelled')),
   CONSTRAINT operation_finished_has_time CHECK ((state = 'running') = (finished_at IS NULL))
 );
+
+CREATE TABLE detent.recovery (
+  queue         text             NOT NULL,
+  stale_after   double precision,
+  stalled_after double precision,
+  changed_by    text             NOT NULL,
+  reason        text,
+  changed_at    timestamptz      NOT NULL,
+  CONSTRAINT recovery_pkey PRIMARY KEY (queue),
+  CONSTRAINT recovery_of_something CHECK (stale_after IS NOT NULL OR stalled_after IS NOT NULL)
+);
+COMMENT ON COLUMN detent.recovery.stale_after IS 'Seconds from claim to beginning; stalled_after: between signs of life. NULL is never.';

@@ -4,6 +4,7 @@
 -- service        one row per service of which one is enough: who does it, under which term, until when
 -- schedule       what is enqueued by the clock, and when next; schedule_fire makes each tick happen once
 -- operation      a bulk action by filter: what it was asked to do, and how far it is
+-- recovery       queues whose silent jobs are stopped without a person's approval, and after how many seconds
 
 CREATE TABLE detent_worker (
   id         INTEGER      NOT NULL,
@@ -79,3 +80,14 @@ CREATE TABLE detent_operation (
   CONSTRAINT operation_state_known CHECK (state IN ('running', 'done', 'cancelled')),
   CONSTRAINT operation_finished_has_time CHECK ((state = 'running') = (finished_at IS NULL))
 ) STRICT;
+
+CREATE TABLE detent_recovery (
+  queue         TEXT    NOT NULL,
+  stale_after   REAL,
+  stalled_after REAL,
+  changed_by    TEXT    NOT NULL,
+  reason        TEXT,
+  changed_at    INTEGER NOT NULL,
+  CONSTRAINT recovery_pkey PRIMARY KEY (queue),
+  CONSTRAINT recovery_of_something CHECK (stale_after IS NOT NULL OR stalled_after IS NOT NULL)
+) STRICT, WITHOUT ROWID;

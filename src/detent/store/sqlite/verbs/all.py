@@ -12,6 +12,7 @@ from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
+from detent.store.sqlite.verbs.silence import SilenceVerbs
 from detent.store.sqlite.verbs.workers import WorkerVerbs
 
 __all__ = ["EachAlone", "SqliteVerbs"]
@@ -22,7 +23,15 @@ T = TypeVar("T")
 
 
 class SqliteVerbs(
-    ClaimVerbs, EndingVerbs, EventVerbs, OperationVerbs, ServiceVerbs, WorkerVerbs, ScheduleVerbs, LookingVerbs
+    ClaimVerbs,
+    EndingVerbs,
+    EventVerbs,
+    OperationVerbs,
+    ServiceVerbs,
+    WorkerVerbs,
+    ScheduleVerbs,
+    SilenceVerbs,
+    LookingVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -102,3 +111,6 @@ class EachAlone:
     operation_cancel = _writing(SqliteVerbs.operation_cancel)
     operation_get = _reading(SqliteVerbs.operation_get)
     operation_list = _reading(SqliteVerbs.operation_list)
+    job_silent = _reading(SqliteVerbs.job_silent)
+    recovery_set = _writing(SqliteVerbs.recovery_set)
+    recovery_list = _reading(SqliteVerbs.recovery_list)
