@@ -23,6 +23,33 @@ def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(shell
     assert (ended.code, ended.out, ended.err) == (0, "", "the schema is up to date\n")
 
 
+def test_migrate_checks_and_prints_without_touching(shell: Shell) -> None:
+    """L8: --check is for scripts, --print for whoever has to read it first."""
+    missing = shell.run("migrate", "--check")
+    assert missing.code == 1
+    assert missing.out.startswith("missing 0001_record\n")
+    printed = shell.run("migrate", "--print")
+    assert printed.code == 0
+    assert "CREATE TABLE" in printed.out
+    checked = shell.run("migrate", "--check", "--json")
+    assert (checked.code, checked.json["schema"]) == (1, 0)
+    assert checked.json["missing"] == shell.run("migrate", "--json").json["applied"]
+    assert shell.run("migrate", "--check").code == 0
+    assert shell.run("migrate", "--print").out == ""
+
+
+def test_what_changes_and_what_does_not_are_not_mixed(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("migrate", "--check", "--roles")
+    assert ended.code == 2
+    assert "choose one" in ended.err
+
+
+def test_roles_are_not_for_a_file(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("migrate", "--roles")
+    assert ended.code == 4
+    assert "SQLite" in ended.err
+
+
 def test_a_healthy_record_verifies(shell: Shell, world: World) -> None:
     """R2: invariants on demand."""
     world.succeeded()
@@ -78,10 +105,15 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     job_id = world.pending()
     ended = shell.run("doctor")
     assert ended.code == 0
-    verdicts = {one["check"]: one["verdict"] for one in shell.run("doctor", "--json").json}
-    assert verdicts == {
-        "database": "ok",
+    found = shell.run("doctor", "--json").json
+    facts = world.app.store.facts()
+    assert found[0]["detail"].startswith(f"{facts.kind} {facts.version} at ")
+    assert found[1]["detail"].startswith(f"number {facts.schema}, ")
+    assert all(f"{name} = {value}" in found[2]["detail"] for name, value in facts.durability.items())
+    assert {one["check"]: one["verdict"] for one in found} == {
+        "database": "warn" if facts.version_caution else "ok",
         "schema": "ok",
+        "durability": "warn" if facts.durability_caution else "ok",
         "clock": "ok",
         "record": "ok",
         "jobs": "ok",

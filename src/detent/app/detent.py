@@ -335,6 +335,11 @@ class Detent(Keeping):
         """The store, made ready: for workers and tools."""
         return self._wiring.store
 
+    @property
+    def store_as_found(self) -> Store:
+        """The store, not made ready: for looking at a database whose schema may be missing or of another version."""
+        return self._wiring.bare_store
+
     def on_failure(self, hook: Callable[[Job[Any]], None], /) -> Callable[[Job[Any]], None]:
         """Declare a hook: called in the worker's process with each job that came to rest quarantined or failed."""
         self._on_failure.append(hook)

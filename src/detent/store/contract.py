@@ -40,6 +40,7 @@ from detent.errors import (
     NotFound,
 )
 from detent.lifecycle.declare import Lifecycle
+from detent.model.facts import Facts
 from detent.model.records import (
     Abort,
     Aborted,
@@ -358,6 +359,20 @@ class Store(Verbs, Protocol):
 
     def migrate(self) -> list[str]:
         """Bring the schema up to date; the names of the migrations that were applied. Safe when many do it at once."""
+        ...
+
+    def migration_sql(self) -> str:
+        """What `migrate` would do now, as a script in one transaction, for a person to read or to run; empty where
+        there is nothing to do. Changes nothing."""
+        ...
+
+    def facts(self) -> Facts:
+        """What the database is, how far its schema is, and how durable its writes are; also where this version may not
+        work with it. Changes nothing."""
+        ...
+
+    def install_roles(self) -> None:
+        """Make the group roles, and give each its verbs and nothing else. `WrongPlace` where a database has none."""
         ...
 
     def ready(self) -> None:

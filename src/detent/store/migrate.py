@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from detent.errors import SchemaTooNew, SchemaTooOld
 
-__all__ = ["Applied", "Migration", "check", "load", "pending"]
+__all__ = ["Applied", "Migration", "check", "load", "names", "pending"]
 
 _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _OLDEST_CODE = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
@@ -78,3 +78,8 @@ def check(database: str, known: Sequence[Migration], applied: Mapping[int, Appli
 def pending(known: Sequence[Migration], applied: Mapping[int, Applied]) -> tuple[Migration, ...]:
     """The steps still to take."""
     return tuple(migration for migration in known if migration.version not in applied)
+
+
+def names(steps: Sequence[Migration]) -> tuple[str, ...]:
+    """As people know them: `0001_record`."""
+    return tuple(f"{step.version:04}_{step.name}" for step in steps)

@@ -18,6 +18,7 @@ from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
+    from detent.store.contract import Store
 
 __all__ = ["command"]
 
@@ -74,11 +75,22 @@ def _examine(app: Detent) -> Iterator[Finding]:
     except DetentError as error:
         yield Finding("database", "fail", str(error))
         return
-    yield Finding("database", "ok", store.name)
-    yield Finding("schema", "ok", "this version of Detent may work with it")
+    yield from _facts(store)
     yield _clocks(app)
     yield _violations(app)
     yield from _queues(app)
+
+
+def _facts(store: Store) -> Iterator[Finding]:
+    facts = store.facts()
+    yield _cautious("database", f"{facts.kind} {facts.version} at {store.name}", facts.version_caution)
+    yield Finding("schema", "ok", f"number {facts.schema}, and this version of Detent may work with it")
+    told = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
+    yield _cautious("durability", told, facts.durability_caution)
+
+
+def _cautious(check: str, told: str, caution: str | None) -> Finding:
+    return Finding(check, "ok", told) if caution is None else Finding(check, "warn", f"{told}: {caution}")
 
 
 def _clocks(app: Detent) -> Finding:

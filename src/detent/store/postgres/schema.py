@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 
 import psycopg
@@ -11,7 +12,7 @@ from detent.store.migrate import Applied, Migration, check, load, pending
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
 
-__all__ = ["KNOWN", "applied_steps", "functions", "install", "look"]
+__all__ = ["KNOWN", "applied_steps", "functions", "install", "look", "script"]
 
 KNOWN = load("detent.store.postgres")
 VERSION_MIN = 15
@@ -26,6 +27,7 @@ _TAKEN = "SELECT version, checksum, oldest_code FROM detent.migrations_v1()"
 _TAKE = """
 INSERT INTO detent.migration (version, name, checksum, oldest_code, applied_at) VALUES (%s, %s, %s, %s, detent.clock())
 """
+_NOT_FOR_ALL = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM PUBLIC"
 
 
 def functions() -> list[tuple[str, str]]:
@@ -79,7 +81,7 @@ def install(connection: Connection, database: str) -> list[Migration]:
                 connection.execute(step.sql.encode())
             for _, text in functions():
                 connection.execute(text.encode())
-            connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM PUBLIC")
+            connection.execute(_NOT_FOR_ALL)
         except psycopg.errors.InsufficientPrivilege as error:
             if applied:
                 raise DatabaseError(database, f"only the owner of its schema detent may migrate it: {error}") from error
@@ -87,3 +89,17 @@ def install(connection: Connection, database: str) -> list[Migration]:
         for step in missing:
             connection.execute(_TAKE, (step.version, step.name, step.checksum, step.oldest_code))
     return list(missing)
+
+
+def script(applied: Mapping[int, Applied]) -> str:
+    """The missing steps, and the functions of this version, as text: what `install` would do."""
+    steps = pending(KNOWN, applied)
+    if not steps:
+        return ""
+    parts = [*(step.sql for step in steps), *(text for _, text in functions()), f"{_NOT_FOR_ALL};"]
+    return "\n".join(["BEGIN;", f"{_LOCK};", *parts, *map(_taken_by_hand, steps), "COMMIT;", ""])
+
+
+def _taken_by_hand(step: Migration) -> str:
+    values = f"{step.version}, '{step.name}', '{step.checksum}', {step.oldest_code}, detent.clock()"
+    return f"INSERT INTO detent.migration (version, name, checksum, oldest_code, applied_at) VALUES ({values});"

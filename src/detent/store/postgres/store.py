@@ -11,8 +11,10 @@ from detent.errors import DatabaseError, DetentError, NotFound
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, quoted
 from detent.model.clock import Clock, SystemClock
+from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.migrate import names
 from detent.store.postgres import schema
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block
@@ -21,6 +23,7 @@ from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, session_over
+from detent.store.postgres.facts import facts
 from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.enqueue import lanes_make
@@ -89,7 +92,17 @@ class PostgresStore(PostgresVerbs):
         """All missing steps and this version's functions in one transaction, under one lock."""
         with closing(self._pool.connect()) as connection:
             taken = schema.install(connection, self._name)
-        return [f"{step.version:04}_{step.name}" for step in taken]
+        return list(names(taken))
+
+    def migration_sql(self) -> str:
+        """Where steps are missing, with the functions of this version."""
+        with self._pool.connection() as connection:
+            return schema.script(schema.applied_steps(connection, self._name))
+
+    def facts(self) -> Facts:
+        """Of the server, as its settings stand for this login."""
+        with self._pool.connection() as connection, translating(self._name):
+            return facts(connection, schema.applied_steps(connection, self._name))
 
     def install_roles(self) -> None:
         """Make the group roles, and give them what the catalogue says. Whoever calls it needs CREATEROLE."""

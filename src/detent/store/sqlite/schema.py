@@ -9,13 +9,14 @@ from detent.errors import SchemaTooOld
 from detent.model.clock import Clock, to_micros
 from detent.store.migrate import Applied, Migration, check, load, pending
 
-__all__ = ["KNOWN", "applied_steps", "apply_steps", "statements"]
+__all__ = ["KNOWN", "applied_steps", "apply_steps", "script", "statements"]
 
 KNOWN = load("detent.store.sqlite")
 
 _HAS_RECORD = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'detent_migration'"
 _APPLIED = "SELECT version, checksum, oldest_code FROM detent_migration"
 _TAKEN = "INSERT INTO detent_migration (version, name, checksum, oldest_code, applied_at) VALUES (?, ?, ?, ?, ?)"
+_NOW_BY_HAND = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 
 
 def applied_steps(connection: sqlite3.Connection) -> dict[int, Applied]:
@@ -42,6 +43,17 @@ def apply_steps(
         at = to_micros(clock.now(), field="now")
         connection.execute(_TAKEN, (step.version, step.name, step.checksum, step.oldest_code, at))
     return list(missing)
+
+
+def script(applied: Mapping[int, Applied]) -> str:
+    """The missing steps as text: what `apply_steps` would do."""
+    parts = [step.sql + _taken_by_hand(step) for step in pending(KNOWN, applied)]
+    return "\n".join(["BEGIN IMMEDIATE;", *parts, "COMMIT;", ""]) if parts else ""
+
+
+def _taken_by_hand(step: Migration) -> str:
+    values = f"{step.version}, '{step.name}', '{step.checksum}', {step.oldest_code}, {_NOW_BY_HAND}"
+    return f"INSERT INTO detent_migration (version, name, checksum, oldest_code, applied_at) VALUES ({values});\n"
 
 
 def statements(script: str) -> Iterator[str]:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from detent.errors import NotFound, WrongPlace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards
 from detent.model.clock import Clock, to_micros
+from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
 from detent.store.contract import AsyncVerbs, Tx, Verbs
-from detent.store.migrate import check
+from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import commit_block
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.facts import facts
 from detent.store.sqlite.repair import SqliteHands, violations
-from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, statements
+from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script, statements
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
 
@@ -68,7 +71,30 @@ class SqliteStore(EachAlone):
         self._file.create_file()
         with self._file.writing() as connection:
             taken = apply_steps(connection, self._clock, self.name, applied_steps(connection))
-        return [f"{step.version:04}_{step.name}" for step in taken]
+        return list(names(taken))
+
+    def migration_sql(self) -> str:
+        """Of a file that is not there yet: all of it."""
+        with self._as_found() as (_, applied):
+            return script(applied)
+
+    def facts(self) -> Facts:
+        """Of the file, where there is one, and of the library."""
+        with self._as_found() as (connection, applied):
+            return facts(connection, applied)
+
+    def install_roles(self) -> None:
+        """A file has no roles."""
+        raise WrongPlace("install_roles", "on SQLite", "who may read and write the file is its file system's to say")
+
+    @contextmanager
+    def _as_found(self) -> Iterator[tuple[sqlite3.Connection | None, dict[int, Applied]]]:
+        """A look at whatever is there; nothing is created."""
+        if not self._file.is_there():
+            yield None, {}
+            return
+        with self._file.reading() as connection:
+            yield connection, applied_steps(connection)
 
     def check_thread(self) -> None:
         """One transaction at a time: inside a commit block there is no other."""

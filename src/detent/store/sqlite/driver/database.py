@@ -73,6 +73,10 @@ class Database:
         with self.reading() as connection, translating(self.name):
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
+    def is_there(self) -> bool:
+        """Whether there is anything to look at. Refuses whatever `check_place` refuses; makes nothing."""
+        return self._in_memory or check_place(self._path, self.name)
+
     def check_thread(self) -> None:
         """`WrongPlace` where this thread is writing already."""
         self._turn.check_owner()
