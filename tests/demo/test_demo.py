@@ -31,7 +31,7 @@ def left_behind(temporary: Path) -> Iterator[str]:
 
 
 def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> None:
-    """G1, G2, R5: the demo kills a worker that holds jobs; nothing is lost, nothing is done twice."""
+    """G1, G2: the demo kills a worker that holds jobs; nothing is lost, nothing is done twice."""
     done = subprocess.run(
         DEMO,
         env=environment(tmp_path),

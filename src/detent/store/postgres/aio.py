@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -48,7 +47,7 @@ class AsyncPostgresVerbs:
         """A refusal is answered, and the caller's transaction stays usable."""
         if not items:
             return []
-        await asyncio.to_thread(self._lanes.ensure, items)
+        await self._lanes.ensure_async(items)
         return await self._run(enqueue.job_enqueue(items, notify=True))
 
     async def job_cancel(

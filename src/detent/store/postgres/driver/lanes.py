@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from detent.model.records import NewJob
@@ -32,3 +33,7 @@ class Lanes:
             if len(self._known) > _KNOWN_MAX:
                 self._known.clear()
             self._known |= missing
+
+    async def ensure_async(self, jobs: Iterable[NewJob]) -> None:
+        """The same without holding up the loop."""
+        await asyncio.to_thread(self.ensure, jobs)
