@@ -57,6 +57,13 @@ def sqlite_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ben
         yield one
 
 
+@pytest.fixture
+def postgres_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """One on PostgreSQL alone, for what one writer at a time would make another story."""
+    with bench_on("postgres", tmp_path, request) as one:
+        yield one
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """One whose worker has begun: many tests send jobs to it, and it must survive them all."""

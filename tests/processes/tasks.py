@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,20 @@ def hold_interpreter(ctx: Context, gate: str, seconds: int) -> str:
     enter(gate)
     ctypes.PyDLL(None).sleep(seconds)
     return "awake"
+
+
+def hold_database(ctx: Context, gate: str) -> None:
+    """Take the interpreter while another thread of this process is in the middle of a write."""
+    inside = threading.Event()
+
+    def write(verbs: object) -> None:
+        inside.set()
+        time.sleep(0.5)
+
+    with Detent(app.settings.database_url) as own:
+        threading.Thread(target=own.store.together, args=(write,), daemon=True).start()
+        inside.wait()
+        hold_interpreter(ctx, gate, 600)
 
 
 def block_loop(ctx: Context, gate: str) -> None:
@@ -245,6 +260,7 @@ def make_app(url: str | None = None) -> Detent:
         app.task(name=f"{function.__name__}_apart", retry=AGAIN, process=True)(function)
     app.task(name="hold_apart_1s", retry=Retry(0), process=True, timeout=1)(hold)
     app.task(name="hold_interpreter", retry=Retry(0))(hold_interpreter)
+    app.task(name="hold_database", retry=Retry(0))(hold_database)
     app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_capped", queue="capped")(hold)

@@ -105,6 +105,18 @@ def test_a_job_that_eats_all_memory_is_quarantined(sqlite_bench: Bench) -> None:
         assert len(counted(bench, job)) <= 2
 
 
+def test_nobody_holds_the_database_for_long(sqlite_bench: Bench) -> None:
+    """J7: a function that takes the interpreter while its process writes would stop everybody: its process is ended."""
+    bench = sqlite_bench
+    gate = bench.gate()
+    greedy = bench.send("hold_database", gate=str(gate))
+    bench.worker(held_up_max=1.0)
+    gate.entered()
+    other = bench.send("add", a=1, b=1)
+    bench.rests(other, "succeeded")
+    assert "held the database" in str(bench.rests(greedy, "quarantined").error)
+
+
 def test_what_a_function_left_behind_goes_with_its_child(sqlite_bench: Bench) -> None:
     """W1: children that ignore SIGTERM, one of them in a session of its own, do not outlive their job's time-out."""
     bench = sqlite_bench

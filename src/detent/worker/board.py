@@ -2,7 +2,7 @@
 
 One line of five numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
 monotonic clock, which all processes share), and whether its function is called in the child itself. The child writes a
-line in one step when a job begins and empties it when it ends.
+line in one step when a job begins and empties it when it ends. Behind the lines stands its pulse.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _DEADLINE = struct.Struct("=d")
 _DEADLINE_AT = struct.calcsize("=qqd")
 _HERE = struct.Struct("=q")
 _HERE_AT = struct.calcsize("=qqdd")
+_PULSE = struct.Struct("=d")
 _EMPTY = _LINE.pack(0, 0, 0.0, 0.0, 0)
 
 
@@ -40,14 +41,14 @@ class Board:
     def __init__(self, fileno: int, slots: int) -> None:
         self.fileno = fileno
         self.slots = slots
-        self._map = mmap.mmap(fileno, slots * _LINE.size)
+        self._map = mmap.mmap(fileno, slots * _LINE.size + _PULSE.size)
         self._free = list(range(slots - 1, -1, -1))
 
     @classmethod
     def create(cls, slots: int) -> Board:
         """A new empty board."""
         with tempfile.TemporaryFile(prefix="detent-board-") as file:
-            file.truncate(slots * _LINE.size)
+            file.truncate(slots * _LINE.size + _PULSE.size)
             return cls(os.dup(file.fileno()), slots)
 
     def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float) -> int:
@@ -55,6 +56,15 @@ class Board:
         number = self._free.pop()
         _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, 0)
         return number
+
+    def beat(self, now: float) -> None:
+        """The threads of the child get their turns."""
+        _PULSE.pack_into(self._map, self.slots * _LINE.size, now)
+
+    def pulse(self) -> float:
+        """When that was last so; 0 before the first time."""
+        found: float = _PULSE.unpack_from(self._map, self.slots * _LINE.size)[0]
+        return found
 
     def set_deadline(self, number: int, deadline: float) -> None:
         """Change by when the job of that line must end."""
@@ -72,7 +82,7 @@ class Board:
 
     def lines(self) -> list[Line]:
         """What is in progress, as last written."""
-        return [Line(*parts) for parts in _LINE.iter_unpack(self._map[:]) if parts[0]]
+        return [Line(*parts) for parts in _LINE.iter_unpack(self._map[: self.slots * _LINE.size]) if parts[0]]
 
     def close(self) -> None:
         """Let go of the memory."""

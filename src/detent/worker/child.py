@@ -38,6 +38,7 @@ __all__ = ["Child"]
 
 _BACKLOG_MAX = 5000
 _TICK = 0.1
+_PULSE = 0.25
 _START_MAX = 60.0
 """Seconds that a job may take to be prepared, before its own time begins."""
 
@@ -90,12 +91,19 @@ class Child:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
+        start_vital("pulse", self._beat)
         start_vital("claimer", self._claimer.run)
         start_vital("listener", self._listen)
         self._channel.send("hello", tasks=sorted(self._app.tasks))
         while True:
             await asyncio.sleep(_TICK)
             self._look_around()
+
+    def _beat(self) -> None:
+        """Shows that threads get their turns: not so while a function holds the interpreter."""
+        while True:
+            self._board.beat(self._clock.monotonic())
+            self._clock.sleep(_PULSE)
 
     # -- claiming ----------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class Kin:
         self.is_idle = False
         self.is_leaving = False
         self.killed: str | None = None
+        self._blamed = False
         self._channel, theirs = Channel.pair()
         self._board = Board.create(options.slots)
         command = [sys.executable, "-m", "detent.worker.main", str(theirs.fileno()), str(self._board.fileno)]
@@ -116,11 +117,19 @@ class Kin:
         self.is_leaving = True
         self._channel.send("stop", grace=grace)
 
-    def kill(self, why: str) -> None:
-        """End it now."""
+    def kill(self, why: str, *, blame: bool = False) -> None:
+        """End it now. With `blame`, what ran in it uses up an attempt."""
         if self.killed is None:
             self.killed = why
+            self._blamed = blame
             self._guarded.kill()
+
+    def silent_for(self, now: float) -> float:
+        """Seconds since its threads last got a turn; none while it starts."""
+        try:
+            return max(0.0, now - pulse) if (pulse := self._board.pulse()) else 0.0
+        except ValueError:
+            return 0.0
 
     def deaf_to(self, now: float) -> Line | None:
         """A job that the child should have ended by now, and has not: its interpreter is held by somebody."""
@@ -135,6 +144,9 @@ class Kin:
     def bury(self, now: float) -> tuple[str, list[Remains]]:
         """How it ended, and what it held. Once, when it is dead."""
         ended_with = describe_exit(self._guarded.wait())
+        killed = self.killed
+        if killed is not None and self._blamed:
+            ended_with, killed = f"{ended_with} ({killed})", None
         lines = {line.job_id: line for line in self.lines()}
         held = set(self.leases)
         if self._claiming is not None:
@@ -143,6 +155,4 @@ class Kin:
         self._channel.close()
         self._guarded.close()
         self._board.close()
-        return ended_with, [
-            Remains(lease_id, lines, now, ended_with, self.killed, cancelled) for lease_id in sorted(held)
-        ]
+        return ended_with, [Remains(lease_id, lines, now, ended_with, killed, cancelled) for lease_id in sorted(held)]

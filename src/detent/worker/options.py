@@ -30,6 +30,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_jobs: int = 0
     reserve_max: int = 1000
     cancel_grace: float = 10.0
+    held_up_max: float = 10.0
     keep_succeeded: float = 7.0
     keep_others: float = 30.0
 
@@ -40,6 +41,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         _between("grace", self.grace, 0, 86_400)
         _between("max_jobs", self.max_jobs, 0, 10**12)
         _between("cancel_grace", self.cancel_grace, 0, 86_400)
+        _between("held_up_max", self.held_up_max, 0.1, 86_400)
         for queue, slots in self.queue_slots.items():
             _between(f"slots of queue {queue}", slots, 1, 10_000)
 

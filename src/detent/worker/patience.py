@@ -39,7 +39,7 @@ class Patience:
             self._wait = min(self._wait * 2, _LONGEST)
             if now - self._said_at >= _SAY_EVERY:
                 more = f" ({self._silent} more since)" if self._silent else ""
-                log.warning("%s failed, trying again: %s%s", doing, error, more)
+                log.warning("%s failed, trying again: %s%s", doing, str(error).partition("\n")[0], more)
                 self._said_at, self._silent = now, 0
             else:
                 self._silent += 1

@@ -58,6 +58,7 @@ class Supervisor:
         self._patience = Patience(clock, self._stopping)
         self._services = Services(store, options, worker_id)
         self._renewed_at = clock.monotonic()
+        self._waiting_since: float | None = None
         self._start_at = 0.0
         self._pause = _PAUSE_FIRST
         self._said_ready = False
@@ -98,6 +99,9 @@ class Supervisor:
             elif (line := child.deaf_to(now)) is not None:
                 log.warning("job %d holds its process beyond its time; the process is ended", line.job_id)
                 child.kill(f"job {line.job_id} held it beyond its time")
+            elif self._holds_everybody_up(child, now):
+                log.warning("a child holds the database while its interpreter is held; it is ended")
+                child.kill("it held the database while its interpreter was held", blame=True)
         # One that is leaving still finishes what it has; its place is taken already.
         staying = [child for child in self._children if not child.is_leaving]
         for _ in range(self._options.processes - len(staying)):
@@ -105,6 +109,13 @@ class Supervisor:
                 with self._lock:
                     self._children.append(Kin(self._options, now, self._hurry.set))
         self._tell(staying)
+
+    def _holds_everybody_up(self, child: Kin, now: float) -> bool:
+        """Where one writer keeps all others out, a function that takes the interpreter while another thread of its
+        process writes stops every worker on the database, for as long as it likes."""
+        since, patience = self._waiting_since, self._options.held_up_max
+        held_up = since is not None and now - since > patience and child.silent_for(now) > patience
+        return held_up and self._store.ids_by_transaction
 
     def _tell(self, staying: list[Kin]) -> None:
         if not self._said_ready and len(staying) == self._options.processes and all(one.is_ready for one in staying):
@@ -180,6 +191,7 @@ class Supervisor:
         holders = {lease: child for child in children for lease in child.leases}
         began_at = self._clock.monotonic()
         if holders:
+            self._waiting_since = self._waiting_since or began_at
             begun = [line.job_id for child in children for line in child.lines()]
             try:
                 renewals = self._store.lease_renew(sorted(holders), self._options.lease, begun)
@@ -193,7 +205,7 @@ class Supervisor:
                     child.lost(renewal.lease_id)
                 if renewal.cancel_requested:
                     child.cancel(sorted(renewal.cancel_requested), began_at)
-        self._renewed_at = began_at
+        self._renewed_at, self._waiting_since = began_at, None
 
     # -- the rest ----------------------------------------------------------------------------------------------
 
