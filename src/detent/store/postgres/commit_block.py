@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
 from detent.store.intents import numbered
-from detent.store.postgres.driver.failures import is_lost, is_passing, translated, translating
+from detent.store.postgres.driver.failures import is_of_the_server, translated, translating
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
 from detent.store.postgres.named import translate
@@ -40,7 +40,7 @@ class PostgresTx:
         """Run a statement with `:name` parameters: its rows, and how many it changed.
 
         What is wrong with the user's own statement is raised as the driver says it; what is wrong with the database
-        (a lost connection, a deadlock) as Detent says it.
+        (a lost connection, a deadlock, a server without room or that takes no writes) as Detent says it.
         """
         values = params or {}
         try:
@@ -49,7 +49,7 @@ class PostgresTx:
                 rows = cursor.fetchall() if cursor.description else []
                 return rows, max(0, cursor.rowcount)
         except psycopg.Error as error:
-            if is_lost(error) or is_passing(error):
+            if is_of_the_server(error):
                 raise translated(error, self._name) from error
             raise
 

@@ -22,7 +22,7 @@ from detent.errors import (
     SchemaMissing,
 )
 
-__all__ = ["database_name", "is_lost", "is_passing", "translated", "translating"]
+__all__ = ["database_name", "is_lost", "is_of_the_server", "is_passing", "translated", "translating"]
 
 _PASSING = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock timeout: nothing was written, and the same again may well succeed (R4)."""
@@ -78,6 +78,14 @@ def is_lost(error: BaseException) -> bool:
     return (
         error.sqlstate is None or error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", "25P03")
     )
+
+
+def is_of_the_server(error: BaseException) -> bool:
+    """Whether any statement would have failed: the connection is gone, the server takes no writes or has no room, or
+    others were in the way."""
+    if is_lost(error) or is_passing(error):
+        return True
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(("25006", "53"))
 
 
 def translated(error: psycopg.Error, database: str, *, committing: bool = False) -> DetentError:

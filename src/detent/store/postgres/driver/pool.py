@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import threading
@@ -14,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from detent.errors import DatabaseBusy
+from detent.errors import DatabaseBusy, DatabaseReadOnly
 from detent.store.postgres.driver.failures import translated
 
 __all__ = ["Connection", "Pool"]
@@ -22,6 +23,20 @@ __all__ = ["Connection", "Pool"]
 Connection = psycopg.Connection[TupleRow]
 
 CONNECT_SECONDS_MAX = 10
+_POOL_NAME = "detent"
+
+
+class PooledConnection(psycopg.Connection[TupleRow]):
+    """One of our pool's, told apart from those of a pool of the user's."""
+
+
+def _is_of_another_pool(record: logging.LogRecord) -> bool:
+    """What our pool logs of each failed connection its caller hears as an error, and says at a bounded rate (G6)."""
+    about = record.args[0] if isinstance(record.args, tuple) and record.args else None
+    return about != _POOL_NAME and not isinstance(about, PooledConnection)
+
+
+logging.getLogger("psycopg.pool").addFilter(_is_of_another_pool)
 
 
 class Pool:
@@ -48,7 +63,7 @@ class Pool:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._pool: ConnectionPool[Connection] | None = None
+        self._pool: ConnectionPool[PooledConnection] | None = None
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -62,6 +77,10 @@ class Pool:
             raise DatabaseBusy(self._name, f"all {self._size_max} connections of this process are in use") from error
         try:
             yield connection
+        except (DatabaseReadOnly, psycopg.errors.ReadOnlySqlTransaction):
+            # It leads to a server that takes no writes any more; a new one may lead to its successor.
+            connection.close()
+            raise
         finally:
             pool.putconn(connection)
 
@@ -79,13 +98,13 @@ class Pool:
         if pool is not None and os.getpid() == self._pid:
             pool.close()
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    def _opened(self) -> ConnectionPool[PooledConnection]:
         if os.getpid() != self._pid:
             self._begin()
         with self._lock:
             if self._pool is None:
                 self.connect().close()  # says at once, and precisely, what the pool would only time out on
-                pool: ConnectionPool[Connection] = ConnectionPool(
+                pool = ConnectionPool(
                     self._url,
                     kwargs=self._options,
                     min_size=1,
@@ -93,7 +112,8 @@ class Pool:
                     timeout=self._wait_seconds_max,
                     check=_check_unless_quiet,
                     open=True,
-                    name="detent",
+                    name=_POOL_NAME,
+                    connection_class=PooledConnection,
                 )
                 try:
                     pool.wait(CONNECT_SECONDS_MAX)
