@@ -80,6 +80,17 @@ class Cluster:
         query = f"?{parts.query}" if parts.query else ""
         return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
 
+    def restart(self, *, down_for: float = 0.0) -> None:
+        """Stop our server as a crash would (`pg_ctl stop -m immediate`), start it again after so many seconds at the
+        same address, and return when it answers. Raises `PostgresUnavailable` where the server is not ours."""
+        if self._guardian is None or self._guardian.stdin is None or self._guardian.stdout is None:
+            raise PostgresUnavailable("this server belongs to somebody else, who alone may restart it")
+        self._guardian.stdin.write(f"{postgres_guardian.RESTART}{down_for}\n".encode())
+        line = self._guardian.stdout.readline()
+        facts = json.loads(line) if line else {"error": "the launcher ended"}
+        if "error" in facts:
+            raise PostgresUnavailable(facts["error"])
+
     def stop(self) -> None:
         """End what is ours: the server with its files, else the databases made here. A second call does nothing."""
         if self._guardian is None:

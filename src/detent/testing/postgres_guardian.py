@@ -1,8 +1,9 @@
 """The process between a test run and its PostgreSQL server.
 
 It makes a directory, fills it with `initdb`, runs the server as its own child, reports where it listens as one line
-of JSON on standard output, and then waits. When standard input ends or says anything, when its parent is gone, or
-when it is told to terminate, it stops the server and removes the directory. Being a process of its own, in a session
+of JSON on standard output, and then waits. Asked on standard input, it stops the server as a crash would and starts it
+again. When standard input ends or says anything else, when its parent is gone, or when it is told to terminate, it
+stops the server and removes the directory. Being a process of its own, in a session
 of its own, it does so even after the parent was killed with SIGKILL.
 
 It is started by file name, without the package around it, so it uses the standard library alone.
@@ -29,6 +30,7 @@ ACCOUNTS = ("postgres", "nobody")
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 15.0
 PORT_TRIES_MAX = 5
+RESTART = "restart "
 MEMORY = "/dev/shm"
 MEMORY_BYTES_MIN = 2 << 30
 SOCKET_PATH_MAX = 60
@@ -52,10 +54,16 @@ def main(bin_dir: Path, settings: dict[str, str]) -> None:
         with contextlib.ExitStack() as clearing_up:
             home = Path(tempfile.mkdtemp(prefix="detent-pg-", dir=temporary_root(account, in_memory=in_memory)))
             clearing_up.callback(shutil.rmtree, home, ignore_errors=True)
-            server, port = start(bin_dir, home, account, settings)
-            clearing_up.callback(stop, server)
+            server, port, command = start(bin_dir, home, account, settings)
+            clearing_up.callback(lambda: stop(server))
             report(port=port, home=str(home), pid=server.pid)
-            wait_for_the_end(owner, server)
+            while (down_for := wait_for_word(owner, server)) is not None:
+                stop(server)
+                time.sleep(down_for)
+                server = spawn(command, home, account, home / "log")
+                if not answers(server, home / "data"):
+                    raise Failed(f"the server did not start again:\n{tail(home / 'log')}")
+                report(pid=server.pid)
             ignore_signals()
     except Exception as error:
         report(error=str(error) if isinstance(error, Failed) else repr(error))
@@ -120,16 +128,21 @@ def reachable_binaries(bin_dir: Path, home: Path, account: Account) -> Path:
     return copy / bin_dir.name
 
 
-def start(bin_dir: Path, home: Path, account: Account, settings: dict[str, str]) -> tuple[subprocess.Popen[bytes], int]:
-    """A server that answers, and its port. Another program may take the free port first, so there are several tries."""
+def start(
+    bin_dir: Path, home: Path, account: Account, settings: dict[str, str]
+) -> tuple[subprocess.Popen[bytes], int, list[str]]:
+    """A server that answers, its port, and the command that started it.
+
+    Another program may take the free port first, so there are several tries.
+    """
     if account is not None:
         os.chown(home, account.pw_uid, account.pw_gid)
     binaries = reachable_binaries(bin_dir, home, account)
     data = home / "data"
     locale = "C.UTF-8" if sys.platform == "linux" else "C"
     said = home / "log"
-    command = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8"]
-    with spawn([*command, f"--locale={locale}", "--no-sync", "--no-instructions"], home, account, said) as initdb:
+    making = [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8"]
+    with spawn([*making, f"--locale={locale}", "--no-sync", "--no-instructions"], home, account, said) as initdb:
         try:
             ended_with = initdb.wait(START_SECONDS_MAX)
         except BaseException:
@@ -141,10 +154,11 @@ def start(bin_dir: Path, home: Path, account: Account, settings: dict[str, str])
         port = free_port()
         options = {**settings, "port": str(port), "unix_socket_directories": str(home)}
         flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        server = spawn([str(binaries / "postgres"), "-D", str(data), *flags], home, account, said)
+        command = [str(binaries / "postgres"), "-D", str(data), *flags]
+        server = spawn(command, home, account, said)
         try:
             if answers(server, data):
-                return server, port
+                return server, port, command
         except BaseException:
             stop(server)
             raise
@@ -184,14 +198,15 @@ def answers(server: subprocess.Popen[bytes], data: Path) -> bool:
             return False
         with contextlib.suppress(FileNotFoundError):
             lines = (data / "postmaster.pid").read_text().splitlines()
-            if len(lines) >= 8 and lines[7].strip() == "ready":
+            if len(lines) >= 8 and lines[0] == str(server.pid) and lines[7].strip() == "ready":
                 return True
         time.sleep(0.02)
     raise Failed(f"the server was not ready after {START_SECONDS_MAX:.0f} s")
 
 
-def wait_for_the_end(owner: int, server: subprocess.Popen[bytes]) -> None:
-    """Return when the owner lets go or is gone, or the server has ended by itself.
+def wait_for_word(owner: int, server: subprocess.Popen[bytes]) -> float | None:
+    """None when the owner lets go or is gone, or the server has ended by itself. A number when the owner wants it
+    stopped and, after so many seconds, started again.
 
     The end of the pipe is the ordinary sign. The look at the parent is for an owner that was killed while a forked
     child of its still holds the other end.
@@ -199,7 +214,9 @@ def wait_for_the_end(owner: int, server: subprocess.Popen[bytes]) -> None:
     while os.getppid() == owner and server.poll() is None:
         readable, _, _ = select.select([sys.stdin], [], [], 1.0)
         if readable:
-            return
+            word = os.read(sys.stdin.fileno(), 100).decode().strip()
+            return float(word.removeprefix(RESTART)) if word.startswith(RESTART) else None
+    return None
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
