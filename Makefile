@@ -8,10 +8,10 @@ STAMP := $(VENV)/.installed
 CODE := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults lint types house check bench format clean
+.PHONY: help demo setup test faults lint types house check bench bench-quick format clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 demo: $(RUNS) ## see it work, and see a worker die
 	@$(BIN)/detent demo
@@ -46,8 +46,11 @@ house: $(STAMP) ## the rules of the house: rooms, touch table, files
 
 check: lint types house test ## what CI runs
 
-bench: $(STAMP) ## measure
+bench: $(STAMP) ## measure what Detent costs, as ratios (some minutes; docs/performance.md)
 	$(BIN)/python -m benchmarks
+
+bench-quick: $(STAMP) ## the same with less work, for a first impression
+	$(BIN)/python -m benchmarks --quick
 
 format: $(STAMP) ## put the code into ruff's format
 	$(BIN)/ruff check --fix $(CODE)

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import psycopg
 
-from benchmarks.measure import Line, Rates, compare, interleaved, stopwatch
+from benchmarks.measure import Line, Rates, compare
 from benchmarks.places import Places, migrate
-from benchmarks.sides import BULK, DetentSide, drain
+from benchmarks.sides import DetentSide, lives
 
 __all__ = ["run"]
 
@@ -24,40 +24,25 @@ END $$
 
 def run(places: Places, quick: bool) -> list[Line]:
     """One minus the ratio is the guards' share of the time. Nothing overlaps, or the second core would hide it."""
-    count, repetitions = (5_000, 3) if quick else (20_000, 5)
+    count, repetitions = (5_000, 2) if quick else (20_000, 5)
 
-    def life(url: str) -> Rates:
-        with DetentSide(url) as side:
-            jobs = side.jobs(1_000_000, count)
-            with stopwatch() as watch:
-                for start in range(0, count, BULK):
-                    side.enqueue(jobs[start : start + BULK])
-            places.settle(url)
-            return {
-                "claim and finish": drain(side, count, overlap=False)["claim and finish"],
-                "enqueue in bulk": count / watch.seconds,
-            }
+    def measured(guarded: str, bare: str) -> dict[str, Rates]:
+        with DetentSide(guarded) as ours, DetentSide(bare) as base:
+            sides = {"guarded": ours, "bare": base}
+            return lives(sides, bulk=count, single=0, overlap=False, settle=lambda: places.settle(guarded, bare))
 
-    def postgres() -> Rates:
-        with places.postgres() as url:
-            return life(url)
+    def postgres() -> dict[str, Rates]:
+        with places.postgres() as guarded, places.postgres(postgres_without_guards) as bare:
+            return measured(guarded, bare)
 
-    def postgres_without() -> Rates:
-        with places.postgres(postgres_without_guards) as url:
-            return life(url)
-
-    def sqlite() -> Rates:
-        with places.sqlite() as url:
-            return life(url)
-
-    def sqlite_without() -> Rates:
-        with places.sqlite(sqlite_without_guards) as url:
-            return life(url)
+    def sqlite() -> dict[str, Rates]:
+        with places.sqlite() as guarded, places.sqlite(sqlite_without_guards) as bare:
+            return measured(guarded, bare)
 
     lines: list[Line] = []
-    for name, guarded, bare in (("PostgreSQL", postgres, postgres_without), ("SQLite", sqlite, sqlite_without)):
-        reached = interleaved({"guarded": guarded, "bare": bare}, repetitions)
-        lines += compare(name, reached["guarded"], reached["bare"])
+    for name, one_life in (("PostgreSQL", postgres), ("SQLite", sqlite)):
+        reached = [one_life() for _ in range(repetitions)]
+        lines += compare(name, [one["guarded"] for one in reached], [one["bare"] for one in reached])
     return lines
 
 

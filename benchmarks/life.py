@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import ExitStack
 
 from benchmarks import floor_postgres, floor_sqlite
-from benchmarks.measure import Line, Rates, compare, interleaved, stopwatch
+from benchmarks.measure import Line, Rates, compare, stopwatch
 from benchmarks.places import Places
-from benchmarks.sides import DetentSide, Side, drain, enqueue
+from benchmarks.sides import DetentSide, Side, lives
 from detent import Context, Detent
 
 __all__ = ["run"]
@@ -17,47 +17,41 @@ WANTED_SQLITE = {"enqueue in bulk": 0.5, "enqueue one by one": 0.85, "claim and 
 
 
 def run(places: Places, quick: bool) -> list[Line]:
-    """Three lines a database, and one for the same jobs sent through the API."""
-    count, single, repetitions = (5_000, 300, 3) if quick else (20_000, 1_500, 5)
+    """Three lines a database, and one for as many jobs sent through the API."""
+    count, single, repetitions = (5_000, 300, 2) if quick else (20_000, 1_000, 5)
 
-    def lives(url: str, make: Callable[[str], Side], *, overlap: bool) -> Rates:
-        with make(url) as side:
-            entered = enqueue(side, count, single)
-            places.settle(url)
-            return {**entered, **drain(side, count + single, overlap=overlap)}
-
-    def postgres() -> Rates:
+    def postgres() -> dict[str, Rates]:
+        with ExitStack() as stack:
+            ours, floor = (
+                stack.enter_context(places.postgres()),
+                stack.enter_context(places.postgres(floor_postgres.make)),
+            )
+            sides: dict[str, Side] = {
+                "ours": stack.enter_context(DetentSide(ours)),
+                "floor": stack.enter_context(floor_postgres.PostgresFloor(floor)),
+            }
+            reached = lives(sides, bulk=count, single=single, overlap=True, settle=lambda: places.settle(ours, floor))
         with places.postgres() as url:
-            return lives(url, DetentSide, overlap=True)
+            return {**reached, "api": {"enqueue in bulk": sent_through_the_api(url, count)}}
 
-    def postgres_floor() -> Rates:
-        with places.postgres(floor_postgres.make) as url:
-            return lives(url, floor_postgres.PostgresFloor, overlap=True)
-
-    def postgres_api() -> Rates:
-        with places.postgres() as url:
-            return {"enqueue in bulk": sent_through_the_api(url, count)}
-
-    def sqlite() -> Rates:
+    def sqlite() -> dict[str, Rates]:
+        with ExitStack() as stack:
+            sides: dict[str, Side] = {
+                "ours": stack.enter_context(DetentSide(stack.enter_context(places.sqlite()))),
+                "floor": stack.enter_context(
+                    floor_sqlite.SqliteFloor(stack.enter_context(places.sqlite(floor_sqlite.make)))
+                ),
+            }
+            reached = lives(sides, bulk=count, single=single, overlap=False, settle=lambda: None)
         with places.sqlite() as url:
-            return lives(url, DetentSide, overlap=False)
-
-    def sqlite_floor() -> Rates:
-        with places.sqlite(floor_sqlite.make) as url:
-            return lives(url, floor_sqlite.SqliteFloor, overlap=False)
-
-    def sqlite_api() -> Rates:
-        with places.sqlite() as url:
-            return {"enqueue in bulk": sent_through_the_api(url, count)}
+            return {**reached, "api": {"enqueue in bulk": sent_through_the_api(url, count)}}
 
     lines: list[Line] = []
-    for name, wanted, ours, floor, api in (
-        ("PostgreSQL", WANTED_POSTGRES, postgres, postgres_floor, postgres_api),
-        ("SQLite", WANTED_SQLITE, sqlite, sqlite_floor, sqlite_api),
-    ):
-        reached = interleaved({"ours": ours, "floor": floor, "api": api}, repetitions)
-        lines += compare(name, reached["ours"], reached["floor"], wanted)
-        lines += compare(f"{name}, app.enqueue_many", reached["api"], reached["floor"])
+    for name, wanted, measured in (("PostgreSQL", WANTED_POSTGRES, postgres), ("SQLite", WANTED_SQLITE, sqlite)):
+        reached = [measured() for _ in range(repetitions)]
+        floor = [one["floor"] for one in reached]
+        lines += compare(name, [one["ours"] for one in reached], floor, wanted)
+        lines += compare(f"{name}, app.enqueue_many", [one["api"] for one in reached], floor)
     return lines
 
 

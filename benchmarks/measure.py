@@ -1,19 +1,19 @@
-"""Repetitions that take turns, ratios within each of them, and a table that says how far they spread.
+"""Times, ratios, and a table that says how far they spread.
 
-A machine is never as fast now as it was a minute ago. So contestants run one after the other, in another order each
-time, and only figures of one repetition are divided by each other.
+A machine is never as fast now as it was a minute ago. So contestants take turns within a repetition, and only figures
+of one repetition are divided by each other.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Line", "Rates", "Stopwatch", "compare", "interleaved", "spread", "stopwatch", "table"]
+__all__ = ["Line", "Rates", "Stopwatch", "compare", "spread", "stopwatch", "table"]
 
 Rates = dict[str, float]
 """What one contestant reached in one repetition: by phase, so many a second."""
@@ -33,17 +33,6 @@ def stopwatch() -> Iterator[Stopwatch]:
     began = time.perf_counter()
     yield watch
     watch.seconds = time.perf_counter() - began
-
-
-def interleaved(contestants: Mapping[str, Callable[[], Rates]], repetitions: int) -> dict[str, list[Rates]]:
-    """What each contestant reached, repetition by repetition."""
-    names = list(contestants)
-    reached: dict[str, list[Rates]] = {name: [] for name in names}
-    for turn in range(repetitions):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            reached[name].append(contestants[name]())
-    return reached
 
 
 @dataclass(frozen=True, slots=True)

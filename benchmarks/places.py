@@ -54,11 +54,12 @@ class Places:
             make(url)
             yield url
 
-    def settle(self, url: str) -> None:
+    def settle(self, *urls: str) -> None:
         """Between two phases: what autovacuum would have done by then."""
-        if url.startswith("postgresql:"):
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute("VACUUM (ANALYZE)")
+        for url in urls:
+            if url.startswith("postgresql:"):
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("VACUUM (ANALYZE)")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -14,12 +14,17 @@ from detent.model.records import Finish, NewJob
 from detent.store.contract import Store
 from detent.store.open import open_store
 
-__all__ = ["BATCH", "BULK", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "drain", "enqueue", "payload"]
+__all__ = ["BATCH", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "lives", "payload"]
 
 BULK = 1000
 """Jobs in one call of enqueue."""
 BATCH = 500
 """Jobs in one claim, and in one finish."""
+BATCHES = 10
+"""Batches in one slice."""
+SINGLES = 100
+"""Calls of one job each in one slice."""
+FIRST = 1_000_000
 LEASE = 30.0
 TASK = "bench.noop"
 WORKER = "bench"
@@ -89,41 +94,71 @@ class DetentSide:
         self.store.close()
 
 
-def enqueue(side: Side, bulk: int, single: int, first: int = 1_000_000) -> Rates:
-    """The way in, in bulk and one by one."""
-    many = side.jobs(first, bulk)
-    with stopwatch() as in_bulk:
-        for start in range(0, bulk, BULK):
-            side.enqueue(many[start : start + BULK])
-    few = side.jobs(first + bulk, single)
-    with stopwatch() as one_by_one:
-        for place in range(single):
-            side.enqueue(few[place : place + 1])
-    return {"enqueue in bulk": bulk / in_bulk.seconds, "enqueue one by one": single / one_by_one.seconds}
+def lives(
+    sides: Mapping[str, Side], *, bulk: int, single: int, overlap: bool, settle: Callable[[], None]
+) -> dict[str, Rates]:
+    """The same jobs through every side, phase by phase and slice by slice: what disturbs one disturbs the others."""
+    many = {name: side.jobs(FIRST, bulk) for name, side in sides.items()}
+    few = {name: side.jobs(FIRST + bulk, single) for name, side in sides.items()}
+    left = bulk + single
+    slices = -(-left // (BATCH * BATCHES))
+
+    def in_bulk(name: str, start: int) -> None:
+        sides[name].enqueue(many[name][start : start + BULK])
+
+    def one_by_one(name: str, start: int) -> None:
+        for place in range(start, start + SINGLES):
+            sides[name].enqueue(few[name][place : place + 1])
+
+    def claim_and_finish(name: str, _: int) -> None:
+        drain(sides[name], BATCHES, overlap=overlap)
+
+    reached: dict[str, Rates] = {name: {} for name in sides}
+    for phase, count, starts, work in (
+        ("enqueue in bulk", bulk, range(0, bulk, BULK), in_bulk),
+        ("enqueue one by one", single, range(0, single, SINGLES), one_by_one),
+        ("claim and finish", left, range(slices), claim_and_finish),
+    ):
+        if phase == "claim and finish":
+            settle()
+        for name, seconds in _in_turn(list(sides), starts, work).items():
+            if count:
+                reached[name][phase] = count / seconds
+    for name, side in sides.items():
+        if side.succeeded() != left:
+            raise AssertionError(f"{name}: {side.succeeded()} of {left} jobs came to their end")
+    return reached
 
 
-def drain(side: Side, count: int, *, overlap: bool) -> Rates:
-    """Claim and finish all of them. With overlap the next claim runs while the last batch is finished."""
-    with stopwatch() as watch:
-        if overlap:
-            _overlapping(side)
-        else:
-            while batch := side.claim():
-                side.finish(batch)
-    done = side.succeeded()
-    if done != count:
-        raise AssertionError(f"{done} of {count} jobs came to their end")
-    return {"claim and finish": count / watch.seconds}
+def _in_turn(names: Sequence[str], starts: Sequence[int], work: Callable[[str, int], None]) -> dict[str, float]:
+    seconds = dict.fromkeys(names, 0.0)
+    for turn, start in enumerate(starts):
+        for name in names if turn % 2 == 0 else reversed(names):
+            with stopwatch() as watch:
+                work(name, start)
+            seconds[name] += watch.seconds
+    return seconds
 
 
-def _overlapping(side: Side) -> None:
+def drain(side: Side, batches: int, *, overlap: bool) -> None:
+    """Claim and finish so many batches. With overlap the next claim runs while the last batch is finished."""
+    if overlap:
+        _overlapping(side, batches)
+        return
+    for _ in range(batches):
+        if batch := side.claim():
+            side.finish(batch)
+
+
+def _overlapping(side: Side, batches: int) -> None:
     claimed: queue.Queue[Sequence[Any]] = queue.Queue(maxsize=2)
     failures: list[BaseException] = []
     thread = threading.Thread(target=_finish_all, args=(side.finish, claimed, failures))
     thread.start()
     try:
-        while batch := side.claim():
-            claimed.put(batch)
+        for _ in range(batches):
+            if batch := side.claim():
+                claimed.put(batch)
     finally:
         claimed.put(())
         thread.join()

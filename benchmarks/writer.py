@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from benchmarks.measure import Line, Rates, compare, interleaved, stopwatch
+from benchmarks.measure import Line, Rates, compare, stopwatch
 from benchmarks.places import Places
 from detent import Context, Detent
 from detent.app.wiring import Wiring
@@ -28,7 +28,7 @@ WANTED_DIRECT_SQLITE = {"32 threads": 3.0}
 
 def run(places: Places, quick: bool) -> list[Line]:
     """Enqueues of one job each, all durable when they return."""
-    alone, each, direct, repetitions = (200, 50, 10, 3) if quick else (1_000, 300, 40, 5)
+    alone, each, direct, repetitions = (200, 50, 10, 2) if quick else (1_000, 300, 40, 5)
 
     def rates(url: str) -> Rates:
         app = Detent(url)
@@ -62,7 +62,7 @@ def run(places: Places, quick: bool) -> list[Line]:
         ("PostgreSQL", postgres, WANTED_POSTGRES, WANTED_DIRECT_POSTGRES),
         ("SQLite", sqlite, WANTED_SQLITE, WANTED_DIRECT_SQLITE),
     ):
-        reached = interleaved({"rates": measured}, repetitions)["rates"]
+        reached = [measured() for _ in range(repetitions)]
         many = [{phase: one[phase] for phase in ("32 threads", "200 coroutines")} for one in reached]
         lone = [dict.fromkeys(many[0], one["one caller"]) for one in reached]
         each_alone = [{"32 threads": one["one each"]} for one in reached]
