@@ -20,7 +20,7 @@ from detent.worker.options import WorkerOptions
 from tests.processes.tasks import make_app
 
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 40.0
+SECONDS_MAX = 60.0
 
 T = TypeVar("T")
 
