@@ -53,9 +53,10 @@ def test_list_goes_on_after_an_id(shell: Shell, world: World) -> None:
     assert f"--after {second}" in ended.err
 
 
-def test_an_empty_list_says_so_beside_the_data(shell: Shell) -> None:
+def test_an_empty_list_says_so_beside_the_data(shell: Shell, world: World) -> None:
+    """And where it looked: often it is another database than was meant."""
     ended = shell.run("jobs", "list")
-    assert (ended.code, ended.out, ended.err) == (0, "", "no jobs\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", f"no jobs to show in {world.app.store.name}\n")
     assert shell.run("jobs", "list", "--json").json == []
 
 

@@ -46,6 +46,7 @@ def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> 
     assert table["TASK"] == ["JOBS", "SUCCEEDED", "DEAD", "ATTEMPTS", "MOST", "LEDGER"]
     for task, jobs in {"photo": "160", "charge": "80", "receipt": "80", "fetch": "80"}.items():
         assert (table[task][:3], table[task][5]) == ([jobs, jobs, "0"], jobs)
+    assert table["report"][:3] == ["4", "4", "0"]
     assert table["poison"] == ["1", "0", "1", "3", "3", "0"]
     assert int(table["fetch"][3]) >= 80 + 2 * 20, "every fourth fails twice"
     assert "with SIGKILL" in done.stderr
@@ -60,7 +61,7 @@ def test_an_interrupted_demo_takes_its_workers_along(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     with process.stderr as said:
-        assert "started workers" in said.readline()
+        assert "started demo-1" in said.readline()
         process.send_signal(signal.SIGINT)
         said.read()
     assert process.wait(SECONDS_MAX) == 130

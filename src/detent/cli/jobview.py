@@ -18,8 +18,9 @@ def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
     return render.plain(row, **more)
 
 
-def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, errors: bool = False) -> None:
-    """A table, or an array; with `errors`, the last line of each job's error too."""
+def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str, errors: bool = False) -> None:
+    """A table, or an array; with `errors`, the last line of each job's error too. `where` is the
+    database: an empty answer names it, since it may be another than was meant."""
     rows = [job.row for job in jobs]
     if session.json:
         render.json_value([job_object(row) for row in rows])
@@ -42,7 +43,7 @@ def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, errors:
             ]
             for row in rows
         ],
-        empty="no jobs",
+        empty=f"no jobs to show in {where}",
     )
     if len(rows) == limit:
         render.note(f"there may be more: --after {rows[-1].id}")

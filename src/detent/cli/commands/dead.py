@@ -53,7 +53,8 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
     """List dead letters with what each of them died of."""
     with session.open() as app:
-        list_jobs(session, app.jobs(state=_STATE, after_id=after, limit=limit, **chosen), limit, errors=True)
+        jobs = app.jobs(state=_STATE, after_id=after, limit=limit, **chosen)
+        list_jobs(session, jobs, limit, where=app.store.name, errors=True)
 
 
 @command.command()

@@ -70,9 +70,9 @@ def _demo(session: Session, directory: Path, *, keep: bool) -> int:
 
 
 def _verdict(lines: Sequence[Line]) -> str:
-    jobs, succeeded, dead, attempts = (sum(column) for column in list(zip(*lines, strict=True))[1:5])
+    jobs, succeeded, dead, attempts, _, ledger = (sum(column) for column in list(zip(*lines, strict=True))[1:])
     return (
-        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded, each with one line in the ledger; "
-        f"{dead} killed every process it ran in and was put aside.\n"
+        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded, {dead} killed every process it ran in and was put "
+        f"aside; {ledger} had a line to write into the ledger, and wrote it once.\n"
         "Nothing was lost, nothing was done twice, and no invariant of the record is violated."
     )

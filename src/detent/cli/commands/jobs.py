@@ -38,7 +38,7 @@ def command() -> None:
 def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
     """List jobs by ascending id."""
     with session.open() as app:
-        list_jobs(session, app.jobs(after_id=after, limit=limit, **chosen), limit)
+        list_jobs(session, app.jobs(after_id=after, limit=limit, **chosen), limit, where=app.store.name)
 
 
 @command.command()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from detent.app.detent import Detent
 from detent.cli.demo import shop
+from detent.declare.task import Call
 from detent.lifecycle.library import JOB
 from detent.model.records import JobRow, Violation
 from detent.testing.stores import plain_connection
 
 __all__ = ["EXPECTED", "Books", "Line", "Progress", "fill", "holders", "look", "open_ledger", "progress"]
 
-EXPECTED = {"photo": 160, "charge": 80, "receipt": 80, "fetch": 80, "poison": 1}
+EXPECTED = {"photo": 160, "charge": 80, "receipt": 80, "fetch": 80, "report": 4, "poison": 1}
 """How many jobs of each task there are to be in the end; the receipts are sent by the charges."""
 
-POISON = "poison"
+ENDS = dict.fromkeys(EXPECTED, "succeeded") | {"poison": "quarantined"}
+WRITERS = frozenset({"photo", "charge", "receipt", "fetch"})
+"""Those that have a line in the ledger to show for it."""
 
 _LIST_MAX = 10_000
 
@@ -80,10 +83,9 @@ class Books:
             if there[task] != jobs:
                 yield f"{there[task]} jobs of task {task}, and there should be {jobs}"
         for job in self.jobs:
-            end = "quarantined" if job.task == POISON else "succeeded"
-            if job.state != end:
-                yield f"job {job.id} ({job.task}) is {job.state}, and should be {end}"
-            elif end == "succeeded" and job.id not in written:
+            if job.state != ENDS[job.task]:
+                yield f"job {job.id} ({job.task}) is {job.state}, and should be {ENDS[job.task]}"
+            elif job.task in WRITERS and job.id not in written:
                 yield f"job {job.id} ({job.task}) succeeded, and is not in the ledger"
 
     def _doubled(self) -> Iterator[str]:
@@ -102,12 +104,19 @@ def open_ledger(app: Detent) -> None:
         connection.commit()
 
 
-def fill(app: Detent) -> None:
-    """Enqueue the whole load; the receipts come by themselves."""
-    app.enqueue_many([shop.poison.call()])
-    app.enqueue_many(shop.charge.call(order=number) for number in range(EXPECTED["charge"]))
-    app.enqueue_many(shop.fetch.call(number=number) for number in range(EXPECTED["fetch"]))
-    app.enqueue_many(shop.photo.call(number=number) for number in range(EXPECTED["photo"]))
+def fill(app: Detent) -> int:
+    """Enqueue the whole load, well mixed; how many jobs that is. The receipts come by themselves."""
+    calls: list[tuple[float, Call[Any]]] = [(0.0, shop.poison.call())]
+    makers: dict[str, Callable[[int], Call[Any]]] = {
+        "photo": lambda number: shop.photo.call(number=number),
+        "charge": lambda number: shop.charge.call(order=number),
+        "fetch": lambda number: shop.fetch.call(number=number),
+        "report": lambda _: shop.report.call(),
+    }
+    for task, make in makers.items():
+        calls += [(number / EXPECTED[task], make(number)) for number in range(EXPECTED[task])]
+    calls.sort(key=lambda placed: placed[0])
+    return len(app.enqueue_many(call for _, call in calls))
 
 
 def progress(app: Detent) -> Progress:

@@ -23,8 +23,9 @@ def play(app: Detent, crew: Crew, stage: Stage, clock: Clock) -> None:
     have gone. `CommandFailed` where that takes too long, or nobody was there to be killed."""
     until = clock.monotonic() + SECONDS_MAX
     books.open_ledger(app)
-    books.fill(app)
-    stage.say(f"enqueued {books.progress(app).total} jobs; started workers {crew.start()} and {crew.start()}")
+    jobs = books.fill(app)
+    total = books.progress(app).total
+    stage.say(f"enqueued {jobs} jobs, which will send {total - jobs} more; started {crew.start()} and {crew.start()}")
     killed = False
     while crew.at_work:
         seen = books.progress(app)

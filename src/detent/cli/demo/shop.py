@@ -1,4 +1,4 @@
-"""The demo's application: tasks of every colour, each of which writes one line into the ledger when it commits.
+"""The demo's application: tasks of every colour. Those of our own write one line into the ledger when they commit.
 
 The ledger has no unique index on purpose: if a job were done twice, two lines would show it.
 """
@@ -13,8 +13,9 @@ from detent.app.detent import Detent
 from detent.declare.context import Context
 from detent.model.backoff import Retry
 from detent.model.clock import SystemClock
+from detent.worker.shell_task import shell
 
-__all__ = ["LEDGER", "app", "charge", "fetch", "photo", "poison", "receipt"]
+__all__ = ["LEDGER", "app", "charge", "fetch", "photo", "poison", "receipt", "report"]
 
 LEDGER = "CREATE TABLE ledger (job_id INTEGER NOT NULL, task TEXT NOT NULL)"
 
@@ -60,6 +61,12 @@ async def fetch(ctx: Context, number: int) -> None:
         raise ConnectionError("the other side does not answer")
     async with ctx.commit() as tx:
         await tx.execute(_WRITE, {"job": ctx.job_id, "task": "fetch"})
+
+
+report = shell(
+    app, "report", ["sh", "-c", "for part in 1 2 3; do echo part $part; done"], queue="reports", retry=_PATIENT
+)
+"""A command of the system's; what it prints becomes the job's lines."""
 
 
 @app.task(name="poison", queue="danger", retry=Retry(2, base=0.5), process=True)
