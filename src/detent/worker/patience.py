@@ -20,8 +20,9 @@ log = logging.getLogger("detent.worker")
 class Patience:
     """Shared by the threads of one process, so that together they speak once a second. `stop` cuts every wait short."""
 
-    def __init__(self, clock: Clock, stop: threading.Event) -> None:
+    def __init__(self, clock: Clock, stop: threading.Event, *, longest: float = _LONGEST) -> None:
         self._clock = clock
+        self._longest = min(longest, _LONGEST)
         self._stop = stop
         self._lock = threading.Lock()
         self._wait = _FIRST
@@ -36,7 +37,7 @@ class Patience:
             if self.away_since is None:
                 self.away_since = now
             wait = self._wait
-            self._wait = min(self._wait * 2, _LONGEST)
+            self._wait = min(self._wait * 2, self._longest)
             if now - self._said_at >= _SAY_EVERY:
                 more = f" ({self._silent} more since)" if self._silent else ""
                 log.warning("%s failed, trying again: %s%s", doing, str(error).partition("\n")[0], more)

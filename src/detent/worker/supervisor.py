@@ -55,7 +55,8 @@ class Supervisor:
         self._over = threading.Event()
         self._hurry = threading.Event()
         self._remains_there = threading.Event()
-        self._patience = Patience(clock, self._stopping)
+        # Whoever holds a lease must renew within one lease after an outage: then others begin to take it away.
+        self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
         self._services = Services(store, options, worker_id)
         self._renewed_at = clock.monotonic()
         self._waiting_since: float | None = None

@@ -23,6 +23,9 @@ __all__ = ["Connection", "Pool"]
 Connection = psycopg.Connection[TupleRow]
 
 CONNECT_SECONDS_MAX = 10
+RECONNECT_SECONDS_MAX = 2.0
+"""How long the pool tries by itself, ever more rarely; after that every caller makes it try anew."""
+
 _POOL_NAME = "detent"
 
 
@@ -112,6 +115,7 @@ class Pool:
                     timeout=self._wait_seconds_max,
                     check=_check_unless_quiet,
                     open=True,
+                    reconnect_timeout=RECONNECT_SECONDS_MAX,
                     name=_POOL_NAME,
                     connection_class=PooledConnection,
                 )
