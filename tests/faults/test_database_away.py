@@ -172,7 +172,7 @@ def test_a_file_that_somebody_else_holds(sqlite_ring: Ring, only_whole: None) ->
             sqlite_ring,
             lambda: patiently(lambda: holder.execute("BEGIN IMMEDIATE")),
             lambda: patiently(lambda: holder.execute("COMMIT")),
-            "held the write lock",
+            "is busy",
         )
 
 
