@@ -371,7 +371,8 @@ class JobTimeout(DetentError, TimeoutError):
     waited: float
 
     def __str__(self) -> str:
-        return f"job {self.job_id} is still {self.state} after {self.waited:g} s of waiting; it goes on all the same"
+        waited = f"{round(self.waited, 3):g} s"
+        return f"job {self.job_id} is still {self.state} after {waited} of waiting; it goes on all the same"
 
 
 class Codes(NamedTuple):

@@ -40,7 +40,8 @@ def load_app(where: str) -> Detent:
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, Detent):
-        raise InvalidSetting("app", f"{where!r} is {type(found).__name__}", "a Detent application")
+        what = f"no {attribute!r} in {module_name!r}" if found is None else f"{where!r}, a {type(found).__name__}"
+        raise InvalidSetting("app", what, "a Detent application")
     return found
 
 
