@@ -127,6 +127,8 @@ def test_a_service_passes_to_the_next_worker(store: Store, store_url: str, clock
         first.close()
         clock.advance(60)
         second.tick(1.0, asked_to_drain=False)
+        assert ticks(store, "minutely") == []
+        second.tick(5.0, asked_to_drain=False)
         assert len(ticks(store, "minutely")) == 1
         assert elsewhere.service_take("schedules", 3, 10) is None
         clock.advance(60)

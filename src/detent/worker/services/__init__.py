@@ -55,7 +55,7 @@ class Services:
             Invariants(store).service(),
         ]
         self._due: dict[str, float] = {}
-        self._taken: set[str] = set()
+        self._asked: dict[str, tuple[float, bool]] = {}
         self._pass_at: float | None = None
         self.failures: Counter[str] = Counter()
 
@@ -73,7 +73,7 @@ class Services:
                 continue
             try:
                 self._due[service.name] = now + service.every
-                if self._is_ours(service):
+                if self._is_ours(service, now):
                     service.run(now)
             except DatabaseError as error:
                 self.failures[service.name] += 1
@@ -88,12 +88,15 @@ class Services:
             raise away
         return self._left() if asked_to_drain else None
 
-    def _is_ours(self, service: Service) -> bool:
+    def _is_ours(self, service: Service, now: float) -> bool:
+        """Asked twice in a lease and not every time: an idle worker shall write as little as can be."""
         if not service.alone:
             return True
-        lease = max(_LEASE_MIN, 3 * service.every)
-        ours = self._store.service_take(service.name, self._worker_id, lease) is not None
-        (self._taken.add if ours else self._taken.discard)(service.name)
+        ask_at, ours = self._asked.get(service.name, (now, False))
+        if now >= ask_at:
+            lease = max(_LEASE_MIN, 3 * service.every)
+            ours = self._store.service_take(service.name, self._worker_id, lease) is not None
+            self._asked[service.name] = (now + lease / 2, ours)
         return ours
 
     def _left(self) -> int:
@@ -102,6 +105,7 @@ class Services:
     def close(self) -> None:
         """Let others take over at once; where the database is away, they do when the leases have run out."""
         with contextlib.suppress(DatabaseError):
-            for name in self._taken:
-                self._store.service_drop(name, self._worker_id)
+            for name, (_, ours) in self._asked.items():
+                if ours:
+                    self._store.service_drop(name, self._worker_id)
             self.heartbeat.goodbye()
