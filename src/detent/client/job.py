@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from detent.declare.settings import Settings
-from detent.errors import JobFailed, JobTimeout, NotFound
+from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import Clock
@@ -143,6 +143,8 @@ class Job(Generic[R]):
 
     def pauses(self, timeout: float | None = None) -> Iterator[float]:
         """How `wait` waits: each step looks again and says how long to pause, until the job rests or time is up."""
+        if timeout is not None and not timeout >= 0:
+            raise InvalidInput("timeout", repr(timeout), "zero or more seconds, or None for as long as it takes")
         begun = self._clock.monotonic()
         pause = _FIRST_PAUSE
         while not self.refresh().rests:

@@ -36,14 +36,15 @@ BEGIN
       OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';
   END IF;
   IF OLD.state = NEW.state THEN
-    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id
+    RAISE EXCEPTION 'DT041 job %: attempts, lease, times and outcome change only together with its state', OLD.id
       USING ERRCODE = 'DT041';
   END IF;
   RAISE EXCEPTION 'DT002 job % cannot go from % to % in this way', OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT002';
 END $$;
 
 CREATE TRIGGER job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at ON detent.job
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  ON detent.job
   FOR EACH ROW WHEN ((
       {ordinary}
   ) IS NOT TRUE) EXECUTE FUNCTION detent.job_guard();
@@ -132,7 +133,8 @@ CREATE TRIGGER {table}_keep_all BEFORE TRUNCATE ON detent.{table} EXECUTE FUNCTI
 
 JOB_SQLITE = """\
 CREATE TRIGGER detent_job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at ON detent_job
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  ON detent_job
   FOR EACH ROW WHEN (
       {ordinary}
   ) IS NOT TRUE
@@ -154,7 +156,7 @@ BEGIN
     WHEN {logged}
       THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')
     WHEN OLD.state = NEW.state
-      THEN RAISE(ABORT, 'DT041 job: attempt, lease and times belong to the execution in flight')
+      THEN RAISE(ABORT, 'DT041 job: attempts, lease, times and outcome change only together with its state')
     ELSE RAISE(ABORT, 'DT002 job: it cannot go from its state to that one in this way')
   END;
 END;

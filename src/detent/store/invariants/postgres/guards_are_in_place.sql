@@ -1,8 +1,8 @@
 -- L2, E1, G4, R3: every guard is there, enabled, for the same events and columns, with its function's own body.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
-    ('job_guard', 'job', 'job_guard', 19, 'attempt,committed_at,ended,lease_id,leased_at,spared,started_at,state', true),
-    ('job_frozen', 'job', 'job_refuse', 19, 'created_at,dead_letter,id,idempotent,nonce,payload,run_id,task,tenant', true),
+    ('job_guard', 'job', 'job_guard', 19, 'attempt,committed_at,ended,error,finished_at,lease_id,leased_at,result,spared,started_at,state', true),
+    ('job_frozen', 'job', 'job_refuse', 19, 'attempts_max,created_at,dead_letter,id,idempotent,nonce,payload,run_id,task,tenant', true),
     ('job_begins', 'job', 'job_refuse', 7, '', true),
     ('job_goes', 'job', 'job_refuse', 11, '', false),
     ('job_keep_all', 'job', 'keep', 34, '', false),
@@ -18,8 +18,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('migration_keep_all', 'migration', 'keep', 34, '', false)
   ),
   body (name, digest) AS (VALUES
-    ('job_guard', 'dc4f8a172d3b469da132042338d2956d'),
-    ('job_refuse', 'aff91b94939c87f0e986df898179d332'),
+    ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
+    ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
     ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
     ('entity_guard', 'e666f1e73af14ba9c529559722af5b99')
   )

@@ -29,14 +29,15 @@ BEGIN
       OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';
   END IF;
   IF OLD.state = NEW.state THEN
-    RAISE EXCEPTION 'DT041 job %: attempt, lease and times belong to the execution in flight', OLD.id
+    RAISE EXCEPTION 'DT041 job %: attempts, lease, times and outcome change only together with its state', OLD.id
       USING ERRCODE = 'DT041';
   END IF;
   RAISE EXCEPTION 'DT002 job % cannot go from % to % in this way', OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT002';
 END $$;
 
 CREATE TRIGGER job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at ON detent.job
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  ON detent.job
   FOR EACH ROW WHEN ((
       (OLD.state = 'running' AND (NEW.state = 'succeeded' OR NEW.state = 'pending' OR NEW.state = 'failed' OR NEW.state = 'cancelled' OR NEW.state = 'quarantined' OR NEW.state = 'running') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
    OR (OLD.state = 'pending' AND NEW.state = 'running' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
@@ -46,7 +47,7 @@ CREATE FUNCTION detent.job_refuse() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    RAISE EXCEPTION 'DT041 job %: id, tenant, task, payload, run_id, nonce, created_at, dead_letter, idempotent are written once', OLD.id USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job %: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once', OLD.id USING ERRCODE = 'DT041';
   ELSIF TG_OP = 'INSERT' THEN
     RAISE EXCEPTION 'DT002 job % must begin in state pending, without attempts', NEW.id USING ERRCODE = 'DT002';
   ELSIF OLD.state IN ('cancelled', 'failed', 'quarantined', 'succeeded') AND OLD.finished_at < (SELECT max(h.before) FROM detent.horizon h) THEN
@@ -55,8 +56,8 @@ BEGIN
   RAISE EXCEPTION 'DT041 job % is not below the recorded horizon of retention', OLD.id USING ERRCODE = 'DT041';
 END $$;
 
-CREATE TRIGGER job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, dead_letter, idempotent ON detent.job
-  FOR EACH ROW WHEN (NEW.id IS DISTINCT FROM OLD.id OR NEW.tenant IS DISTINCT FROM OLD.tenant OR NEW.task IS DISTINCT FROM OLD.task OR NEW.payload IS DISTINCT FROM OLD.payload OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.nonce IS DISTINCT FROM OLD.nonce OR NEW.created_at IS DISTINCT FROM OLD.created_at OR NEW.dead_letter IS DISTINCT FROM OLD.dead_letter OR NEW.idempotent IS DISTINCT FROM OLD.idempotent) EXECUTE FUNCTION detent.job_refuse();
+CREATE TRIGGER job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent.job
+  FOR EACH ROW WHEN (NEW.id IS DISTINCT FROM OLD.id OR NEW.tenant IS DISTINCT FROM OLD.tenant OR NEW.task IS DISTINCT FROM OLD.task OR NEW.payload IS DISTINCT FROM OLD.payload OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.nonce IS DISTINCT FROM OLD.nonce OR NEW.created_at IS DISTINCT FROM OLD.created_at OR NEW.attempts_max IS DISTINCT FROM OLD.attempts_max OR NEW.dead_letter IS DISTINCT FROM OLD.dead_letter OR NEW.idempotent IS DISTINCT FROM OLD.idempotent) EXECUTE FUNCTION detent.job_refuse();
 
 CREATE TRIGGER job_begins BEFORE INSERT ON detent.job
   FOR EACH ROW WHEN (NEW.state <> 'pending' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0

@@ -2,7 +2,8 @@
 -- A test keeps this file equal to the lifecycle: change the lifecycle, not this file.
 
 CREATE TRIGGER detent_job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at ON detent_job
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  ON detent_job
   FOR EACH ROW WHEN (
       (OLD.state = 'running' AND (NEW.state = 'succeeded' OR NEW.state = 'pending' OR NEW.state = 'failed' OR NEW.state = 'cancelled' OR NEW.state = 'quarantined' OR NEW.state = 'running') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
    OR (OLD.state = 'pending' AND NEW.state = 'running' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
@@ -25,15 +26,15 @@ BEGIN
     WHEN (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')
       THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')
     WHEN OLD.state = NEW.state
-      THEN RAISE(ABORT, 'DT041 job: attempt, lease and times belong to the execution in flight')
+      THEN RAISE(ABORT, 'DT041 job: attempts, lease, times and outcome change only together with its state')
     ELSE RAISE(ABORT, 'DT002 job: it cannot go from its state to that one in this way')
   END;
 END;
 
-CREATE TRIGGER detent_job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, dead_letter, idempotent ON detent_job
-  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
+CREATE TRIGGER detent_job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
+  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
 BEGIN
-  SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, nonce, created_at, dead_letter, idempotent are written once');
+  SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once');
 END;
 
 -- differs: a REPLACE would delete the old row without asking, so an id that is there is refused before.
