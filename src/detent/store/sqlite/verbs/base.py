@@ -27,34 +27,33 @@ class Insert:
     """An INSERT of many rows.
 
     With triggers on the table a row of its own statement costs twice what it costs in a list of them, so they go in
-    lists of one fixed length, and the rest one by one. Columns that are null in all rows are left out: sqlite3 looks
+    lists of one fixed length, and the rest one by one. Columns that are null in all lists are left out: sqlite3 looks
     for an adapter of every None it is given (and of every bool), which costs more than several other values.
     """
 
     def __init__(self, table: str, columns: str) -> None:
         self._table = table
         self._columns = columns.split(", ")
+        self._one = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(self._columns))})"
 
     def run(self, executor: Executor, rows: Sequence[Row]) -> None:
         """All of them, in order."""
-        if not rows:
-            return
-        columns = zip(self._columns, zip(*rows, strict=True), strict=True)
-        given = [(name, values) for name, values in columns if values.count(None) < len(values)]
-        one, many = _insert_statements(self._table, tuple(name for name, _ in given))
-        filled = list(zip(*(values for _, values in given), strict=True))
         whole = len(rows) - len(rows) % _ROWS_AT_ONCE
-        for start in range(0, whole, _ROWS_AT_ONCE):
-            executor.change(many, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
+        if whole:
+            columns = zip(self._columns, zip(*rows[:whole], strict=True), strict=True)
+            given = {name: values for name, values in columns if values.count(None) < whole}
+            statement = _list_insert(self._table, tuple(given))
+            filled = list(zip(*given.values(), strict=True))
+            for start in range(0, whole, _ROWS_AT_ONCE):
+                executor.change(statement, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
         if whole < len(rows):
-            executor.change_many(one, filled[whole:])
+            executor.change_many(self._one, rows[whole:])
 
 
 @functools.lru_cache(maxsize=256)
-def _insert_statements(table: str, columns: tuple[str, ...]) -> tuple[str, str]:
-    into = f"INSERT INTO {table} ({', '.join(columns)}) VALUES"
+def _list_insert(table: str, columns: tuple[str, ...]) -> str:
     row = f"({', '.join('?' * len(columns))})"
-    return f"{into} {row}", f"{into} {', '.join([row] * _ROWS_AT_ONCE)}"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * _ROWS_AT_ONCE)}"
 
 
 _JOBS = """
