@@ -167,6 +167,8 @@ def fail(ctx: Context, how: str) -> None:
             raise Unprintable
         case "fatal":
             raise Fatal("never again")
+        case "wrong call":
+            app.find_task("add").call(a="no number")
         case "self-cancelled":
             raise asyncio.CancelledError
         case _:

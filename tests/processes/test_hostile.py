@@ -51,6 +51,7 @@ def test_jobs_that_end_their_process_are_quarantined_and_take_nobody_with_them(s
         ("long", "bytes in all"),
         ("unprintable", "Unprintable"),
         ("self-cancelled", "CancelledError"),
+        ("wrong call", "InvalidArguments"),
     ],
 )
 def test_an_error_with_unspeakable_text_is_recorded_all_the_same(

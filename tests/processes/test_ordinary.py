@@ -90,7 +90,7 @@ def test_a_payload_that_no_longer_decodes_is_quarantined_at_once(shop: Bench) ->
         sent = old.enqueue(old.task(name="add", retry=Retry(3))(add).call(a="one"))
     found = shop.rests(shop.app.get(sent.id), "quarantined")
     assert shop.outcomes(found) == ["error"]
-    assert "add" in str(found.error)
+    assert "no longer fits: add" in str(found.error)
 
 
 def test_a_result_that_cannot_be_stored_is_an_error(shop: Bench) -> None:

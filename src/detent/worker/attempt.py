@@ -44,7 +44,7 @@ class Attempt:
     def run(self) -> Finish | Abort | None:
         """Call a plain function (or run an async one to its end) on this thread."""
         try:
-            arguments = self.task.decode(self.claimed.payload)
+            arguments = self._arguments()
             with self.context.current():
                 value: Any = self.task.function(self.context, **arguments)
                 if inspect.iscoroutine(value):
@@ -56,7 +56,7 @@ class Attempt:
     async def run_async(self) -> Finish | Abort | None:
         """Await an async function on this loop."""
         try:
-            arguments = self.task.decode(self.claimed.payload)
+            arguments = self._arguments()
             with self.context.current():
                 value = await self.task.function(self.context, **arguments)
             return self._finished(value)
@@ -69,6 +69,12 @@ class Attempt:
         """How long the job waits before its next attempt, by its task's policy."""
         counted = max(1, self.claimed.attempt - self.claimed.spared)
         return self.task.options.retry.delay(counted, self._ids.random())
+
+    def _arguments(self) -> dict[str, Any]:
+        try:
+            return self.task.decode(self.claimed.payload)
+        except InvalidArguments as error:
+            raise Fatal(f"the payload no longer fits: {error}") from None
 
     def _finished(self, value: object) -> Finish:
         result = None if self.context.stored_result else self.task.encode_result(value)
@@ -86,7 +92,7 @@ class Attempt:
             case Throttled():
                 wait = throttle_delay(self.claimed.spared + 1) if error.retry_after is None else error.retry_after
                 return self._abort("throttled", str(error), delay=wait)
-            case Fatal() | InvalidArguments():
+            case Fatal():
                 return self._abort("error", error_text(error), fatal=True)
             case DatabaseUnreachable() | DatabaseBusy() | DatabaseFull() | DatabaseReadOnly() | OutcomeUnknown() if (
                 self.claimed.spared < self.context.settings.spared_max
