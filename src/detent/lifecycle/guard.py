@@ -39,7 +39,18 @@ _HELD = (
     " AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at)"
     " AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at)"
 )
-_FROZEN = ("id", "tenant", "task", "payload", "run_id", "nonce", "created_at", "attempts_max", "dead_letter", "idempotent")
+_FROZEN = (
+    "id",
+    "tenant",
+    "task",
+    "payload",
+    "run_id",
+    "nonce",
+    "created_at",
+    "attempts_max",
+    "dead_letter",
+    "idempotent",
+)
 _APPEND_ONLY_OF_JOB = ("execution", "event")
 _APPEND_ONLY_FOR_EVER = ("horizon", "migration")
 # SQLite's REPLACE deletes, without asking, whatever stands in the way of any unique key: so each key is asked before.

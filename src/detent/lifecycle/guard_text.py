@@ -43,7 +43,8 @@ BEGIN
 END $$;
 
 CREATE TRIGGER job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
+    result, error
   ON detent.job
   FOR EACH ROW WHEN ((
       {ordinary}
@@ -133,7 +134,8 @@ CREATE TRIGGER {table}_keep_all BEFORE TRUNCATE ON detent.{table} EXECUTE FUNCTI
 
 JOB_SQLITE = """\
 CREATE TRIGGER detent_job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
+    result, error
   ON detent_job
   FOR EACH ROW WHEN (
       {ordinary}

@@ -13,7 +13,7 @@ from collections import Counter
 from detent.errors import DatabaseError, DatabaseUnreachable
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
-from detent.store.contract import Store
+from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
@@ -100,7 +100,14 @@ class Services:
         return ours
 
     def _left(self) -> int:
-        return sum(count.jobs for count in self._store.counts() if count.state in ("pending", "running"))
+        """What this worker could still do, or still does; jobs of tasks and queues it does not know are not its own."""
+        tasks, queues = self.heartbeat.knows
+        return sum(
+            self._store.job_count(JobFilter(state=state, task=task, queue=queue))
+            for state in ("pending", "running")
+            for task in tasks
+            for queue in queues or (None,)
+        )
 
     def close(self) -> None:
         """Let others take over at once; where the database is away, they do when the leases have run out."""

@@ -34,6 +34,11 @@ class Heartbeat:
         """Once a second, by every worker."""
         return Service("heartbeat", 1.0, lambda _now: self._store.worker_seen(self._seen))
 
+    @property
+    def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The tasks and the queues (None is any) of this worker."""
+        return self._seen.tasks, self._seen.queues
+
     def say(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
         """What to say from now on."""
         self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping)

@@ -63,7 +63,8 @@ BEGIN
   SELECT RAISE(ABORT, ''DT041 job: it is not below the recorded horizon of retention'');
 END'),
     ('trigger', 'detent_job_guard', 'CREATE TRIGGER detent_job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at, result, error
+  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
+    result, error
   ON detent_job
   FOR EACH ROW WHEN (
       (OLD.state = ''running'' AND (NEW.state = ''succeeded'' OR NEW.state = ''pending'' OR NEW.state = ''failed'' OR NEW.state = ''cancelled'' OR NEW.state = ''quarantined'' OR NEW.state = ''running'') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
