@@ -99,6 +99,7 @@ def test_one_that_fails_stops_no_other(store: Store, clock: StoreClock, broken: 
 def test_what_is_left_is_told_where_it_is_asked(store: Store, clock: StoreClock) -> None:
     """W1: a worker that drains learns that nothing is left."""
     here = services(store)
+    here.heartbeat.say(tasks=("mail.send",), running=0, stopping=False)
     assert here.tick(0.0, asked_to_drain=True) == 0
     enqueue(store)
     assert here.tick(0.5, asked_to_drain=True) is None
