@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tests.faults.kit import Ring
-from tests.processes.kit import Worker
+from tests.processes.kit import Worker, until
 
 WORKERS = 4
 LEASE = 2.0
@@ -51,13 +51,15 @@ class Storm:
 
     def rage(self, seconds: float, kills_max: int) -> None:
         """Until that many kills, or until the time is up; the workers that are left go on."""
-        until = time.monotonic() + seconds
         for _ in range(WORKERS):
             self._start()
         arriving = threading.Thread(target=self._arrive)
         arriving.start()
         try:
-            while len(self.kills) < kills_max and time.monotonic() < until:
+            # However slowly workers start on this machine, the time counts from when they are at work.
+            until(lambda: self._look() and len(self._up) >= UP_MIN, "workers at work")
+            end = time.monotonic() + seconds
+            while len(self.kills) < kills_max and time.monotonic() < end:
                 self._strike()
         finally:
             self._over.set()
@@ -92,14 +94,19 @@ class Storm:
             job = self.ring.send(chance.choice(("work", "work_async")), ms=chance.randint(50, 500))
             self.jobs.append(job.id)
 
-    def _strike(self) -> None:
-        """Kill somebody who is seen to hold a lease, up to 300 ms later."""
+    def _look(self) -> dict[str, list[int]]:
+        """The jobs held by each living worker, as the view `executions` shows them."""
         seen: dict[str, list[int]] = {}
         for held in self.ring.holders():
             # A lease older than the worker is that of a dead one of the same name.
             if held.worker in self._workers and held.leased_at > self._began[held.worker]:
                 seen.setdefault(held.worker, []).append(held.job_id)
         self._up |= seen.keys()
+        return seen
+
+    def _strike(self) -> None:
+        """Kill somebody who is seen to hold a lease, up to 300 ms later."""
+        seen = self._look()
         if len(self._up) < UP_MIN or not seen:
             self._over.wait(0.01)
             return
