@@ -8,6 +8,7 @@ from detent import errors
 from detent.app.detent import Detent
 from detent.client.job import Job
 from detent.declare.context import Context
+from detent.declare.limit import Limit
 from detent.lifecycle.declare import Lifecycle, Transition
 from detent.model.backoff import Retry
 from detent.worker.shell_task import shell
@@ -19,6 +20,7 @@ __all__ = [
     "Fatal",
     "Job",
     "Lifecycle",
+    "Limit",
     "Retry",
     "Snooze",
     "Throttled",

@@ -12,6 +12,7 @@ EXPORTED = [
     "Fatal",
     "Job",
     "Lifecycle",
+    "Limit",
     "Retry",
     "Snooze",
     "Throttled",

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from detent.app.keeping import Keeping
+from detent.app.limiting import Limiting
 from detent.app.wiring import Wiring
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
@@ -18,6 +19,7 @@ from detent.client.operation import Jobs
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
+from detent.declare.limit import Limit
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, UnknownTask
@@ -55,7 +57,7 @@ _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping):
+class Detent(Keeping, Limiting):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -93,6 +95,8 @@ class Detent(Keeping):
         process: bool = False,
         dead_letter: bool = True,
         result_ttl: float | None = None,
+        limit: Limit | None = None,
+        limit_key: str | None = None,
     ) -> DeclareTask: ...
 
     def task(
@@ -109,7 +113,9 @@ class Detent(Keeping):
 
         `retry` counts retries, so `Retry(3)` makes four attempts, which is also what a task has without it. A task
         whose effect must not be repeated blindly says `idempotent=False`; one that keeps the interpreter to itself, or
-        may bring its process down, gets one of its own with `process=True`. Two tasks of one name are refused.
+        may bring its process down, gets one of its own with `process=True`. `limit` bounds how many of its jobs run at
+        once and begin in a time, for all workers together; tasks that name the same `limit_key` share one. Two tasks of
+        one name are refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 
@@ -121,6 +127,7 @@ class Detent(Keeping):
             for name_ in names:
                 if name_ in self._tasks or names.count(name_) > 1:
                     raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
+            self._check_limit(task)
             self._tasks.update(dict.fromkeys(names, task))
             return task
 

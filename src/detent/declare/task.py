@@ -14,6 +14,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 import msgspec
 
 from detent.declare.context import Context
+from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
 from detent.model import jsondoor
@@ -40,6 +41,8 @@ class Options:
     process: bool = False
     dead_letter: bool = True
     result_ttl: float | None = None
+    limit: Limit | None = None
+    limit_key: str | None = None
 
     def __post_init__(self) -> None:
         check_priority(self.priority)
@@ -53,6 +56,12 @@ class Options:
                 raise InvalidSetting(name, repr(value), "True or False")
         if not isinstance(self.retry, Retry):
             raise InvalidSetting("retry", repr(self.retry), "a policy such as Retry(3)")
+        if self.limit is not None and not isinstance(self.limit, Limit):
+            raise InvalidSetting("limit", repr(self.limit)[:80], "a limit such as Limit(concurrency=5)")
+        if self.limit_key is not None and self.limit is None:
+            raise InvalidSetting(
+                "limit_key", f"{self.limit_key!r} without a limit"[:80], "limit_key together with limit"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,7 @@ class Task(Generic[P, R, D]):
         for one in (self.name, *self.aliases):
             jsondoor.text(one, field="task name", bytes_max=settings.name_max)
         jsondoor.text(options.queue, field="queue", bytes_max=settings.name_max)
+        jsondoor.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
 
     def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
@@ -102,6 +112,11 @@ class Task(Generic[P, R, D]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
+
+    @property
+    def limit_key(self) -> str:
+        """Under which key its limit is shared: its name, where it says no other."""
+        return self.name if self.options.limit_key is None else self.options.limit_key
 
     @property
     def is_async(self) -> bool:

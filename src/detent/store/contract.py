@@ -68,6 +68,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.store.keeping import KEEPING, KeepingVerbs
+from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.words import JobFilter, Verb
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
@@ -75,7 +76,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(KeepingVerbs, Protocol):
+class Verbs(KeepingVerbs, LimitVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -117,7 +118,8 @@ class Verbs(KeepingVerbs, Protocol):
         alphabetical order beginning after `after_tenant`. Each job is handed to one caller only: state running,
         attempt + 1, leased now, a lease row `lease_id` that expires `lease` seconds from now and names the jobs. No
         lease row is written where nothing was claimed. A key held until the first claim is given back. Nobody waits
-        for anybody: rows locked by others are passed over. The number of rows touched is bounded whatever lies ahead.
+        for anybody: rows locked by others are passed over. Only claims under one limit come one after the other, and
+        none takes more than it has room for (`limiting`). The number of rows touched is bounded whatever lies ahead.
         """
         ...
 
@@ -461,5 +463,6 @@ CATALOGUE: dict[str, Verb] = {
         Verb("counts_as_of", "viewer"),
         Verb("now", "viewer"),
         *KEEPING,
+        *LIMITING,
     )
 }

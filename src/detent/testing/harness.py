@@ -61,6 +61,7 @@ class Harness:
         that enqueues itself for ever is a mistake in a test.
         """
         worked: list[Job[Any]] = []
+        self.app.put_limits()
         while True:
             self.store.lease_reap(_BATCH)
             self.store.job_expire(_BATCH)

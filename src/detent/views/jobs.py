@@ -37,7 +37,27 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":
         return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
-    return f"it is ready in queue {row.queue!r} and waits for {_who_could(verbs, row)}"
+    held_back = _limit_without_room(verbs, row)
+    return held_back or f"it is ready in queue {row.queue!r} and waits for {_who_could(verbs, row)}"
+
+
+def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
+    """Which limit keeps a ready job back, if one does."""
+    now = verbs.now()
+    for limit in verbs.limit_list():
+        if row.task not in limit.tasks and row.queue not in limit.queues:
+            continue
+        if limit.open_until is not None and limit.open_until > now:
+            return f"the breaker of its limit {limit.key!r} is open until {limit.open_until.isoformat()}"
+        if limit.paused_until is not None and limit.paused_until > now:
+            return f"its limit {limit.key!r} is paused until {limit.paused_until.isoformat()}"
+        if limit.open_until is not None and limit.running:
+            return f"the breaker of its limit {limit.key!r} is half open: one job tries, the others wait for it"
+        if limit.concurrency_max is not None and limit.running >= limit.concurrency_max:
+            return f"its limit {limit.key!r} is full: {limit.running} of {limit.concurrency_max} are running"
+        if limit.rate is not None and limit.tokens < 1:
+            return f"its limit {limit.key!r} lets {limit.rate:g} begin in {limit.per:g} s, and they have"
+    return None
 
 
 def _who_could(verbs: Verbs, row: JobRow) -> str:

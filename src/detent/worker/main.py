@@ -68,6 +68,7 @@ def main() -> None:
     """Run as `python -m detent.worker.main CHANNEL_FD BOARD_FD`, with the options on standard input."""
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
     app = set_up(options)
+    app.put_limits()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     board = Board(int(sys.argv[2]), options.slots)
     Child(app, app.store, options, channel, board, SystemClock()).run()

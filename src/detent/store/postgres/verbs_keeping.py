@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound
+from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.model.service_records import (
     Fire,
@@ -20,7 +21,7 @@ from detent.model.service_records import (
 )
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping, operating, scheduling, silence
+from detent.store.postgres.statements import keeping, limiting, operating, scheduling, silence
 from detent.store.postgres.statements.enqueue import job_enqueue
 from detent.store.words import JobFilter
 
@@ -153,6 +154,18 @@ class PostgresKeeping:
     def recovery_list(self) -> list[RecoveryRow]:
         """By name."""
         return self._session.run(silence.recovery_list())
+
+    def limit_put(self, item: NewLimit) -> None:
+        """One row by its key."""
+        self._session.run(limiting.limit_put(item))
+
+    def limit_list(self) -> list[LimitRow]:
+        """By key."""
+        return self._session.run(limiting.limit_list())
+
+    def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(limiting.limit_reset(key, actor, reason))
 
     def _forget_bounds(self) -> None:
         """What was moved or brought back may stand below what was claimed."""

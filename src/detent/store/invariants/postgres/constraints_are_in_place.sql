@@ -43,6 +43,11 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('operation_finished_has_time', 'operation', 'c'),
     ('recovery_pkey', 'recovery', 'p'),
     ('recovery_of_something', 'recovery', 'c'),
+    ('rate_limit_pkey', 'rate_limit', 'p'),
+    ('rate_limit_is_possible', 'rate_limit', 'c'),
+    ('limit_member_pkey', 'limit_member', 'p'),
+    ('limit_member_kind_known', 'limit_member', 'c'),
+    ('limit_slot_pkey', 'limit_slot', 'p'),
     ('execution_one_commit', 'execution', 'i'),
     ('event_one_per_key', 'event', 'i')
   )

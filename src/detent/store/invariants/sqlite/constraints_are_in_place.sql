@@ -128,6 +128,19 @@ WITH wanted (type, name, text) AS (VALUES
   job_ids    TEXT    NOT NULL,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) STRICT'),
+    ('table', 'detent_limit_member', 'CREATE TABLE detent_limit_member (
+  kind      TEXT NOT NULL,
+  name      TEXT NOT NULL,
+  limit_key TEXT NOT NULL,
+  CONSTRAINT limit_member_pkey PRIMARY KEY (kind, name),
+  CONSTRAINT limit_member_kind_known CHECK (kind IN (''task'', ''queue''))
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_limit_slot', 'CREATE TABLE detent_limit_slot (
+  limit_key TEXT    NOT NULL,
+  job_id    INTEGER NOT NULL,
+  attempt   INTEGER NOT NULL,
+  CONSTRAINT limit_slot_pkey PRIMARY KEY (limit_key, job_id)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_migration', 'CREATE TABLE detent_migration (
   version     INTEGER     NOT NULL,
   name        TEXT        NOT NULL,
@@ -162,6 +175,21 @@ WITH wanted (type, name, text) AS (VALUES
   paused_by TEXT,
   reason    TEXT,
   CONSTRAINT queue_pkey PRIMARY KEY (name)
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_rate_limit', 'CREATE TABLE detent_rate_limit (
+  key             TEXT             NOT NULL,
+  rate            REAL,
+  per             REAL NOT NULL,
+  burst           REAL NOT NULL,
+  concurrency_max INTEGER,
+  tokens          REAL NOT NULL,
+  refilled_at     INTEGER      NOT NULL,
+  paused_until    INTEGER,
+  throttled       INTEGER          NOT NULL DEFAULT 0,
+  throttled_at    INTEGER,
+  open_until      INTEGER,
+  CONSTRAINT rate_limit_pkey PRIMARY KEY (key),
+  CONSTRAINT rate_limit_is_possible CHECK (rate > 0 AND per > 0 AND burst >= 1 AND concurrency_max >= 1)
 ) STRICT, WITHOUT ROWID'),
     ('table', 'detent_ready', 'CREATE TABLE detent_ready (
   lane_id    INTEGER     NOT NULL,

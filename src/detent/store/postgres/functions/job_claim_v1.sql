@@ -2,9 +2,10 @@
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
 --          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes; a claim that comes back
 --          short looks below them too, so a bound may delay a job and never hides it
--- gives:   the jobs in the order of the claim. To a caller that gives bounds, and gets all it asked for, one row comes
---          first that has no job: how far this claim has come in its lanes
--- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over
+-- gives:   the jobs in the order of the claim. To a caller that gives bounds, and gets all it asked for without limits, one
+--          row comes first that has no job: how far this claim has come in its lanes
+-- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over. Where limits are on any
+--          of these tasks or queues, the rows of those first: claims under one limit come one after the other
 -- refuses: nothing
 -- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
 CREATE OR REPLACE FUNCTION detent.job_claim_v1(
@@ -29,9 +30,17 @@ DECLARE
   keyed     bigint[] := '{}';
   taken     record;
   bounded   boolean := coalesce(cardinality(p_bound_lanes), 0) > 0;
+  limited   boolean := EXISTS (
+    SELECT 1 FROM detent.limit_member m
+     WHERE (m.kind = 'task' AND m.name = ANY (p_tasks)) OR (m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))));
 BEGIN
+  IF limited THEN
+    SELECT c.ids, c.keyed INTO ids, keyed
+      FROM detent.claim_within_limits(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant) c;
+    t := detent.clock();
+  END IF;
   -- Twice at most: above the bounds, then, if that was not enough, without them.
-  LOOP
+  WHILE NOT limited LOOP
     SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant)
       INTO lanes, floors_at, floors_id, tenants
       FROM detent.lane l
@@ -74,7 +83,7 @@ BEGIN
     DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
       SELECT k.ctid FROM detent.job_key k WHERE k.job_id = ANY (keyed) AND k.until_claim FOR UPDATE SKIP LOCKED));
   END IF;
-  IF p_bound_lanes IS NOT NULL AND cardinality(ids) = p_limit THEN
+  IF p_bound_lanes IS NOT NULL AND cardinality(ids) = p_limit AND NOT limited THEN
     RETURN NEXT;
   END IF;
   RETURN QUERY

@@ -114,3 +114,6 @@ class EachAlone:
     job_silent = _reading(SqliteVerbs.job_silent)
     recovery_set = _writing(SqliteVerbs.recovery_set)
     recovery_list = _reading(SqliteVerbs.recovery_list)
+    limit_put = _writing(SqliteVerbs.limit_put)
+    limit_list = _reading(SqliteVerbs.limit_list)
+    limit_reset = _writing(SqliteVerbs.limit_reset)

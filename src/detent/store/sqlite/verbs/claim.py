@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
 
 from msgspec.structs import replace
@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+from detent.store.sqlite.verbs.base import ids_json, micros
+from detent.store.sqlite.verbs.limits import LimitVerbs, Room
 
 __all__ = ["ClaimVerbs"]
 
 # Lanes that this claim may enter and in which somebody stands. What stands in other lanes costs nothing.
 _LANES = """
-SELECT l.tenant, l.priority, l.id
+SELECT l.tenant, l.priority, l.id, l.queue, l.task
   FROM detent_lane l LEFT JOIN detent_queue q ON q.name = l.queue
  WHERE l.task IN (SELECT value FROM json_each(:tasks))
    AND (:queues IS NULL OR l.queue IN (SELECT value FROM json_each(:queues)))
@@ -67,7 +68,7 @@ SELECT l.id, j.id
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
 
 
-class ClaimVerbs(VerbBase):
+class ClaimVerbs(LimitVerbs):
     """`job_claim`, `claim_find`, `job_start` and `lease_renew`."""
 
     def job_claim(
@@ -85,7 +86,12 @@ class ClaimVerbs(VerbBase):
         """Looks at the lanes first, then at the heads of those it may enter: about limit + lanes rows."""
         chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
         lanes = self._db.rows(_LANES, chosen) if limit > 0 else []
-        heads = self._choose(lanes, limit, after_tenant)
+        room = self._room(queues, tasks, limit) if lanes else None
+        if room is None:
+            heads = self._choose(lanes, limit, after_tenant)
+        else:
+            heads = self._choose_within(room, lanes, limit, after_tenant)
+            self._spend(room)
         if not heads:
             return []
         now = self._now()
@@ -104,21 +110,43 @@ class ClaimVerbs(VerbBase):
         """The heads to take: within a tenant by priority, then time; tenants take turns after the one served last."""
         if len(lanes) == 1:
             return self._db.rows(_HEAD, (lanes[0][2], *_BEFORE_ALL, limit))
+        return list(islice(self._in_order(lanes, limit, after_tenant), limit))
+
+    def _choose_within(self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None) -> list[Row]:
+        """The same, passing over whatever a limit has no room for."""
+        under = {lane[2]: room.under(lane[3], lane[4]) for lane in lanes}
+        enters = [lane for lane in lanes if room.has_room(under[lane[2]])]
+        heads: list[Row] = []
+        for head in self._in_order(enters, limit, after_tenant, lambda lane: room.has_room(under[lane])):
+            if room.has_room(under[head[2]]):
+                room.spend(under[head[2]], head[1])
+                heads.append(head)
+                if len(heads) == limit:
+                    break
+        return heads
+
+    def _in_order(
+        self,
+        lanes: Sequence[Row],
+        limit: int,
+        after_tenant: str | None,
+        goes_on: Callable[[int], bool] = lambda lane: True,
+    ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
         lines = {
             tenant: chain.from_iterable(
-                heapq.merge(*(self._walk(lane, portion) for _, _, lane in equals))
+                heapq.merge(*(self._walk(lane[2], portion, goes_on) for lane in equals))
                 for _, equals in groupby(of_tenant, key=lambda lane: lane[1])
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
         }
         turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
-        return list(islice(_in_turn([lines[tenant] for tenant in turns]), limit))
+        return _in_turn([lines[tenant] for tenant in turns])
 
-    def _walk(self, lane: int, portion: int) -> Iterator[Row]:
+    def _walk(self, lane: int, portion: int, goes_on: Callable[[int], bool]) -> Iterator[Row]:
         """The rows of a lane in order, fetched by portions."""
         after: tuple[int, int] = _BEFORE_ALL
-        while rows := self._db.rows(_HEAD, (lane, *after, portion)):
+        while goes_on(lane) and (rows := self._db.rows(_HEAD, (lane, *after, portion))):
             yield from rows
             if len(rows) < portion:
                 return

@@ -16,6 +16,7 @@ from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
 from detent.store.sqlite.verbs.base import Job, ids_json, micros
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
+from detent.store.sqlite.verbs.limits import LimitVerbs
 
 __all__ = ["EndingVerbs"]
 
@@ -93,7 +94,7 @@ class _End(NamedTuple):
     dead_reason: str | None
 
 
-class EndingVerbs(EnqueueVerbs):
+class EndingVerbs(EnqueueVerbs, LimitVerbs):
     """`job_commit`, `job_finish`, `job_abort`, `lease_reap` and `job_recover`."""
 
     def job_commit(self, item: Commit) -> Committed | DetentError:
@@ -160,6 +161,8 @@ class EndingVerbs(EnqueueVerbs):
             return lost or LeaseLost(item.job_id, item.attempt, "no such job")
         end = _aborted(job, item, worker, now)
         self._end([end])
+        if item.outcome == "throttled":
+            self._throttled(job.task, item.delay, now)
         # Named once more in the same call, it has ended.
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)

@@ -1,0 +1,57 @@
+"""How many jobs may run at once, and how many may begin in which time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from detent.errors import InvalidSetting
+from detent.model.limit_records import NewLimit
+
+__all__ = ["Limit"]
+
+_CONCURRENCY_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A bound on jobs, shared by all workers: `concurrency` at once, `rate` begun `per` seconds on the average.
+
+    Up to `burst` may begin together after a quiet time; without it, as many as `rate`, and at least one. Refuses what
+    would let nothing through.
+    """
+
+    rate: float | None = None
+    per: float = 1.0
+    burst: float | None = None
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "per", "burst"):
+            value = getattr(self, name)
+            if value is None and name != "per":
+                continue
+            least = 1 if name == "burst" else 0
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InvalidSetting(name, repr(value)[:80], "a number")
+            if value < least or value <= 0:
+                raise InvalidSetting(name, repr(value)[:80], "at least 1" if least else "more than 0")
+        if self.concurrency is not None and (
+            isinstance(self.concurrency, bool)
+            or not isinstance(self.concurrency, int)
+            or not 1 <= self.concurrency <= _CONCURRENCY_MAX
+        ):
+            raise InvalidSetting("concurrency", repr(self.concurrency)[:80], f"1 to {_CONCURRENCY_MAX}")
+
+    def under(self, key: str, *, tasks: tuple[str, ...] = (), queues: tuple[str, ...] = ()) -> NewLimit:
+        """The limit of that key, as it is stored."""
+        burst = max(1.0, self.rate or 0.0) if self.burst is None else self.burst
+        return NewLimit(
+            key=key,
+            rate=None if self.rate is None else float(self.rate),
+            per=float(self.per),
+            burst=float(burst),
+            concurrency_max=self.concurrency,
+            tasks=tasks,
+            queues=queues,
+        )

@@ -1,0 +1,47 @@
+"""The contract's verbs of limits: how many at once, and how many in which time, for all workers together.
+
+The words are those of `contract`, which has these verbs too. A limit is on all jobs of its tasks and queues together. A
+claim takes none of them beyond what each limit has room for: as many as may run at once, less those that do; as many
+tokens as its bucket holds; none while it is paused or its breaker is open, one at a time while that is half open. What
+there is no room for stays ready in its place, and the next claim looks again: no attempt is made and no slot held. What
+runs under a limit is read out of the jobs themselves, so whatever ends an attempt makes room by that.
+
+`job_abort` with outcome throttled pauses the limit of the job's task, for everybody, until the delay is over. More than
+five in a row open its breaker for a minute; then one attempt at a time is let through, and one that succeeds closes it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from detent.errors import DetentError, NotFound
+from detent.model.limit_records import LimitRow, NewLimit
+from detent.model.records import Moved
+from detent.store.words import Verb
+
+__all__ = ["LIMITING", "LimitVerbs"]
+
+
+class LimitVerbs(Protocol):
+    """Limits."""
+
+    def limit_put(self, item: NewLimit) -> None:
+        """Make a limit, or change the one of that key, for these tasks and queues besides those it has already; a task
+        or queue that had another changes over. What is running counts. Pause and breaker stay as they are, and so does
+        what is left in the bucket, as far as the new burst goes. Without any bound it only pauses."""
+        ...
+
+    def limit_list(self) -> list[LimitRow]:
+        """Every limit as it stands, by key."""
+        ...
+
+    def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """End a pause, close the breaker and fill the bucket. Recorded where there was anything to end. `NotFound`."""
+        ...
+
+
+LIMITING = (
+    Verb("limit_put", "client"),
+    Verb("limit_list", "viewer"),
+    Verb("limit_reset", "admin", (NotFound,)),
+)

@@ -1,0 +1,42 @@
+"""The verbs of limits."""
+
+from __future__ import annotations
+
+from detent.errors import DetentError, NotFound
+from detent.model.limit_records import LimitRow, NewLimit
+from detent.model.records import Moved
+from detent.store.postgres.statements.base import Row, Statement, named, texts
+
+__all__ = ["limit_list", "limit_put", "limit_reset"]
+
+_PUT = """
+SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
+                           %s::text[], %s::text[])
+"""
+_LIST = f"SELECT {', '.join(LimitRow.__struct_fields__)} FROM detent.limit_list_v1()"
+_RESET = "SELECT detent.limit_reset_v1(%s::text, %s::text, %s::text)"
+
+
+def limit_put(item: NewLimit) -> Statement[None]:
+    """One row, and one for each task and queue."""
+    bounds = (item.rate, float(item.per), float(item.burst), item.concurrency_max)
+    return Statement(_PUT, (item.key, *bounds, texts(item.tasks), texts(item.queues)), lambda rows: None)
+
+
+def limit_list() -> Statement[list[LimitRow]]:
+    """By key."""
+    return Statement(_LIST, (), lambda rows: [_limit(row) for row in rows], writes=False)
+
+
+def limit_reset(key: str, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
+    """Whether there was anything to end."""
+    return Statement(
+        _RESET,
+        (key, actor, reason),
+        lambda rows: NotFound("limit", key) if rows[0][0] is None else Moved(key, "closed", rows[0][0]),
+    )
+
+
+def _limit(row: Row) -> LimitRow:
+    fields = named(LimitRow.__struct_fields__, row)
+    return LimitRow(**fields | {name: tuple(fields[name]) for name in ("tasks", "queues")})
