@@ -243,6 +243,8 @@ class Child:
     def _written(self, leases: list[int]) -> None:
         if leases:
             self._channel.send("done", leases=leases)
+        if self._claimer.limited:
+            self._store.wake.interrupt()
 
     def _aborted(self, aborted: Aborted) -> None:
         if aborted.state in ("quarantined", "failed"):

@@ -23,7 +23,8 @@ _LOOK_AGAIN = 0.1
 class Claimer:
     """Gives what it claimed to `took`; asks `wants` what to claim, and `holding` how much is in hand.
 
-    `room` is set by whoever makes room, `stopping` by whoever wants no more.
+    `room` is set by whoever makes room, `stopping` by whoever wants no more. `limited` says that an end of
+    one of our attempts may make room under a limit, so that it is worth while to look again.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Claimer:
         self._tasks = sorted(app.tasks)
         self._after_tenant: str | None = None
         self.room = threading.Event()
+        self.limited = False
 
     def run(self) -> None:
         """Until stopping."""
@@ -71,6 +73,7 @@ class Claimer:
         if self._stopping.is_set():
             return
         try:
+            self.limited = self._holding() > 0 and bool(self._store.limit_list())
             version = self._store.wake.version()
             if not self._claim_first(wants) and not self._stopping.is_set():
                 self._channel.send("idle", holding=self._holding())
