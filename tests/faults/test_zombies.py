@@ -63,17 +63,20 @@ def one_effect(ring: Ring, zombie: Zombie) -> None:
 def stand_still(ring: Ring, moments: tuple[str, ...]) -> dict[str, Zombie]:
     """All of them stop at their moments for three leases, while another worker is there; then they go on."""
     zombies = [Zombie(ring, moment) for moment in moments]
-    for zombie in zombies:
-        zombie.stop()
-    began = time.monotonic()
-    heir = ring.worker(name="heir", lease=LEASE)
-    until(lambda: time.monotonic() > began + 3 * LEASE, "three leases")
-    if not ring.url.startswith("sqlite"):
-        # Whoever stands still may hold the lock of a file, so that nobody can take over; a server lets go of nothing.
+    try:
         for zombie in zombies:
-            ring.rests(zombie.job, "succeeded")
-    for zombie in zombies:
-        zombie.go_on()
+            zombie.stop()
+        began = time.monotonic()
+        heir = ring.worker(name="heir", lease=LEASE)
+        until(lambda: time.monotonic() > began + 3 * LEASE, "three leases")
+        if not ring.url.startswith("sqlite"):
+            # Whoever stands still may hold the lock of a file, so that nobody can take over; on a server others go on.
+            for zombie in zombies:
+                ring.rests(zombie.job, "succeeded")
+    finally:
+        # Also where the test has failed: whoever stands still does not see that his supervisor is gone.
+        for zombie in zombies:
+            zombie.go_on()
     for zombie in zombies:
         one_effect(ring, zombie)
     for worker in (heir, *(zombie.worker for zombie in zombies)):
