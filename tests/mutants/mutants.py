@@ -268,6 +268,11 @@ MUTANTS = (
                 "if os.getpid() == process and connection.in_transaction:\n"
                 '                        connection.execute("COMMIT")',
             ),
+            Edit(
+                "sqlite/driver/blocks.py",
+                'connection.execute(f"ROLLBACK TO {_SAVEPOINT}")',
+                'connection.execute("SELECT 1")',
+            ),
         ),
         ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[sqlite]",),
     ),

@@ -16,6 +16,7 @@ from detent.errors import WrongPlace
 from detent.model.clock import Clock
 from detent.store.sqlite.driver.executor import Executor, Params, Row, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, values_checked
+from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 
 __all__ = ["CallersVerbs", "executor_over"]
@@ -98,6 +99,10 @@ def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
 
     Takes a connection of sqlite3, or a Connection or Session of SQLAlchemy's over one; refuses the rest (`WrongPlace`).
     """
+    if isinstance(connection, GuardedConnection):
+        raise WrongPlace(
+            "a verb on the caller's connection", "with the connection of a commit block", "use tx.intend in the block"
+        )
     if isinstance(connection, sqlite3.Connection):
         return SqliteExecutor(connection), connection
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from detent.errors import DetentError, WrongPlace
+from detent.errors import DetentError
 from detent.model.clock import Clock
 from detent.model.records import Commit, NewJob
 from detent.store.intents import numbered
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
+from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.verbs.all import SqliteVerbs
 
 __all__ = ["SqliteTx", "commit_block"]
 
-_SAVEPOINT = "detent_block"
+_LEASE_SHARE = 1 / 3
+"""Of what is left of the lease: so long may the block be open."""
 
 
 class SqliteTx:
@@ -54,24 +56,24 @@ class SqliteTx:
 @contextmanager
 def commit_block(database: Database, clock: Clock, job_id: int, attempt: int) -> Iterator[SqliteTx]:
     """The holder is checked before the user's first statement, and again by the mark, which is the last."""
-    with database.writing() as connection:
-        verbs = SqliteVerbs(SqliteExecutor(connection), clock, database.name)
-        if (refusal := verbs.may_commit(job_id, attempt)) is not None:
-            raise refusal
-        connection.execute(f"SAVEPOINT {_SAVEPOINT}")
-        tx = SqliteTx(connection)
-        yield tx
-        _end_savepoint(connection)
-        answer = verbs.job_commit(tx.commit_of(job_id, attempt, verbs.ids_reserve))
+    opened: list[SqliteTx] = []
+
+    def verbs(connection: sqlite3.Connection) -> SqliteVerbs:
+        return SqliteVerbs(SqliteExecutor(connection), clock, database.name)
+
+    def check(connection: sqlite3.Connection) -> float:
+        left = verbs(connection).may_commit(job_id, attempt)
+        if isinstance(left, DetentError):
+            raise left
+        return left * _LEASE_SHARE
+
+    def mark(connection: sqlite3.Connection) -> None:
+        last = verbs(connection)
+        with values_checked():
+            answer = last.job_commit(opened[0].commit_of(job_id, attempt, last.ids_reserve))
         if isinstance(answer, DetentError):
             raise answer
 
-
-def _end_savepoint(connection: sqlite3.Connection) -> None:
-    """The savepoint is there only if this is still the transaction in which the holder was checked."""
-    try:
-        connection.execute(f"RELEASE {_SAVEPOINT}")
-    except sqlite3.OperationalError as error:
-        raise WrongPlace(
-            "COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself"
-        ) from error
+    with database.blocks.block(check, mark) as connection:
+        opened.append(SqliteTx(connection))
+        yield opened[0]

@@ -12,16 +12,21 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 from urllib.parse import quote
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, WrongPlace
 from detent.model.clock import SystemClock
 from detent.store.sqlite.driver import forks
+from detent.store.sqlite.driver.blocks import Blocks
 from detent.store.sqlite.driver.failures import translating
+from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.place import MEMORY, check_place, make_file
 from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
 
 __all__ = ["Database"]
+
+C = TypeVar("C", bound=sqlite3.Connection)
 
 _REAL = SystemClock()
 _LOG_BYTES_MAX = 4 << 20
@@ -42,12 +47,12 @@ class Database:
 
     def __init__(self, path: str, *, wait_seconds_max: float = 10.0) -> None:
         self.name = f"sqlite:///{path}"
-        self._in_memory = path == MEMORY
-        self._path = path if self._in_memory else os.path.realpath(path)
-        self._wait = wait_seconds_max
+        self.in_memory = path == MEMORY
+        self._path = path if self.in_memory else os.path.realpath(path)
+        self.wait_seconds_max = wait_seconds_max
         self._log_limit = _LOG_BYTES_MAX
         self._turnstile = Turnstile(self._path, self.name)
-        self._writer: sqlite3.Connection | None = None
+        self._writer: GuardedConnection | None = None
         self._keeper: sqlite3.Connection | None = None
         self._watcher: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []
@@ -56,6 +61,7 @@ class Database:
 
     def _begin_life(self) -> None:
         self._turn = FairLock()
+        self.blocks = Blocks(self)
         self._readers = threading.Condition()
         self._reading = 0
         self._carried = False
@@ -65,7 +71,7 @@ class Database:
 
     def create_file(self) -> None:
         """Make the file where there is none. Refuses whatever `check_place` refuses, and what is not a database."""
-        if self._in_memory:
+        if self.in_memory:
             return
         if not check_place(self._path, self.name):
             make_file(self._path, self.name)
@@ -82,14 +88,14 @@ class Database:
         self._turn.check_owner()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[GuardedConnection]:
         """A write transaction, durable when the block has ended; whatever is raised inside rolls it back.
 
         `DatabaseBusy` where the lock cannot be had in time, `WrongPlace` where this thread is writing already.
         """
         self._check_carried()
-        if not self._turn.acquire(self._wait):
-            raise DatabaseBusy(self.name, f"another thread has been writing for {self._wait:g} s")
+        if not self._turn.acquire(self.wait_seconds_max):
+            raise DatabaseBusy(self.name, f"another thread has been writing for {self.wait_seconds_max:g} s")
         process = os.getpid()
         try:
             with self._in_turn(), translating(self.name):
@@ -109,10 +115,18 @@ class Database:
             if os.getpid() == process:
                 self._turn.release()
 
+    def lend(self, thread: int | None) -> None:
+        """The transaction that is open goes on in another thread."""
+        self._turn.lend(thread)
+
+    def drop_writer(self) -> None:
+        """Leave the write connection to whoever still has it in hand. Only inside `writing`."""
+        self._writer = None
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A consistent look on a connection of its own; nothing can be written through it."""
-        if self._in_memory:
+        if self.in_memory:
             with self.writing() as only:
                 yield only
             return
@@ -138,7 +152,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that is not in use. Used again, it opens again."""
-        if self._turn.acquire(self._wait):
+        if self._turn.acquire(self.wait_seconds_max):
             try:
                 with self._readers:
                     self._close_all()
@@ -149,21 +163,21 @@ class Database:
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        if self._in_memory:
+        if self.in_memory:
             yield
             return
         if self._writer is None and not check_place(self._path, self.name):
             raise DatabaseUnreachable(self.name, "there is no such file")
-        with self._turnstile.passing(self._wait):
+        with self._turnstile.passing(self.wait_seconds_max):
             yield
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _open_writer(self) -> GuardedConnection:
         if self._writer is None:
-            connection = self._connect()
+            connection = self._connected(GuardedConnection)
             try:
                 self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
                 (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-                if mode != "wal" and not self._in_memory:
+                if mode != "wal" and not self.in_memory:
                     raise DatabaseError(self.name, f"its journal mode is {mode} and cannot be changed to wal")
             except BaseException:
                 connection.close()
@@ -178,7 +192,7 @@ class Database:
 
     def _patiently(self, ask: Callable[[], object]) -> None:
         """Ask again while others hold the lock, for a bounded time: not every lock of SQLite's waits by itself."""
-        deadline = _REAL.monotonic() + self._wait
+        deadline = _REAL.monotonic() + self.wait_seconds_max
         while True:
             try:
                 ask()
@@ -188,8 +202,8 @@ class Database:
                 if _REAL.monotonic() > deadline:
                     raise DatabaseBusy(
                         self.name,
-                        f"another connection has held the write lock for {self._wait:g} s; if it is yours, commit it, "
-                        "or write in its transaction with app.using(connection)",
+                        f"another connection has held the write lock for {self.wait_seconds_max:g} s; if it is yours, "
+                        "commit it, or write in its transaction with app.using(connection)",
                     ) from error
                 _REAL.sleep(_RETRY_PAUSE)
             else:
@@ -208,7 +222,7 @@ class Database:
 
     def _copy_log_back(self, connection: sqlite3.Connection) -> None:
         """A checkpoint, where the log has grown too long: under the write lock, on a connection of its own."""
-        if self._in_memory:
+        if self.in_memory:
             return
         try:
             size = os.stat(f"{self._path}-wal").st_size
@@ -230,7 +244,7 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                connection.execute(f"PRAGMA busy_timeout = {int(self._wait * 1000)}")
+                connection.execute(f"PRAGMA busy_timeout = {int(self.wait_seconds_max * 1000)}")
 
     # -- readers -----------------------------------------------------------------------------------------------
 
@@ -269,11 +283,14 @@ class Database:
             self._readers.notify_all()
 
     def _connect(self) -> sqlite3.Connection:
-        where = MEMORY if self._in_memory else f"file:{quote(self._path)}?mode=rw"
-        connection = sqlite3.connect(
+        return self._connected(sqlite3.Connection)
+
+    def _connected(self, kind: type[C]) -> C:
+        where = MEMORY if self.in_memory else f"file:{quote(self._path)}?mode=rw"
+        connection = kind(
             where,
-            uri=not self._in_memory,
-            timeout=self._wait,
+            uri=not self.in_memory,
+            timeout=self.wait_seconds_max,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -290,7 +307,7 @@ class Database:
 
     def before_fork(self) -> None:
         """Close every connection: SQLite's locks do not cross a fork, its belief to hold them does."""
-        if self._in_memory:
+        if self.in_memory:
             return
         try:
             self._fork_holds_turn = self._turn.acquire(_FORK_PATIENCE)
@@ -304,7 +321,7 @@ class Database:
 
     def after_fork_in_parent(self) -> None:
         """Go on; connections open again when they are needed."""
-        if self._in_memory:
+        if self.in_memory:
             return
         self._carried = False
         self._readers.release()
@@ -313,7 +330,7 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Begin anew. Where the parent was in the middle of something, this child may not touch the database."""
-        if self._in_memory:
+        if self.in_memory:
             return
         carried = self._carried
         self._turnstile.close()

@@ -32,7 +32,8 @@ class SqliteExecutor:
     """Over a connection of sqlite3, whatever row and text factories its owner gave it."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._cursor = connection.cursor()
+        # Not by way of the connection, whose cursors may be made for somebody else's statements.
+        self._cursor = sqlite3.Cursor(connection)
         self._cursor.row_factory = None
 
     def rows(self, sql: str, params: Params = ()) -> list[Row]:

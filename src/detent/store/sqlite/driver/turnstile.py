@@ -77,6 +77,19 @@ class FairLock:
             else:
                 self._held = False
 
+    def hand_over(self) -> bool:
+        """Hand it to the first in line, if there is one; False where nobody waits, and it is still held."""
+        with self._mutex:
+            if not self._waiting:
+                return False
+            self._owner = None
+            self._waiting.popleft().release()
+            return True
+
+    def lend(self, thread: int | None) -> None:
+        """What is done under it goes on in that thread; None where it is between two."""
+        self._owner = thread
+
     def _leave(self, gate: threading.Lock) -> bool:
         """Out of the line; False where the turn came in the same moment."""
         with self._mutex, suppress(ValueError):

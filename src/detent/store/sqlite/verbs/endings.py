@@ -111,10 +111,11 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         self._expect(self._db.change(_COMMIT, marked), 1, [job.id], "running")
         return Committed(item.job_id, item.attempt)
 
-    def may_commit(self, job_id: int, attempt: int) -> DetentError | None:
-        """Why this caller may not commit: somebody has, or it is not the holder. None where it may."""
-        found = self._may_commit(job_id, attempt, self._now())
-        return found if isinstance(found, DetentError) else None
+    def may_commit(self, job_id: int, attempt: int) -> float | DetentError:
+        """For how many seconds this caller holds the job; else why it may not commit: somebody has, or the lease."""
+        now = self._now()
+        found = self._may_commit(job_id, attempt, now)
+        return found if isinstance(found, DetentError) else ((found.lease_expires_at or now) - now) / 1_000_000
 
     def _may_commit(self, job_id: int, attempt: int, now: int) -> Job | DetentError:
         job = self._jobs([job_id]).get(job_id)
