@@ -81,7 +81,7 @@ class Database:
 
     def is_there(self) -> bool:
         """Whether there is anything to look at. Refuses whatever `check_place` refuses; makes nothing."""
-        return self._in_memory or check_place(self._path, self.name)
+        return self.in_memory or check_place(self._path, self.name)
 
     def check_thread(self) -> None:
         """`WrongPlace` where this thread is writing already."""
