@@ -28,8 +28,8 @@ $(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
 	@touch $@
 
-test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL
-	$(BIN)/python -m pytest -n 2
+test: $(STAMP) ## all tests but the faults, on SQLite and on a real PostgreSQL
+	$(BIN)/python -m pytest -n 2 --ignore tests/faults
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest tests/faults --whole -s

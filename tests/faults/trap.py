@@ -12,6 +12,8 @@ from typing import Any
 
 import psycopg
 
+from detent.store.sqlite.driver.guarded import _GuardedCursor
+
 __all__ = ["killed_at"]
 
 
@@ -79,10 +81,20 @@ def _set(trap: Trap) -> None:
     connect, send = sqlite3.connect, psycopg.Cursor.execute
 
     def trapped_connect(*args: Any, **named: Any) -> Any:
-        return connect(*args, **{**named, "factory": Connection})
+        if named.get("factory", sqlite3.Connection) is sqlite3.Connection:
+            named["factory"] = Connection
+        return connect(*args, **named)
+
+    for name in ("execute", "executemany"):
+        _trap_method(trap, _GuardedCursor, name)
 
     def trapped_send(self: Any, *args: Any, **named: Any) -> Any:
         return trap.around(lambda: send(self, *args, **named))
 
     sqlite3.connect = trapped_connect
     psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
+
+
+def _trap_method(trap: Trap, kind: type, name: str) -> None:
+    plain = getattr(kind, name)
+    setattr(kind, name, lambda self, *args: trap.around(lambda: plain(self, *args)))
