@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 CODE := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults lint types house check bench bench-quick format clean
+.PHONY: help demo setup test faults faults-slice lint types house check bench bench-quick format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -30,6 +30,9 @@ $(STAMP): $(RUNS)
 
 test: $(STAMP) ## all tests but the faults, on SQLite and on a real PostgreSQL
 	$(BIN)/python -m pytest -n 2 --ignore tests/faults
+
+faults-slice: $(STAMP) ## a slice of the faults, a few minutes
+	$(BIN)/python -m pytest tests/faults -n 2
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest tests/faults --whole -s

@@ -1,4 +1,4 @@
-"""Kill storm. Slice in `make test`: about 20 seconds; whole in `make faults`: 300 kills, at most 15 minutes."""
+"""Kill storm. Slice in `make faults-slice`: about 20 seconds; whole in `make faults`: 300 kills, at most 15 minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that stand still for three leases and then go on. `make test` and `make faults` run all of it."""
+"""Workers that stand still for three leases and then go on. `make faults-slice` and `make faults` run all of it."""
 
 from __future__ import annotations
 
