@@ -1,6 +1,6 @@
 """The database goes away and comes back, or takes no writes. Workers wait, say so at most once a second, and go on by
-themselves; no attempt is used up. `make faults-slice`: 3 restarts and a read-only server; `make faults`: 20 restarts, and the
-rest."""
+themselves; no attempt is used up. `make faults-slice`: 3 restarts and a read-only server; `make faults`: 20 restarts,
+and the rest."""
 
 from __future__ import annotations
 
