@@ -136,7 +136,7 @@ def spared_attempt_given(owner: Owner, life: Life) -> None:
 
 @corrupts("finished_time_equals_record", "cancelled", heals=True)
 def finished_long_ago(owner: Owner, life: Life) -> None:
-    owner.run(f"UPDATE {{job}} SET finished_at = {owner.at('1999-01-01')} WHERE id = {life['cancelled']}")
+    owner.plant(f"UPDATE {{job}} SET finished_at = {owner.at('1999-01-01')} WHERE id = {life['cancelled']}")
 
 
 @corrupts("due_time_equals_record", "let_go", heals=True)

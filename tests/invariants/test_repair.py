@@ -118,7 +118,7 @@ def test_a_repair_does_not_wait_for_ever_behind_an_open_transaction(
     owner.run(f"DELETE FROM {{ready}} WHERE job_id = {life['ready']}")
     spoiled = dump(store_url)
     with closing(plain_connection(store_url)) as somebody:
-        somebody.execute("UPDATE detent.job SET result = result WHERE id = %s", (life["ready"],))
+        somebody.execute("UPDATE detent.job SET metadata = metadata WHERE id = %s", (life["ready"],))
         with pytest.raises(DatabaseBusy):
             store.repair("ana", "it was spoiled", apply=True)
         assert dump(store_url) == spoiled

@@ -370,7 +370,7 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/database.py",
-                "with self._turnstile.passing(self._wait):\n            yield",
+                "with self._turnstile.passing(self.wait_seconds_max):\n            yield",
                 "yield",
             ),
         ),
@@ -380,7 +380,13 @@ MUTANTS = (
         "turnstile",
         "sqlite",
         "threads go last come, first served",
-        (Edit("sqlite/driver/turnstile.py", "self._waiting.popleft()", "self._waiting.pop()"),),
+        (
+            Edit(
+                "sqlite/driver/turnstile.py",
+                "if self._waiting:\n                self._waiting.popleft()",
+                "if self._waiting:\n                self._waiting.pop()",
+            ),
+        ),
         ("store/sqlite/test_turnstile.py::test_threads_take_turns_in_the_order_of_asking",),
     ),
 )
