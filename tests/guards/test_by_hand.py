@@ -122,6 +122,14 @@ def test_numbers_of_the_attempt_belong_to_its_verbs(store: Store, prompt: Prompt
         prompt.refuses(f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
 
 
+@pytest.mark.parametrize("found", sorted(JOB.rests))
+def test_what_a_job_came_to_is_written_once(store: Store, prompt: Prompt, found: str) -> None:
+    """G4: how and when a job came to rest, and how many attempts it had, is not changed by hand."""
+    job_id = brought_to(store, found)
+    for change in (f"finished_at = {prompt.later('finished_at')}", "result = '1'", "error = 'e'", "attempts_max = 99"):
+        prompt.refuses(f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
+
+
 def test_what_a_job_was_asked_to_do_is_written_once(store: Store, prompt: Prompt) -> None:
     """G4"""
     job_id = enqueue(store)
