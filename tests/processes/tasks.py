@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,19 @@ def enter(gate: str) -> Path:
 class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
+
+
+WHO: ContextVar[int] = ContextVar("who", default=0)
+
+
+async def remember(ctx: Context, wait: bool) -> list[int]:
+    """What the variable was before and is after this job set it; under a time-out, which needs a task around it."""
+    before = WHO.get()
+    WHO.set(ctx.job_id)
+    async with asyncio.timeout(30):
+        if wait:
+            await asyncio.sleep(0.01)
+        return [before, WHO.get() - ctx.job_id]
 
 
 def hold(ctx: Context, gate: str) -> str:
@@ -242,7 +256,7 @@ def commit_then(ctx: Context, gate: str, how: str) -> str:
 TRIED_TWICE: tuple[Callable[..., Any], ...] = (
     *(hold, hold_async, listen, add, add_async, which_process, terminate_child, chatty, answer, once),
     *(kill_process, exit_process, exit_process_async, raise_exit, eat_memory, fail, fail_async),
-    *(fork_deaf, fork_and_return, unstorable, commit_then),
+    *(fork_deaf, fork_and_return, unstorable, commit_then, remember),
 )
 A_SECOND: tuple[Callable[..., Any], ...] = (
     *(hold, hold_async, listen, stubborn_async, hold_interpreter, block_loop_async, fork_deaf),

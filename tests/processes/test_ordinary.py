@@ -20,6 +20,14 @@ def test_all_kinds_of_functions_are_carried_out(shop: Bench) -> None:
         assert [shop.outcomes(job) for job in sent] == [["done"]] * 5
 
 
+def test_async_jobs_do_not_see_each_other(shop: Bench) -> None:
+    """W1: those that wait and those that do not share a loop; each has context variables of its own, and a task around
+    it from its first step on."""
+    calls = [shop.app.find_task("remember").call(wait=number % 3 == 0) for number in range(60)]
+    jobs = shop.app.enqueue_many(calls)
+    assert [shop.rests(job, "succeeded").result for job in jobs] == [[0, 0]] * 60
+
+
 def test_a_process_apart_is_another_one_and_is_used_again(shop: Bench) -> None:
     near, *apart = (
         shop.rests(shop.send(task), "succeeded").result

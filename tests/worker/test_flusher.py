@@ -49,13 +49,13 @@ def test_an_ending_after_a_flush_that_came_while_it_wrote_is_written(store: Stor
     """A flush with nothing to add left its hurry behind, and the next ending woke nobody: its job was held for ever."""
     writer = Writer(store)
     writer.may_go_on.clear()
-    writer.flusher.end(Finish(NO_JOB, 1), 5)
+    writer.flusher.end([Finish(NO_JOB, 1)], [5])
     assert writer.next() == [5]
     assert not writer.flusher.flush(timeout=0)
     writer.may_go_on.set()
     assert writer.flusher.flush(timeout=SECONDS_MAX)
     for lease in range(6, 12):
-        writer.flusher.end(Finish(NO_JOB, 1), lease)
+        writer.flusher.end([Finish(NO_JOB, 1)], [lease])
         assert writer.next() == [lease]
     assert writer.flusher.close(SECONDS_MAX)
 

@@ -94,6 +94,7 @@ class Task(Generic[P, R, D]):
         settings: Settings,
     ) -> None:
         self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
         self.name = _name_of(function) if name is None else name
         self.aliases = _aliases(aliases)
         self.options = options
@@ -117,11 +118,6 @@ class Task(Generic[P, R, D]):
     def limit_key(self) -> str:
         """Under which key its limit is shared: its name, where it says no other."""
         return self.name if self.options.limit_key is None else self.options.limit_key
-
-    @property
-    def is_async(self) -> bool:
-        """Whether the function is a coroutine function."""
-        return inspect.iscoroutinefunction(self.function)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from detent.errors import (
@@ -19,6 +20,7 @@ from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
 from detent.store.contract import Store
+from detent.worker.carry import carry
 from detent.worker.context import AttemptContext, EventSink
 from detent.worker.signals import Fatal, Snooze, Throttled
 
@@ -53,13 +55,11 @@ class Attempt:
         except BaseException as error:
             return self._failed(error)
 
-    async def run_async(self) -> Finish | Abort | None:
-        """Await an async function on this loop."""
+    async def run_async(self, waits: Callable[[], None] | None = None) -> Finish | Abort | None:
+        """Await an async function on this loop. `waits` is called when it waits for the first time, if ever."""
         try:
-            arguments = self._arguments()
-            with self.context.current():
-                value = await self.task.function(self.context, **arguments)
-            return self._finished(value)
+            coroutine = self.task.function(self.context, **self._arguments())
+            return self._finished(await carry(coroutine, self.context.alone(), waits))
         except BaseException as error:
             # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
             # function itself.

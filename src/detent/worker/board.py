@@ -51,10 +51,10 @@ class Board:
             file.truncate(slots * _LINE.size + _PULSE.size)
             return cls(os.dup(file.fileno()), slots)
 
-    def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float) -> int:
-        """Write a line; its number, to be given back at the end."""
+    def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float, *, here: bool = False) -> int:
+        """Write a line; its number, to be given back at the end. Safe from any thread."""
         number = self._free.pop()
-        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, 0)
+        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, here)
         return number
 
     def beat(self, now: float) -> None:

@@ -39,6 +39,8 @@ __all__ = ["Child"]
 _BACKLOG_MAX = 5000
 _TICK = 0.1
 _PULSE = 0.25
+_SLICE = 0.005
+"""Seconds of carrying jobs that do not wait, until those that wait get a turn on the loop."""
 _START_MAX = 60.0
 """Seconds that a job may take to be prepared, before its own time begins."""
 
@@ -84,6 +86,7 @@ class Child:
         self._ended = 0
         self._hung = False
         self._pump_asked = False
+        self._carrier: asyncio.Task[None] | None = None
 
     def run(self) -> None:
         """Work until told to stop. The process ends in here, when everything in hand has ended or was handed back."""
@@ -135,32 +138,94 @@ class Child:
             self._loop.call_soon_threadsafe(self._pump)
 
     def _pump(self) -> None:
-        """Begin what can begin. On the loop."""
+        """Have somebody begin what can begin. On the loop."""
         self._pump_asked = False
+        if self._carrier is None:
+            self._carrier = self._loop.create_task(self._begin_all())
+
+    async def _begin_all(self) -> None:
+        """Begin what can begin, and carry what is async, one after another, until one of them waits: this task stays
+        with that one to its end, and another takes over the rest."""
+        endings: list[tuple[Held, Finish | Abort | None]] = []
+        pause_at = self._clock.monotonic() + _SLICE
         while True:
+            now = self._clock.monotonic()
             with self._lock:
-                now = self._clock.monotonic()
                 held = self._core.begin(now)
+            if held is None or now >= pause_at:
+                self._end_all(endings)
+                if held is None and not endings:
+                    break
+                endings = []
+                if now >= pause_at:
+                    await asyncio.sleep(0)
+                    pause_at = self._clock.monotonic() + _SLICE
             if held is None:
-                return
+                continue
             try:
-                self._begin(held, now)
+                attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
+                if self._is_plain(attempt):
+                    if await self._carry(held, attempt, now, endings):
+                        return
+                else:
+                    self._begin(held, attempt, now)
             except Exception as error:
                 self._end(held, _ending(held, "error", error_text(error)))
+        self._carrier = None
 
-    def _begin(self, held: Held, now: float) -> None:
+    def _is_plain(self, attempt: Attempt) -> bool:
+        """Whether it is an async function that needs nothing before it is called."""
+        claimed, task = attempt.claimed, attempt.task
+        return (
+            task.is_async and not task.options.process and not claimed.committed and not self._needs_preparing(attempt)
+        )
+
+    def _needs_preparing(self, attempt: Attempt) -> bool:
+        return not attempt.task.options.idempotent or attempt.claimed.attempt - attempt.claimed.spared > 1
+
+    async def _carry(
+        self, held: Held, attempt: Attempt, now: float, endings: list[tuple[Held, Finish | Abort | None]]
+    ) -> bool:
+        """Whether it waited: then it has ended here, and others have been carried by another task meanwhile."""
+        claimed = held.claimed
+        timeout = attempt.task.options.timeout
+        deadline = 0.0 if timeout is None else now + timeout
+        line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
+        waited = lost = False
+
+        def waits() -> None:
+            nonlocal waited, lost
+            waited = True
+            running = Running(held, attempt, deadline=deadline, line=line, work=self._carrier)
+            with self._lock:
+                lost = held.ended
+                if not lost:
+                    self._running[held] = running
+            if lost:
+                self._loop.call_soon(running.stop)
+            self._carrier = None
+            self._end_all(endings)
+            self._pump()
+
+        ending = await attempt.run_async(waits)
+        if lost or not waited:
+            self._board.end(line)
+        if waited:
+            self._end(held, ending)
+        else:
+            endings.append((held, ending))
+        return waited
+
+    def _begin(self, held: Held, attempt: Attempt, now: float) -> None:
         claimed = held.claimed
         if claimed.committed:
             self._end(held, Finish(claimed.job_id, claimed.attempt))
             return
-        attempt = Attempt(claimed, self._app, self._store, self._flusher)
-        options = attempt.task.options
         running = Running(held, attempt)
-        with self._lock:
-            running.line = self._board.begin(claimed.job_id, claimed.attempt, now, 0.0)
+        running.line = self._board.begin(claimed.job_id, claimed.attempt, now, 0.0)
         self._start_clock(running, _START_MAX)
         self._running[held] = running
-        if not options.idempotent or claimed.attempt - claimed.spared > 1:
+        if self._needs_preparing(attempt):
             running.work = self._threads.submit(self._prepare, running)
         else:
             self._call(running)
@@ -235,10 +300,29 @@ class Child:
             running = self._running.pop(held, None)
             if running is not None and running.line is not None:
                 self._board.end(running.line)
-        self._flusher.end(ending, lease_done)
+        self._flusher.end([] if ending is None else [ending], [] if lease_done is None else [lease_done])
         self._claimer.room.set()
         self._ask_pump()
         return True
+
+    def _end_all(self, endings: list[tuple[Held, Finish | Abort | None]]) -> None:
+        """The same for many that never waited, and have left the board. On the loop."""
+        if not endings:
+            return
+        written: list[Finish | Abort] = []
+        leases: list[int] = []
+        with self._lock:
+            for held, ending in endings:
+                if held.ended:
+                    continue
+                lease_done = self._core.end(held)
+                if lease_done is not None:
+                    leases.append(lease_done)
+                if ending is not None:
+                    written.append(ending)
+            self._ended += len(endings)
+        self._flusher.end(written, leases)
+        self._claimer.room.set()
 
     def _written(self, leases: list[int]) -> None:
         if leases:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context as CopiedContext
+from contextvars import ContextVar, copy_context
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -163,6 +164,12 @@ class AttemptContext:
     def encode_result(self, value: object) -> str | None:
         """A result as its task stores it."""
         return self._task.encode_result(value)
+
+    def alone(self) -> CopiedContext:
+        """A set of context variables of its own, in which this attempt is the current one."""
+        copied = copy_context()
+        copied.run(current_attempt.set, self)
+        return copied
 
     @contextmanager
     def current(self) -> Iterator[None]:

@@ -90,12 +90,11 @@ class Core:
 
     def claimed(self, lease_id: int, jobs: Sequence[Claimed]) -> None:
         """These were claimed under that lease, in this order."""
-        for job in jobs:
-            held = Held(job, lease_id)
-            self.held.add(held)
-            self._reserved.append(held)
-            self._held_by_queue[job.queue] += 1
-            self._open_by_lease[lease_id] += 1
+        taken = [Held(job, lease_id) for job in jobs]
+        self.held.update(taken)
+        self._reserved.extend(taken)
+        self._held_by_queue.update(job.queue for job in jobs)
+        self._open_by_lease[lease_id] += len(taken)
 
     def begin(self, now: float) -> Held | None:
         """The next job to begin, if a slot is free."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -73,18 +73,15 @@ class Flusher:
             if len(self._batch.events) == 1 or len(self._batch.events) >= _BATCH_MAX:
                 self._changed.notify_all()
 
-    def end(self, ending: Finish | Abort | None, lease_done: int | None) -> None:
-        """Write how an attempt ended, next."""
+    def end(self, endings: Iterable[Finish | Abort], leases_done: Iterable[int]) -> None:
+        """Write how attempts ended, next."""
         with self._changed:
-            match ending:
-                case Finish():
+            for ending in endings:
+                if isinstance(ending, Finish):
                     self._batch.finishes.append(ending)
-                case Abort():
+                else:
                     self._batch.aborts.append(ending)
-                case None:
-                    pass
-            if lease_done is not None:
-                self._batch.leases.append(lease_done)
+            self._batch.leases.extend(leases_done)
             self._hurry()
 
     def flush(self, timeout: float | None = None) -> bool:
