@@ -18,6 +18,7 @@
     │   └── InvalidSetting        a setting out of its range
     ├── DatabaseError             the database, not the request
     │   ├── DatabaseUnreachable   no connection to be had
+    │   │   └── NoWayIn           a login, a database or a directory that is refused or not there
     │   ├── DatabaseBusy          locked, deadlocked or out of connections; asking again is right
     │   ├── DatabaseFull          no space left
     │   ├── DatabaseReadOnly      it takes no writes
@@ -63,6 +64,7 @@ __all__ = [
     "JobTimeout",
     "KeyConflict",
     "LeaseLost",
+    "NoWayIn",
     "NotADatabase",
     "NotFound",
     "OutcomeUnknown",
@@ -262,6 +264,11 @@ class DatabaseUnreachable(DatabaseError):
         return "the database cannot be reached"
 
 
+class NoWayIn(DatabaseUnreachable):
+    """The way there is wrong: a login that is refused, a database or a directory that is not there. Waiting does not
+    help."""
+
+
 class DatabaseBusy(DatabaseError):
     """Locked, deadlocked or out of connections; nothing was written, asking again is right."""
 
@@ -402,6 +409,7 @@ TABLE: dict[type[DetentError], Codes] = {
     InvalidSetting: Codes("DT024", 422, 2),
     DatabaseError: Codes("DT030", 503, 5),
     DatabaseUnreachable: Codes("DT031", 503, 5),
+    NoWayIn: Codes("DT042", 503, 5),
     DatabaseBusy: Codes("DT032", 503, 5),
     DatabaseFull: Codes("DT033", 507, 5),
     DatabaseReadOnly: Codes("DT034", 503, 5),

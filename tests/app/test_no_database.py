@@ -21,6 +21,7 @@ from detent.errors import (
     DetentError,
     InvalidSetting,
     NotADatabase,
+    NoWayIn,
     SchemaTooNew,
     UnknownState,
     WrongPlace,
@@ -88,7 +89,7 @@ def test_nobody_there(nobody: int) -> None:
 
 def test_no_such_database(postgres_url: str) -> None:
     error = enqueue_on(f"{postgres_url}_not")
-    assert type(error) is DatabaseUnreachable
+    assert type(error) is NoWayIn
     assert "does not exist" in str(error)
 
 
@@ -121,7 +122,7 @@ def test_a_directory_instead_of_a_file(tmp_path: Path) -> None:
 
 def test_a_path_that_leads_nowhere(tmp_path: Path) -> None:
     error = enqueue_on(f"sqlite:///{tmp_path}/not/there.db")
-    assert type(error) is DatabaseUnreachable
+    assert type(error) is NoWayIn
     assert "No such file or directory" in str(error)
     assert list(tmp_path.iterdir()) == []
 

@@ -124,6 +124,7 @@ def serve(harness: Harness, _job: Job[Any]) -> None:
     # The invariants only read, at length.
     services.services = [one for one in services.services if one.name != "invariants"]
     services.tick(harness.clock.monotonic(), asked_to_drain=False)
+    services.tick_alone(harness.clock.monotonic())
     services.close()
 
 

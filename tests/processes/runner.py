@@ -9,6 +9,7 @@ import sys
 import msgspec
 
 from detent.model.clock import SystemClock
+from detent.worker.arrival import arrive
 from detent.worker.main import load_app
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
@@ -19,9 +20,10 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options = msgspec.json.decode(sys.argv[1], type=WorkerOptions)
     with load_app(options.app) as app:
-        (worker_id,) = app.ids.take(1)
+        clock = SystemClock()
+        (worker_id,), waited = arrive(clock, app.ids.take)
         notify = Notify(os.environ.get("NOTIFY_SOCKET"))
-        return Supervisor(app.store, options, SystemClock(), worker_id, notify).run()
+        return Supervisor(app.store, options, clock, worker_id, notify, after_outage=waited).run()
 
 
 if __name__ == "__main__":

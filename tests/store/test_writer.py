@@ -16,6 +16,7 @@ import pytest
 
 from detent.client.client import job_enqueue
 from detent.errors import DatabaseBusy, DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown
+from detent.model.clock import TurnableClock
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.store.writer import Writer
@@ -59,7 +60,7 @@ def watched(store: Store) -> Any:
 
 @pytest.fixture
 def writer(watched: Any) -> Iterator[Writer]:
-    writer = Writer(watched)
+    writer = Writer(watched, clock=TurnableClock())
     yield writer
     writer.close()
 
@@ -237,6 +238,20 @@ def test_a_lost_answer_does_not_enqueue_twice(store: Store, watched: Any, writer
     assert writer.write(job_enqueue, [keyed, plain]) == [Enqueued(keyed.id, False), Enqueued(plain.id, False)]
     assert watched.transactions == lost + 1
     assert jobs_of(store) == [keyed.id, plain.id]
+
+
+def test_a_database_that_is_away_for_a_while_is_asked_again(store: Store, watched: Any, writer: Writer) -> None:
+    """J2, G7: a server that crashed at COMMIT takes some seconds to answer again; the caller never notices."""
+    job = new_job(store)
+    watched.answers_to_lose = 1
+
+    def away_for_a_while(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+        if 1 < watched.transactions <= 6:
+            raise DatabaseUnreachable("there", "nobody answers")
+        return verbs.job_enqueue(items)
+
+    assert writer.write(away_for_a_while, [job]) == [Enqueued(job.id, False)]
+    assert jobs_of(store) == [job.id]
 
 
 def test_when_nobody_can_tell_the_outcome_stays_unknown(store: Store, watched: Any, writer: Writer) -> None:

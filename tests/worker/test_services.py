@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import closing
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -41,6 +42,14 @@ def services(store: Store, worker_id: int = 7) -> Services:
     return Services(store, WorkerOptions(app="shop:app", name="ana", lease=LEASE), worker_id, TurnableClock(START))
 
 
+def tick(these: Services, now: float) -> None:
+    """Both kinds of services, whichever of them fails."""
+    try:
+        these.tick(now, asked_to_drain=False)
+    finally:
+        these.tick_alone(now)
+
+
 def a_busy_minute(store: Store, clock: StoreClock) -> dict[str, int]:
     """Something to do for each service that looks after jobs."""
     jobs = {"reap": enqueue(store, task="reap")}
@@ -70,7 +79,7 @@ SEEN = {"heartbeat", "promote", "reap", "expire", "schedules"}
 def test_one_pass_does_it_all(store: Store, clock: StoreClock) -> None:
     """J6, J11, J12, W3"""
     jobs = a_busy_minute(store, clock)
-    services(store).tick(0.0, asked_to_drain=False)
+    tick(services(store), 0.0)
     assert done(store, jobs) == SEEN
 
 
@@ -89,9 +98,9 @@ def test_one_that_fails_stops_no_other(store: Store, clock: StoreClock, broken: 
     ]
     if isinstance(error, DatabaseBusy):
         with pytest.raises(DatabaseBusy):
-            all_of_them.tick(0.0, asked_to_drain=False)
+            tick(all_of_them, 0.0)
     else:
-        all_of_them.tick(0.0, asked_to_drain=False)
+        tick(all_of_them, 0.0)
     assert done(store, jobs) == SEEN - {broken}
     assert all_of_them.failures == {broken: 1}
 
@@ -122,18 +131,18 @@ def test_a_service_passes_to_the_next_worker(store: Store, store_url: str, clock
     weekly(store, "minutely", "* * * * *", "UTC", "all")
     with closing(another_store(store_url, clock)) as elsewhere:
         first, second, third = services(store, 1), services(elsewhere, 2), services(elsewhere, 3)
-        first.tick(0.0, asked_to_drain=False)
-        second.tick(0.0, asked_to_drain=False)
+        first.tick_alone(0.0)
+        second.tick_alone(0.0)
         assert elsewhere.service_take("schedules", 2, 10) is None
         first.close()
         clock.advance(60)
-        second.tick(1.0, asked_to_drain=False)
+        second.tick_alone(1.0)
         assert ticks(store, "minutely") == []
-        second.tick(5.0, asked_to_drain=False)
+        second.tick_alone(5.0)
         assert len(ticks(store, "minutely")) == 1
         assert elsewhere.service_take("schedules", 3, 10) is None
         clock.advance(60)
-        third.tick(1.0, asked_to_drain=False)
+        third.tick_alone(1.0)
         assert len(ticks(store, "minutely")) == 2
 
 
@@ -163,14 +172,45 @@ class TestReaper:
         reaper.run(10.0 + LEASE)
         assert state(store, job_id) == "pending"
 
-    def test_a_pass_that_was_held_up_is_an_outage(self, store: Store, clock: StoreClock) -> None:
-        """J6: by a lock, a stop or a sleep of the machine."""
-        here = services(store)
-        here.tick(0.0, asked_to_drain=False)
+    def test_a_call_that_was_held_up_is_an_outage(self, store: Store, clock: StoreClock) -> None:
+        """J6: whatever held up the heartbeat held up renewals too, so that what comes next in the same pass waits."""
+        real = TurnableClock(START)
+        here = Services(store, WorkerOptions(app="shop:app", name="ana", lease=LEASE), 7, real)
+        heartbeat, *others = here.services
+        here.services = [Service("heartbeat", 1.0, lambda _now: real.sleep(LEASE)), *others]
         job_id = self.lost(store, clock)
-        here.tick(1.0 + LEASE, asked_to_drain=False)
+        here.tick(0.0, asked_to_drain=False)
         assert state(store, job_id) == "running"
-        here.tick(2.0 + LEASE, asked_to_drain=False)
+        here.services = [heartbeat, *others]
+        here.tick(1.1 * LEASE, asked_to_drain=False)
+        assert state(store, job_id) == "running"
+        here.tick(2 * LEASE, asked_to_drain=False)
+        assert state(store, job_id) == "pending"
+
+    def test_a_reap_that_stood_in_line_itself_takes_nothing_away(self, store: Store, clock: StoreClock) -> None:
+        """J7: the lock was had at last, and not by those who would have renewed."""
+        job_id = self.lost(store, clock)
+        line = TurnableClock(START)
+
+        class Line:
+            """A store whose transactions begin late, once."""
+
+            held_up = LEASE
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(store, name)
+
+            def together(self, work: Any) -> Any:
+                line.sleep(self.held_up)
+                self.held_up = 0.0
+                return store.together(work)
+
+        reaper = Reaper(cast(Store, Line()), LEASE, line)
+        reaper.run(0.0)
+        assert state(store, job_id) == "running"
+        reaper.run(1.99 * LEASE)
+        assert state(store, job_id) == "running"
+        reaper.run(2 * LEASE)
         assert state(store, job_id) == "pending"
 
     def test_a_server_younger_than_a_lease_was_away(self, postgres_store_url: str) -> None:
@@ -225,7 +265,7 @@ def test_operations_go_on_by_themselves(store: Store, clock: StoreClock) -> None
     """J14: whoever began one may go away."""
     ids = [enqueue(store) for _ in range(3)]
     row = store.operation_start(NewOperation(id=store.ids_reserve(1), action="cancel", actor="ana"))
-    services(store).tick(0.0, asked_to_drain=False)
+    tick(services(store), 0.0)
     ended = store.operation_get(row.id)
     assert ended is not None
     assert (ended.state, ended.changed) == ("done", 3)

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from detent.errors import DatabaseBusy, DatabaseError, GuardViolation, OutcomeUnknown
+from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex"]
@@ -28,7 +29,9 @@ __all__ = ["Writer", "mutex"]
 T = TypeVar("T")
 Verb = Callable[[Verbs, list[Any]], Sequence[Any]]
 
-_LOOKS_MAX = 4
+_LOOKS_MAX = 8
+_PAUSE_FIRST = 0.1
+_PAUSE_LONGEST = 2.0
 
 
 def mutex() -> AbstractContextManager[Any]:
@@ -58,9 +61,10 @@ class Writer:
     leads ends it with `_leave`, which answers, puts back what an interrupt left undone, and calls the next.
     """
 
-    def __init__(self, store: Store, *, batch_max: int = 1000) -> None:
+    def __init__(self, store: Store, *, batch_max: int = 1000, clock: Clock | None = None) -> None:
         self._store = store
         self._batch_max = batch_max
+        self._clock = clock or SystemClock()
         self._begin()
 
     def _begin(self) -> None:
@@ -196,9 +200,11 @@ class Writer:
         return not isinstance(error, DatabaseError) or isinstance(error, GuardViolation)
 
     def _surely(self, work: Callable[[Verbs], T]) -> T:
-        """Do it, and where the answer to COMMIT was lost, look again. `OutcomeUnknown` only where nobody can tell."""
+        """Do it, and where the answer to COMMIT was lost, look again, also while the database is away for some seconds.
+        `OutcomeUnknown` only where nobody could tell by then."""
         unknown: OutcomeUnknown | None = None
-        for _ in range(_LOOKS_MAX):
+        pause = _PAUSE_FIRST
+        for look in range(1 + _LOOKS_MAX):
             try:
                 return self._store.together(work)
             except OutcomeUnknown as error:
@@ -206,7 +212,11 @@ class Writer:
             except DatabaseError as error:
                 if unknown is None or isinstance(error, GuardViolation):
                     raise
-                raise unknown from error
+                if look == _LOOKS_MAX:
+                    raise unknown from error
+                # After a crash the server needs its time.
+                self._clock.sleep(pause)
+                pause = min(2 * pause, _PAUSE_LONGEST)
         assert unknown is not None
         raise unknown
 

@@ -14,6 +14,7 @@ import msgspec
 from detent.app.detent import Detent
 from detent.errors import InvalidSetting
 from detent.model.clock import SystemClock
+from detent.worker.arrival import arrive
 from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.child import Child
@@ -68,10 +69,11 @@ def main() -> None:
     """Run as `python -m detent.worker.main CHANNEL_FD BOARD_FD`, with the options on standard input."""
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
     app = set_up(options)
-    app.put_limits()
+    clock = SystemClock()
+    arrive(clock, app.put_limits)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     board = Board(int(sys.argv[2]), options.slots)
-    Child(app, app.store, options, channel, board, SystemClock()).run()
+    Child(app, app.store, options, channel, board, clock).run()
 
 
 if __name__ == "__main__":

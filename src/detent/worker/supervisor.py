@@ -1,9 +1,9 @@
 """The supervisor: starts children, renews for them, cleans up after them, and is the one that signals talk to.
 
 It runs none of the user's code. The main thread looks after the children and never touches the database, so that a
-time-out is kept while the database is away. One thread renews, one serves the database (`services`); neither waits for
-the other. SIGTERM or SIGINT: stop claiming, finish within the grace period, hand back the rest; a second one stops at
-once.
+time-out is kept while the database is away. One thread renews, two serve the database (`services`: what is done in
+haste, and what may take long); none waits for another. SIGTERM or SIGINT: stop claiming, finish within the grace
+period, hand back the rest; a second one stops at once.
 """
 
 from __future__ import annotations
@@ -37,10 +37,18 @@ _FAILURES_MAX = 10_000
 
 
 class Supervisor:
-    """One worker: a supervisor and its children."""
+    """One worker: a supervisor and its children. `after_outage`: the database had to be waited for, so that others who
+    did may not have renewed yet."""
 
     def __init__(
-        self, store: Store, options: WorkerOptions, clock: Clock, worker_id: int, notify: Notify | None = None
+        self,
+        store: Store,
+        options: WorkerOptions,
+        clock: Clock,
+        worker_id: int,
+        notify: Notify | None = None,
+        *,
+        after_outage: bool = False,
     ) -> None:
         self._store = store
         self._options = options
@@ -58,6 +66,8 @@ class Supervisor:
         # Whoever holds a lease must renew within one lease after an outage: then others begin to take it away.
         self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
         self._services = Services(store, options, worker_id)
+        if after_outage:
+            self._services.saw_outage()
         self._renewed_at = clock.monotonic()
         self._waiting_since: float | None = None
         self._start_at = 0.0
@@ -71,7 +81,11 @@ class Supervisor:
         log.info(
             "worker %s: %d processes of %d slots", self._options.name, self._options.processes, self._options.slots
         )
-        threads = [start_vital("renewals", self._renew_forever), start_vital("services", self._serve_forever)]
+        threads = [
+            start_vital("renewals", self._renew_forever),
+            start_vital("services", self._serve_forever),
+            start_vital("lone-services", self._serve_alone_forever),
+        ]
         deadline: float | None = None
         while not (self._stop_asked and not self._children):
             now = self._clock.monotonic()
@@ -197,9 +211,12 @@ class Supervisor:
             try:
                 renewals = self._store.lease_renew(sorted(holders), self._options.lease, begun)
             except DatabaseError as error:
+                self._services.saw_outage()
                 self._patience.failed("renewing leases", error)
                 return
             self._patience.worked()
+            if self._clock.monotonic() - began_at > self._options.lease / 3:
+                self._services.saw_outage()
             for renewal in renewals:
                 child = holders[renewal.lease_id]
                 if not renewal.held:
@@ -230,6 +247,13 @@ class Supervisor:
             return
         if left == 0 and self._options.drain and idle and not self._stop_asked:
             self._ask_to_stop()
+
+    def _serve_alone_forever(self) -> None:
+        while not self._over.wait(_TICK):
+            try:
+                self._services.tick_alone(self._clock.monotonic())
+            except DatabaseError as error:
+                self._patience.failed("serving the queue", error)
 
     def _signalled(self, number: int, _frame: object) -> None:
         self._ask_to_stop()

@@ -51,6 +51,7 @@ def command(
     from msgspec.structs import replace
 
     from detent.model.clock import SystemClock
+    from detent.worker.arrival import arrive
     from detent.worker.notify import Notify
     from detent.worker.options import WorkerOptions, parse_queues
     from detent.worker.supervisor import Supervisor
@@ -73,7 +74,8 @@ def command(
     with session.open() as found:
         kept = found.settings
         options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
-        (worker_id,) = found.ids.take(1)
+        clock = SystemClock()
+        (worker_id,), waited = arrive(clock, found.ids.take)
         # Taken out of the environment: what the children start must not speak for us.
         notify = Notify(os.environ.pop("NOTIFY_SOCKET", None))
-        return Supervisor(found.store, options, SystemClock(), worker_id, notify).run()
+        return Supervisor(found.store, options, clock, worker_id, notify, after_outage=waited).run()

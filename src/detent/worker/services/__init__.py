@@ -1,7 +1,7 @@
 """What every worker does for the database besides its jobs.
 
 Each service stands alone: one that fails is counted and said, and the others go on. What one worker at a time should do
-is done by whoever has its lease in the database.
+is done by whoever has its lease in the database; it may take long, so it is apart from what everybody does in haste.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import Counter
+from collections.abc import Callable
 
 from detent.errors import DatabaseError, DatabaseUnreachable
 from detent.model.clock import Clock, SystemClock
@@ -29,12 +30,12 @@ __all__ = ["Services"]
 
 log = logging.getLogger("detent.worker")
 
-_PASS_EVERY = 1.0
+_LOOK_EVERY = 1.0
 _LEASE_MIN = 10.0
 
 
 class Services:
-    """One pass a second over all that is due."""
+    """What is due, whenever it is asked. `tick` and `tick_alone` may be called from two threads, each from one."""
 
     def __init__(self, store: Store, options: WorkerOptions, worker_id: int, clock: Clock | None = None) -> None:
         self._store = store
@@ -42,7 +43,7 @@ class Services:
         self._clock = clock or SystemClock()
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
-        self._reaper = Reaper(store, options.lease)
+        self._reaper = Reaper(store, options.lease, self._clock)
         self.services: list[Service] = [
             self.heartbeat.service(),
             promote(store),
@@ -56,25 +57,38 @@ class Services:
         ]
         self._due: dict[str, float] = {}
         self._asked: dict[str, tuple[float, bool]] = {}
-        self._pass_at: float | None = None
+        self._look_at: float | None = None
         self.failures: Counter[str] = Counter()
 
     def tick(self, now: float, *, asked_to_drain: bool) -> int | None:
-        """Do what is due; how much is left to do, where that was asked. Raises the first `DatabaseError` at the end."""
-        if self._pass_at is not None:
-            if now - self._pass_at < _PASS_EVERY:
-                return None
-            if now - self._pass_at > _PASS_EVERY + self._held_up_after:
-                self._reaper.saw_outage(now)
-        self._pass_at = now
+        """Do what is due of what every worker does; how much is left to do, where that was asked, once a second. Raises
+        the first `DatabaseError` at the end."""
+        try:
+            self._pass([one for one in self.services if not one.alone], now, self._run_in_haste)
+        except DatabaseError:
+            self.saw_outage()
+            raise
+        if not asked_to_drain or (self._look_at is not None and now < self._look_at):
+            return None
+        self._look_at = now + _LOOK_EVERY
+        return self._left()
+
+    def tick_alone(self, now: float) -> None:
+        """Do what is due of what one worker at a time does. Raises the first `DatabaseError` at the end."""
+        self._pass([one for one in self.services if one.alone], now, self._run_if_ours)
+
+    def saw_outage(self) -> None:
+        """The database did not answer, or not in time, until now: holders get the time to renew."""
+        self._reaper.saw_outage(self._clock.monotonic())
+
+    def _pass(self, services: list[Service], now: float, run: Callable[[Service, float], None]) -> None:
         away: DatabaseError | None = None
-        for service in self.services:
+        for service in services:
             if now < self._due.get(service.name, now):
                 continue
             try:
                 self._due[service.name] = now + service.every
-                if self._is_ours(service, now):
-                    service.run(now)
+                run(service, now)
             except DatabaseError as error:
                 self.failures[service.name] += 1
                 away = away or error
@@ -84,14 +98,21 @@ class Services:
                 self.failures[service.name] += 1
                 log.exception("service %s failed", service.name)
         if away is not None:
-            self._reaper.saw_outage(self._clock.monotonic())
             raise away
-        return self._left() if asked_to_drain else None
+
+    def _run_in_haste(self, service: Service, now: float) -> None:
+        began_at = self._clock.monotonic()
+        service.run(now)
+        # Each of these is done in a moment: one that took long stood in line, and so did the renewals of others.
+        if self._clock.monotonic() - began_at > self._held_up_after:
+            self.saw_outage()
+
+    def _run_if_ours(self, service: Service, now: float) -> None:
+        if self._is_ours(service, now):
+            service.run(now)
 
     def _is_ours(self, service: Service, now: float) -> bool:
         """Asked twice in a lease and not every time: an idle worker shall write as little as can be."""
-        if not service.alone:
-            return True
         ask_at, ours = self._asked.get(service.name, (now, False))
         if now >= ask_at:
             lease = max(_LEASE_MIN, 3 * service.every)
@@ -112,7 +133,7 @@ class Services:
     def close(self) -> None:
         """Let others take over at once; where the database is away, they do when the leases have run out."""
         with contextlib.suppress(DatabaseError):
-            for name, (_, ours) in self._asked.items():
+            for name, (_, ours) in list(self._asked.items()):
                 if ours:
                     self._store.service_drop(name, self._worker_id)
             self.heartbeat.goodbye()

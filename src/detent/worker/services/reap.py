@@ -7,11 +7,14 @@ younger than a lease. A fresh worker that saw nothing of the kind reaps at once.
 
 from __future__ import annotations
 
-from detent.store.contract import Store
+from detent.model.clock import Clock, SystemClock
+from detent.model.records import Reaped
+from detent.store.contract import Store, Verbs
 from detent.worker.services.service import Service
 
 __all__ = ["Reaper"]
 
+_EVERY = 0.4
 _BATCH = 500
 _ROUNDS_MAX = 100
 
@@ -19,16 +22,18 @@ _ROUNDS_MAX = 100
 class Reaper:
     """One for each worker: it remembers what it saw."""
 
-    def __init__(self, store: Store, lease: float, batch: int = _BATCH) -> None:
+    def __init__(self, store: Store, lease: float, clock: Clock | None = None, batch: int = _BATCH) -> None:
         self._store = store
         self._lease = lease
+        self._clock = clock or SystemClock()
         self._batch = batch
         self._not_before = 0.0
         self._asks_server = True
 
     def service(self) -> Service:
-        """Once a second, by every worker."""
-        return Service("reap", 1.0, self.run)
+        """More than twice a second, by every worker: what a dead one held is to be at work a second after its lease,
+        and whoever claims it needs a part of that second."""
+        return Service("reap", _EVERY, self.run)
 
     def saw_outage(self, now: float) -> None:
         """The database did not answer, or not in time, until `now`."""
@@ -46,7 +51,20 @@ class Reaper:
             return
         limit = self._batch
         for _ in range(_ROUNDS_MAX):
-            reaped = self._store.lease_reap(limit)
-            if reaped.leases + reaped.passed_over < limit:
+            reaped = self._reap(limit)
+            if reaped is None or reaped.leases + reaped.passed_over < limit:
                 return
             limit = self._batch + reaped.passed_over
+
+    def _reap(self, limit: int) -> Reaped | None:
+        """None where this very call stood in line for so long that holders may stand there too."""
+        asked_at = self._clock.monotonic()
+
+        def unless_held_up(verbs: Verbs) -> Reaped | None:
+            held_up = self._clock.monotonic() - asked_at > self._lease / 3
+            return None if held_up else verbs.lease_reap(limit)
+
+        reaped = self._store.together(unless_held_up)
+        if reaped is None:
+            self.saw_outage(self._clock.monotonic())
+        return reaped

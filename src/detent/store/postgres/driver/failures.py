@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,14 +19,21 @@ from detent.errors import (
     GuardViolation,
     InvalidInput,
     InvalidSetting,
+    NoWayIn,
     OutcomeUnknown,
     SchemaMissing,
 )
 
-__all__ = ["database_name", "is_lost", "is_of_the_server", "is_passing", "translated", "translating"]
+__all__ = ["database_name", "is_lost", "is_of_the_server", "is_passing", "no_connection", "translated", "translating"]
 
 _PASSING = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock timeout: nothing was written, and the same again may well succeed (R4)."""
+
+_NOT_LET_IN = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|permission denied for database"
+    r"|not permitted to log in|(?:role|user|database) \"[^\"]*\" does not exist|no such (?:user|database)"
+)
+"""What libpq says of a login that is refused: without a code, since there is no connection that could have one."""
 
 _BY_CODE: dict[str, type[DatabaseError]] = {
     **dict.fromkeys(_PASSING, DatabaseBusy),
@@ -99,6 +107,15 @@ def translated(error: psycopg.Error, database: str, *, committing: bool = False)
             "value", said.splitlines()[0], "what PostgreSQL can hold: 64-bit integers, text without NUL"
         )
     return _BY_CODE.get(code, _BY_CLASS.get(code[:2], DatabaseError))(database, said)
+
+
+def no_connection(error: psycopg.Error, database: str) -> DetentError:
+    """Why there is no connection. `NoWayIn` where the only server there is has said no, in words that this version
+    knows: from then on it is not a matter of time."""
+    said = str(error).strip()
+    if "Multiple connection attempts" not in said and _NOT_LET_IN.search(said):
+        return NoWayIn(database, said)
+    return translated(error, database)
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from detent.errors import DatabaseBusy, DatabaseReadOnly
-from detent.store.postgres.driver.failures import translated
+from detent.model.clock import SystemClock
+from detent.store.postgres.driver.failures import no_connection
 
 __all__ = ["Connection", "Pool"]
 
@@ -26,7 +27,21 @@ CONNECT_SECONDS_MAX = 10
 RECONNECT_SECONDS_MAX = 2.0
 """How long the pool tries by itself, ever more rarely; after that every caller makes it try anew."""
 
+LOOK_EVERY = 2.0
+"""A pool that has lost its server gives up looking for it, and whoever waits then would wait to the end: so everybody
+asks anew after so many seconds, and hears at once where there is nothing to be had."""
+
+SILENCE: dict[str, int] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""A server that is gone without a word is given up after ten seconds, not after the quarter of an hour that the system
+would wait; unless the url says otherwise."""
+
 _POOL_NAME = "detent"
+_REAL = SystemClock()
 
 
 class PooledConnection(psycopg.Connection[TupleRow]):
@@ -57,6 +72,7 @@ class Pool:
         self._wait_seconds_max = wait_seconds_max
         self._options: dict[str, Any] = {"autocommit": True, "prepare_threshold": prepare_threshold}
         given = conninfo_to_dict(url)
+        self._options |= {name: value for name, value in SILENCE.items() if name not in given}
         if "connect_timeout" not in given:
             self._options["connect_timeout"] = CONNECT_SECONDS_MAX
         if "application_name" not in given:
@@ -73,11 +89,7 @@ class Pool:
         """One of the connections. `DatabaseUnreachable` where there is none to be had, `DatabaseBusy` where all are
         in use for too long."""
         pool = self._opened()
-        try:
-            connection = pool.getconn()
-        except PoolTimeout as error:
-            self.connect().close()
-            raise DatabaseBusy(self._name, f"all {self._size_max} connections of this process are in use") from error
+        connection = self._taken_from(pool)
         try:
             yield connection
         except (DatabaseReadOnly, psycopg.errors.ReadOnlySqlTransaction):
@@ -88,11 +100,23 @@ class Pool:
             pool.putconn(connection)
 
     def connect(self) -> Connection:
-        """A connection of its own, outside the pool."""
+        """A connection of its own, outside the pool. `DatabaseUnreachable`."""
         try:
             return psycopg.connect(self._url, **self._options)
         except psycopg.Error as error:
-            raise translated(error, self._name) from error
+            raise no_connection(error, self._name) from error
+
+    def _taken_from(self, pool: ConnectionPool[PooledConnection]) -> PooledConnection:
+        deadline = _REAL.monotonic() + self._wait_seconds_max
+        while True:
+            try:
+                return pool.getconn(min(LOOK_EVERY, self._wait_seconds_max))
+            except PoolTimeout as error:
+                self.connect().close()
+                if _REAL.monotonic() >= deadline:
+                    raise DatabaseBusy(
+                        self._name, f"all {self._size_max} connections of this process are in use"
+                    ) from error
 
     def close(self) -> None:
         """Let go of everything; the pool opens again when it is used again."""

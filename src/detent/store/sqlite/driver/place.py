@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase
+from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase, NoWayIn
 
 __all__ = ["MEMORY", "check_place", "make_file"]
 
@@ -17,23 +17,23 @@ _ANY_WRITE = 0o222
 def check_place(path: str, database: str) -> bool:
     """Whether there is a file; nothing is opened, since closing a file by hand would drop SQLite's locks on it.
 
-    Refuses a directory or a device (`NotADatabase`), what cannot be reached (`DatabaseUnreachable`) and what takes no
+    Refuses a directory or a device (`NotADatabase`), what cannot be reached (`NoWayIn`) and what takes no
     writes (`DatabaseReadOnly`): the file itself, or its directory, in which the log beside it must be written.
     """
     parent = os.path.dirname(path)
     try:
         if not stat.S_ISDIR(os.stat(parent).st_mode):
-            raise DatabaseUnreachable(database, f"{parent} is not a directory")
+            raise NoWayIn(database, f"{parent} is not a directory")
         found = _stat_or_none(path)
     except OSError as error:
-        raise DatabaseUnreachable(database, f"{error.filename}: {error.strerror}") from None
+        raise NoWayIn(database, f"{error.filename}: {error.strerror}") from None
     if found is not None:
         if stat.S_ISDIR(found.st_mode):
             raise NotADatabase(database, "found a directory; allowed: a SQLite file, or a path where one can be made")
         if not stat.S_ISREG(found.st_mode):
             raise NotADatabase(database, "found something that is not a file; allowed: a SQLite file")
         if not os.access(path, os.R_OK):
-            raise DatabaseUnreachable(database, "this user may not read the file")
+            raise NoWayIn(database, "this user may not read the file")
         if not _writable(path, found):
             raise DatabaseReadOnly(database, "the file is read-only")
     if not _writable(parent, os.stat(parent)):
