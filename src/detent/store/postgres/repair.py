@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import TupleRow
 
 from detent.model.records import Violation
 from detent.store.invariants import load
 from detent.store.invariants.expected import postgres_constraints, postgres_functions, postgres_triggers
-from detent.store.rebuild import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
-from detent.store.repair_plan import LogLine
+from detent.store.postgres.driver.pool import Connection
+from detent.store.rebuild import Key
+from detent.store.repair_hands import CommonHands, Statements
 
 __all__ = ["PostgresHands", "violations"]
 
@@ -90,8 +88,32 @@ INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, %(now)s - interval '1 microsecond', ARRAY[id] FROM detent.job WHERE id = %(job)s
 """
 
+_STATEMENTS = Statements(
+    jobs=_JOBS,
+    executions=_EXECUTIONS,
+    lines=_LINES,
+    queued=_QUEUED,
+    dead=_DEAD,
+    keys=_KEYS,
+    leased=_LEASED,
+    jobs_of_lines="SELECT n, job_id FROM detent.transition_log WHERE n = ANY (%s) AND job_id IS NOT NULL",
+    log=_LOG,
+    set_job=_SET_JOB,
+    new_lane=_NEW_LANE,
+    to_ready=_TO_READY,
+    to_waiting=_TO_WAITING,
+    not_ready="DELETE FROM detent.ready WHERE job_id = %s",
+    not_waiting="DELETE FROM detent.waiting WHERE job_id = %s",
+    bury=_BURY,
+    unbury="DELETE FROM detent.dead WHERE job_id = %s",
+    name_in_lease=_NAME_IN_LEASE,
+    new_lease=_NEW_LEASE,
+    drop_key="DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim",
+    new_id="SELECT nextval('detent.id_seq')",
+)
 
-def violations(connection: psycopg.Connection[TupleRow]) -> list[Violation]:
+
+def violations(connection: Connection) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
     return [
         Violation(invariant.name, *(str(part) for part in row))
@@ -100,47 +122,30 @@ def violations(connection: psycopg.Connection[TupleRow]) -> list[Violation]:
     ]
 
 
-class PostgresHands:
+class PostgresHands(CommonHands):
     """See `repair.Hands`. The transaction is the caller's."""
 
-    def __init__(self, connection: psycopg.Connection[TupleRow]) -> None:
-        self._db = connection
+    def __init__(self, connection: Connection) -> None:
         row = connection.execute("SELECT detent.clock()").fetchone()
         assert row is not None
-        self._now: datetime = row[0]
+        super().__init__(_STATEMENTS, row[0])
+        self._db = connection
+
+    def _execute(self, sql: str, params: Any = ()) -> tuple[list[tuple[Any, ...]], int]:
+        cursor = self._db.execute(sql.encode(), params)
+        return cursor.fetchall() if cursor.description else [], cursor.rowcount
+
+    def _listed(self, ids: Sequence[int]) -> list[int]:
+        return list(ids)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
     def violations(self) -> list[Violation]:
         return violations(self._db)
 
-    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
-        sql = "SELECT n, job_id FROM detent.transition_log WHERE n = ANY (%s) AND job_id IS NOT NULL"
-        return dict(self._db.execute(sql, (list(numbers),)).fetchall())
-
     def keys_named(self, names: Sequence[str]) -> list[Key]:
         sql = "SELECT job_id, tenant, key FROM detent.job_key WHERE until_claim AND tenant || '/' || key = ANY (%s)"
         return [Key._make(row) for row in self._db.execute(sql, (list(names),)).fetchall()]
-
-    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
-        executions = self._by_job(_EXECUTIONS, job_ids, Execution._make)
-        lines = self._by_job(_LINES, job_ids, Line._make)
-        queued = self._by_job(_QUEUED, job_ids, Queued._make)
-        dead = self._by_job(_DEAD, job_ids, DeadRow._make)
-        keys = self._by_job(_KEYS, job_ids, Key._make)
-        leased = {job_id for (job_id,) in self._db.execute(_LEASED, (list(job_ids),)).fetchall()}
-        return [
-            Facts(
-                job,
-                tuple(executions[job.id]),
-                tuple(lines[job.id]),
-                tuple(queued[job.id]),
-                next(iter(dead[job.id]), None),
-                job.id in leased,
-                tuple(keys[job.id]),
-            )
-            for job in map(Job._make, self._db.execute(_JOBS, (list(job_ids),)).fetchall())
-        ]
 
     def owner_must(self, kind: str, name: str) -> str | None:
         if kind in ("trigger", "function"):
@@ -167,58 +172,6 @@ class PostgresHands:
             return error.diag.message_primary or str(error)
         return None
 
-    def log(self, line: LogLine, actor: str, reason: str) -> None:
-        what = (line.tenant, line.entity, line.entity_id, line.job_id, line.attempt, line.from_state, line.to_state)
-        self._db.execute(_LOG, (*what, actor, reason, line.metadata, line.correlation_id, self._now))
-
-    def set_job(self, job: Job, to: Projection) -> None:
-        leased = to.state == "running"
-        self._db.execute(
-            _SET_JOB,
-            {
-                "id": job.id,
-                "found": job.state,
-                "state": to.state,
-                "attempt": to.attempt,
-                "ended": to.ended,
-                "spared": to.spared,
-                "due_at": to.due_at,
-                "finished_at": to.finished_at,
-                "committed_at": to.committed_at,
-                "error": to.error,
-                "lease_id": self._new_id() if leased and job.lease_id is None else job.lease_id,
-                "leased_at": self._now if leased and to.leased_at is None else to.leased_at,
-            },
-        )
-
-    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
-        self.unqueue(job.id)
-        lane = (job.queue, job.task, job.tenant, job.priority)
-        self._db.execute(_NEW_LANE, lane)
-        if due_at <= self._now:
-            self._db.execute(_TO_READY, (*lane, due_at, job.id, holds_key, job.expires_at))
-        else:
-            self._db.execute(_TO_WAITING, (*lane, due_at, job.id, holds_key, job.expires_at, job.priority))
-
-    def unqueue(self, job_id: int) -> None:
-        self._db.execute("DELETE FROM detent.ready WHERE job_id = %s", (job_id,))
-        self._db.execute("DELETE FROM detent.waiting WHERE job_id = %s", (job_id,))
-
-    def bury(self, job: Job, reason: str, at: Any) -> None:
-        self.unbury(job.id)
-        self._db.execute(_BURY, (job.id, job.tenant, job.queue, job.task, reason, at))
-
-    def unbury(self, job_id: int) -> None:
-        self._db.execute("DELETE FROM detent.dead WHERE job_id = %s", (job_id,))
-
-    def lease(self, job_id: int) -> None:
-        if not self._db.execute(_NAME_IN_LEASE, {"job": job_id}).rowcount:
-            self._db.execute(_NEW_LEASE, {"job": job_id, "now": self._now})
-
-    def drop_key(self, key: Key) -> None:
-        sql = "DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim"
-        self._db.execute(sql, key)
-
     def restore(self, kind: str, name: str) -> None:
         if kind == "function":
             self._db.execute(postgres_functions()[name].ddl.encode())
@@ -226,14 +179,3 @@ class PostgresHands:
         trigger = postgres_triggers()[name]
         self._db.execute(f"DROP TRIGGER IF EXISTS {trigger.name} ON detent.{trigger.table}".encode())
         self._db.execute(trigger.ddl.encode())
-
-    def _new_id(self) -> int:
-        row = self._db.execute("SELECT nextval('detent.id_seq')").fetchone()
-        assert row is not None
-        return int(row[0])
-
-    def _by_job(self, sql: str, job_ids: Sequence[int], make: Callable[[Any], Any]) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = defaultdict(list)
-        for row in self._db.execute(sql.encode(), (list(job_ids),)).fetchall():
-            found[row[0]].append(make(row))
-        return found

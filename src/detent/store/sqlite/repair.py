@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from detent.model.records import Violation
 from detent.store.invariants import load
 from detent.store.invariants.expected import sqlite_schema
-from detent.store.rebuild import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
-from detent.store.repair_plan import LogLine
-from detent.store.sqlite.driver.executor import Executor
+from detent.store.rebuild import Key
+from detent.store.repair_hands import CommonHands, Statements
+from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
 from detent.store.sqlite.verbs.base import ids_json
 
 __all__ = ["SqliteHands", "violations"]
@@ -81,6 +80,30 @@ INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, :now - 1, json_array(id) FROM detent_job WHERE id = :job
 """
 
+_STATEMENTS = Statements(
+    jobs=_JOBS,
+    executions=_EXECUTIONS,
+    lines=_LINES,
+    queued=_QUEUED,
+    dead=_DEAD,
+    keys=_KEYS,
+    leased=_LEASED,
+    jobs_of_lines=f"SELECT n, job_id FROM detent_transition_log WHERE n {_OF_THESE} AND job_id IS NOT NULL",
+    log=_LOG,
+    set_job=_SET_JOB,
+    new_lane=_NEW_LANE,
+    to_ready=_TO_READY,
+    to_waiting=_TO_WAITING,
+    not_ready="DELETE FROM detent_ready WHERE job_id = ?",
+    not_waiting="DELETE FROM detent_waiting WHERE job_id = ?",
+    bury="INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)",
+    unbury="DELETE FROM detent_dead WHERE job_id = ?",
+    name_in_lease=_NAME_IN_LEASE,
+    new_lease=_NEW_LEASE,
+    drop_key="DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim",
+    new_id="UPDATE detent_ids SET next = next + 1 RETURNING next - 1",
+)
+
 
 def violations(executor: Executor, now: int) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
@@ -91,45 +114,29 @@ def violations(executor: Executor, now: int) -> list[Violation]:
     ]
 
 
-class SqliteHands:
+class SqliteHands(CommonHands):
     """See `repair.Hands`. The transaction is the caller's; `now` is its time."""
 
-    def __init__(self, executor: Executor, now: int) -> None:
-        self._db = executor
-        self._now = now
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        super().__init__(_STATEMENTS, now)
+        self._db = connection
+
+    def _execute(self, sql: str, params: Any = ()) -> tuple[list[tuple[Any, ...]], int]:
+        cursor = self._db.execute(sql, params)
+        # The rows first: a change with RETURNING is counted when they are all told.
+        return cursor.fetchall(), cursor.rowcount
+
+    def _listed(self, ids: Sequence[int]) -> str:
+        return ids_json(ids)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
     def violations(self) -> list[Violation]:
-        return violations(self._db, self._now)
-
-    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
-        sql = f"SELECT n, job_id FROM detent_transition_log WHERE n {_OF_THESE} AND job_id IS NOT NULL"
-        return dict(self._db.rows(sql, (ids_json(numbers),)))
+        return violations(SqliteExecutor(self._db), self._now)
 
     def keys_named(self, names: Sequence[str]) -> list[Key]:
-        rows = self._db.rows("SELECT job_id, tenant, key FROM detent_job_key WHERE until_claim") if names else []
+        rows, _ = self._execute("SELECT job_id, tenant, key FROM detent_job_key WHERE until_claim")
         return [key for key in map(Key._make, rows) if f"{key.tenant}/{key.key}" in names]
-
-    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
-        executions = self._by_job(_EXECUTIONS, job_ids, Execution._make)
-        lines = self._by_job(_LINES, job_ids, Line._make)
-        queued = self._by_job(_QUEUED, job_ids, Queued._make)
-        dead = self._by_job(_DEAD, job_ids, DeadRow._make)
-        keys = self._by_job(_KEYS, job_ids, Key._make)
-        leased = {job_id for (job_id,) in self._db.rows(_LEASED, (ids_json(job_ids),))}
-        return [
-            Facts(
-                job,
-                tuple(executions[job.id]),
-                tuple(lines[job.id]),
-                tuple(queued[job.id]),
-                next(iter(dead[job.id]), None),
-                job.id in leased,
-                tuple(keys[job.id]),
-            )
-            for job in map(Job._make, self._db.rows(_JOBS, (ids_json(job_ids),)))
-        ]
 
     def owner_must(self, kind: str, name: str) -> str | None:
         match kind:
@@ -146,79 +153,16 @@ class SqliteHands:
         """Nobody else writes in a write transaction of SQLite's."""
 
     def unless_refused(self, work: Callable[[], None]) -> str | None:
-        self._db.change("SAVEPOINT detent_repair")
+        self._execute("SAVEPOINT detent_repair")
         try:
             work()
         except sqlite3.IntegrityError as error:
-            self._db.change("ROLLBACK TO detent_repair")
+            self._execute("ROLLBACK TO detent_repair")
             return str(error)
         finally:
-            self._db.change("RELEASE detent_repair")
+            self._execute("RELEASE detent_repair")
         return None
 
-    def log(self, line: LogLine, actor: str, reason: str) -> None:
-        what = (line.tenant, line.entity, line.entity_id, line.job_id, line.attempt, line.from_state, line.to_state)
-        self._db.change(_LOG, (*what, actor, reason, line.metadata, line.correlation_id, self._now))
-
-    def set_job(self, job: Job, to: Projection) -> None:
-        leased = to.state == "running"
-        self._db.change(
-            _SET_JOB,
-            {
-                "id": job.id,
-                "found": job.state,
-                "state": to.state,
-                "attempt": to.attempt,
-                "ended": to.ended,
-                "spared": to.spared,
-                "due_at": to.due_at,
-                "finished_at": to.finished_at,
-                "committed_at": to.committed_at,
-                "error": to.error,
-                "lease_id": self._new_id() if leased and job.lease_id is None else job.lease_id,
-                "leased_at": self._now if leased and to.leased_at is None else to.leased_at,
-            },
-        )
-
-    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
-        self.unqueue(job.id)
-        lane = (job.queue, job.task, job.tenant, job.priority)
-        self._db.change(_NEW_LANE, lane)
-        if due_at <= self._now:
-            self._db.change(_TO_READY, (*lane, due_at, job.id, holds_key, job.expires_at))
-        else:
-            self._db.change(_TO_WAITING, (*lane, due_at, job.id, holds_key, job.expires_at, job.priority))
-
-    def unqueue(self, job_id: int) -> None:
-        self._db.change("DELETE FROM detent_ready WHERE job_id = ?", (job_id,))
-        self._db.change("DELETE FROM detent_waiting WHERE job_id = ?", (job_id,))
-
-    def bury(self, job: Job, reason: str, at: Any) -> None:
-        self.unbury(job.id)
-        sql = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
-        self._db.change(sql, (job.id, job.tenant, job.queue, job.task, reason, at))
-
-    def unbury(self, job_id: int) -> None:
-        self._db.change("DELETE FROM detent_dead WHERE job_id = ?", (job_id,))
-
-    def lease(self, job_id: int) -> None:
-        if not self._db.change(_NAME_IN_LEASE, {"job": job_id}):
-            self._db.change(_NEW_LEASE, {"job": job_id, "now": self._now})
-
-    def drop_key(self, key: Key) -> None:
-        sql = "DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim"
-        self._db.change(sql, key)
-
     def restore(self, kind: str, name: str) -> None:
-        self._db.change(f"DROP TRIGGER IF EXISTS {name}")
-        self._db.change(sqlite_schema()[kind, name])
-
-    def _new_id(self) -> int:
-        ((new,),) = self._db.rows("UPDATE detent_ids SET next = next + 1 RETURNING next - 1")
-        return int(new)
-
-    def _by_job(self, sql: str, job_ids: Sequence[int], make: Callable[[Any], Any]) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = defaultdict(list)
-        for row in self._db.rows(sql, (ids_json(job_ids),)):
-            found[row[0]].append(make(row))
-        return found
+        self._execute(f"DROP TRIGGER IF EXISTS {name}")
+        self._execute(sqlite_schema()[kind, name])

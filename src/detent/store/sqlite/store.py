@@ -145,7 +145,7 @@ class SqliteStore(EachAlone):
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes."""
         with self._file.writing() if apply else self._file.reading() as connection, values_checked():
-            return repair(SqliteHands(SqliteExecutor(connection), self._now()), actor, reason, apply=apply)
+            return repair(SqliteHands(connection, self._now()), actor, reason, apply=apply)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -1,0 +1,138 @@
+"""What repair's hands do alike on both databases: the same deeds, each by a statement in the database's own words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from detent.store.rebuild import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
+from detent.store.repair_plan import LogLine
+
+__all__ = ["CommonHands", "Statements"]
+
+
+class Statements(NamedTuple):
+    """One of each. Those that look take a list of ids (`CommonHands._listed`); the others take single values."""
+
+    jobs: str
+    executions: str
+    lines: str
+    queued: str
+    dead: str
+    keys: str
+    leased: str
+    jobs_of_lines: str
+    log: str
+    set_job: str
+    new_lane: str
+    to_ready: str
+    to_waiting: str
+    not_ready: str
+    not_waiting: str
+    bury: str
+    unbury: str
+    name_in_lease: str
+    new_lease: str
+    drop_key: str
+    new_id: str
+
+
+class CommonHands:
+    """Part of `repair.Hands`. A database lends its statements, its time, and how a statement is run."""
+
+    def __init__(self, statements: Statements, now: Any) -> None:
+        self._sql = statements
+        self._now = now
+
+    def _execute(self, sql: str, params: Any = ()) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a statement: its rows, and how many it changed."""
+        raise NotImplementedError
+
+    def _listed(self, ids: Sequence[int]) -> Any:
+        """A list of ids as this database takes it in one parameter."""
+        raise NotImplementedError
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
+        return dict(self._of(self._sql.jobs_of_lines, numbers))
+
+    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
+        executions = self._by_job(self._sql.executions, job_ids, Execution._make)
+        lines = self._by_job(self._sql.lines, job_ids, Line._make)
+        queued = self._by_job(self._sql.queued, job_ids, Queued._make)
+        dead = self._by_job(self._sql.dead, job_ids, DeadRow._make)
+        keys = self._by_job(self._sql.keys, job_ids, Key._make)
+        leased = {job_id for (job_id,) in self._of(self._sql.leased, job_ids)}
+        return [
+            Facts(
+                job,
+                tuple(executions[job.id]),
+                tuple(lines[job.id]),
+                tuple(queued[job.id]),
+                next(iter(dead[job.id]), None),
+                job.id in leased,
+                tuple(keys[job.id]),
+            )
+            for job in map(Job._make, self._of(self._sql.jobs, job_ids))
+        ]
+
+    def _of(self, sql: str, ids: Sequence[int]) -> list[Any]:
+        return self._execute(sql, (self._listed(ids),))[0]
+
+    def _by_job(self, sql: str, job_ids: Sequence[int], make: Callable[[Any], Any]) -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = defaultdict(list)
+        for row in self._of(sql, job_ids):
+            found[row[0]].append(make(row))
+        return found
+
+    # -- doing -------------------------------------------------------------------------------------------------
+
+    def log(self, line: LogLine, actor: str, reason: str) -> None:
+        what = (line.tenant, line.entity, line.entity_id, line.job_id, line.attempt, line.from_state, line.to_state)
+        self._execute(self._sql.log, (*what, actor, reason, line.metadata, line.correlation_id, self._now))
+
+    def set_job(self, job: Job, to: Projection) -> None:
+        leased = to.state == "running"
+        values = {name: getattr(to, name) for name in ("state", "attempt", "ended", "spared", "due_at", "error")}
+        values |= {
+            "id": job.id,
+            "found": job.state,
+            "finished_at": to.finished_at,
+            "committed_at": to.committed_at,
+            "lease_id": self._new_id() if leased and job.lease_id is None else job.lease_id,
+            "leased_at": self._now if leased and to.leased_at is None else to.leased_at,
+        }
+        self._execute(self._sql.set_job, values)
+
+    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
+        self.unqueue(job.id)
+        lane = (job.queue, job.task, job.tenant, job.priority)
+        self._execute(self._sql.new_lane, lane)
+        if due_at <= self._now:
+            self._execute(self._sql.to_ready, (*lane, due_at, job.id, holds_key, job.expires_at))
+        else:
+            self._execute(self._sql.to_waiting, (*lane, due_at, job.id, holds_key, job.expires_at, job.priority))
+
+    def unqueue(self, job_id: int) -> None:
+        self._execute(self._sql.not_ready, (job_id,))
+        self._execute(self._sql.not_waiting, (job_id,))
+
+    def bury(self, job: Job, reason: str, at: Any) -> None:
+        self.unbury(job.id)
+        self._execute(self._sql.bury, (job.id, job.tenant, job.queue, job.task, reason, at))
+
+    def unbury(self, job_id: int) -> None:
+        self._execute(self._sql.unbury, (job_id,))
+
+    def lease(self, job_id: int) -> None:
+        if not self._execute(self._sql.name_in_lease, {"job": job_id})[1]:
+            self._execute(self._sql.new_lease, {"job": job_id, "now": self._now})
+
+    def drop_key(self, key: Key) -> None:
+        self._execute(self._sql.drop_key, key)
+
+    def _new_id(self) -> int:
+        ((new,),) = self._execute(self._sql.new_id)[0]
+        return int(new)
