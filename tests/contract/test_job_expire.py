@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from detent.model.limit_records import NewLimit
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.kit import Untouched, abort, claim, claim_one, enqueue, finish, job, state
@@ -51,9 +52,33 @@ def test_in_portions(store: Store, clock: StoreClock) -> None:
 
 
 def test_an_expired_job_may_be_retried(store: Store, clock: StoreClock) -> None:
+    """J12: who retries it wants it done after its time. It used to be cancelled again by the next sweep."""
     enqueue(store, expires_at=clock.now() + timedelta(seconds=1))
     clock.advance(2)
     (job_id,) = store.job_expire(10)
     store.job_retry([job_id], "ana")
-    assert state(store, job_id) == "pending"
+    assert (state(store, job_id), job(store, job_id).expires_at) == ("pending", None)
+    assert store.job_expire(10) == []
     assert claim_one(store).job_id == job_id
+
+
+def test_a_retry_in_time_keeps_the_expiry(store: Store, clock: StoreClock) -> None:
+    """J12."""
+    job_id = enqueue(store, expires_at=clock.now() + timedelta(seconds=5))
+    store.job_cancel([job_id], "ana")
+    store.job_retry([job_id], "ana")
+    clock.advance(6)
+    assert store.job_expire(10) == [job_id]
+
+
+def test_what_has_expired_is_not_claimed_before_anybody_swept(store: Store, clock: StoreClock) -> None:
+    """J12: in one lane and in several, and under a limit; its neighbours behind it are, and the sweep finds it."""
+    late = [enqueue(store, expires_at=clock.now() + timedelta(seconds=1), task=task) for task in ("send", "pack")]
+    clock.advance(1)
+    timely = [enqueue(store, expires_at=clock.now() + timedelta(seconds=9), task=task) for task in ("send", "pack")]
+    assert [held.job_id for held in claim(store, tasks=["send"], limit=5)] == [timely[0]]
+    last = enqueue(store, task="send")
+    assert {held.job_id for held in claim(store, tasks=["send", "pack"], limit=5)} == {timely[1], last}
+    store.limit_put(NewLimit(key="few", concurrency_max=9, tasks=("send", "pack")))
+    assert claim(store, tasks=["send", "pack"], limit=5) == []
+    assert sorted(store.job_expire(10)) == late

@@ -22,7 +22,7 @@ from detent.store.contract import JobFilter, Store, Verbs
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
 from tests.twin.dump import Reader, difference, dump_model
-from tests.twin.model import Model
+from tests.twin.keeping import WholeModel
 from tests.twin.rows import Job
 
 NO_SUCH_ID = 10**12
@@ -62,7 +62,7 @@ class Twin(RuleBasedStateMachine):
         super().__init__()
         self.opened = ExitStack()
         self.sides = self.opened.enter_context(open_sides())
-        self.model = Model(to_micros(START, field="START"))
+        self.model = WholeModel(to_micros(START, field="START"))
         self.leases: list[int] = []
 
     def teardown(self) -> None:
@@ -239,10 +239,10 @@ class Twin(RuleBasedStateMachine):
         """Two verbs in one transaction: as a worker flushes its lines with the end."""
         line, end = self.new_event(**wish), Finish(*self.attempt_of(ref))
 
-        def work(verbs: Verbs | Model) -> list[Any]:
+        def work(verbs: Verbs | WholeModel) -> list[Any]:
             return [verbs.event_append([line]), verbs.job_finish([end], "w1")]
 
-        self.compared("together", lambda side: work(side) if isinstance(side, Model) else side.together(work))
+        self.compared("together", lambda side: work(side) if isinstance(side, WholeModel) else side.together(work))
 
     @action(held=True, wishes=st.lists(some.aborts, min_size=1, max_size=3), worker=st.sampled_from(some.WORKERS))
     def abort(self, wishes: list[dict[str, Any]], worker: str) -> None:
@@ -338,7 +338,7 @@ def _answer(call: Callable[[Any], Any], side: Any) -> Any:
 
 def _commit_block(side: Any, item: Commit) -> None:
     """The same commit through the boundary: what is refused is raised there."""
-    if isinstance(side, Model):
+    if isinstance(side, WholeModel):
         answer = side.job_commit(item)
         if isinstance(answer, DetentError):
             raise answer

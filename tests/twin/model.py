@@ -41,6 +41,7 @@ from detent.model.records import (
     Renewal,
     Started,
 )
+from tests.twin.limits import Limits
 from tests.twin.rows import (
     Event,
     Horizon,
@@ -50,11 +51,11 @@ from tests.twin.rows import (
     Queue,
     Ready,
 )
-from tests.twin.rules import EVENT_WINDOW, Record, claimed, micros, undeclared
+from tests.twin.rules import EVENT_WINDOW, claimed, micros, undeclared
 
 
-class Model(Record):
-    """Every verb that changes the record."""
+class Model(Limits):
+    """Every verb that changes the record of jobs."""
 
     # -- ids and the way in ------------------------------------------------------------------------------------
 
@@ -159,12 +160,22 @@ class Model(Record):
         for row in sorted(self.ready.values(), key=lambda row: (-row.lane.priority, row.ready_at, row.job_id)):
             lane = row.lane
             wanted = lane.task in tasks and (queues is None or lane.queue in queues)
-            if wanted and (tenants is None or lane.tenant in tenants) and lane.queue not in paused:
+            late = row.expires_at is not None and row.expires_at <= self.clock
+            if wanted and not late and (tenants is None or lane.tenant in tenants) and lane.queue not in paused:
                 lines.setdefault(lane.tenant, []).append(row)
-        turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
-        rounds = max((len(line) for line in lines.values()), default=0)
-        chosen = [lines[tenant][turn] for turn in range(rounds) for tenant in turns if turn < len(lines[tenant])]
-        taken = [self._claim(row.job_id, lease_id) for row in chosen[: max(0, limit)]]
+        room = self.rooms(queues, tasks, limit)
+        taken: list[Claimed] = []
+        last = after_tenant
+        while len(taken) < limit:
+            open_lines = {tenant: [row for row in line if self.fits(row, room)] for tenant, line in lines.items()}
+            waiting = [tenant for tenant, line in open_lines.items() if line]
+            if not waiting:
+                break
+            last = min(waiting, key=lambda tenant: (last is not None and tenant <= last, tenant))
+            row = open_lines[last][0]
+            lines[last].remove(row)
+            self.spend(row, room)
+            taken.append(self._claim(row.job_id, lease_id))
         if taken:
             ids = tuple(answer.job_id for answer in taken)
             self.lease[lease_id] = Lease(lease_id, worker, self.clock, self.clock + micros(lease), ids)
@@ -277,7 +288,10 @@ class Model(Record):
             return AlreadyCommitted(job.id, job.attempt)
         if lost := self.lost(item.job_id, item.attempt):
             return lost
-        return self.end(self.job[item.job_id], item, worker)
+        answer = self.end(self.job[item.job_id], item, worker)
+        if item.outcome == "throttled":
+            self.throttled(self.job[item.job_id].task, item.delay)
+        return answer
 
     # -- anyone's verbs ----------------------------------------------------------------------------------------
 
@@ -332,6 +346,7 @@ class Model(Record):
             state="pending",
             spared=job.attempt,
             due_at=now,
+            expires_at=job.expires_at if job.expires_at is not None and job.expires_at > now else None,
             result=None,
             error=None,
             finished_at=None,
@@ -415,12 +430,12 @@ class Model(Record):
         if self.is_paused(queue):
             return Moved(queue, "paused", False)
         self.queue[queue] = Queue(queue, self.clock, actor, reason)
-        self.log_queue(queue, "open", "paused", "pause", actor, reason)
+        self.log_of("queue", queue, "open", "paused", "pause", actor, reason)
         return Moved(queue, "paused", True)
 
     def queue_resume(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         if not self.is_paused(queue):
             return Moved(queue, "open", False)
         self.queue[queue] = Queue(queue, None, None, None)
-        self.log_queue(queue, "paused", "open", "resume", actor, reason)
+        self.log_of("queue", queue, "paused", "open", "resume", actor, reason)
         return Moved(queue, "open", True)

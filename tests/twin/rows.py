@@ -42,6 +42,7 @@ class Job(NamedTuple):
     leased_at: int | None = None
     started_at: int | None = None
     committed_at: int | None = None
+    effect_told_by: str | None = None
 
     @property
     def lane(self) -> Lane:
@@ -154,3 +155,108 @@ class Horizon(NamedTuple):
     before: int
     actor: str
     at: int
+
+
+class Worker(NamedTuple):
+    id: int
+    name: str
+    host: str
+    pid: int
+    queues: tuple[str, ...] | None
+    tasks: tuple[str, ...]
+    slots: int
+    running: int
+    stopping: bool
+    started_at: int
+    seen_at: int
+
+
+class Service(NamedTuple):
+    name: str
+    holder: int
+    term: int
+    expires_at: int
+
+
+class Schedule(NamedTuple):
+    name: str
+    tenant: str
+    cron: str
+    zone: str
+    catch_up: str
+    task: str
+    payload: str
+    queue: str
+    priority: int
+    attempts_max: int
+    dead_letter: bool
+    idempotent: bool
+    next_at: int
+    last_at: int | None = None
+    paused_at: int | None = None
+    paused_by: str | None = None
+    reason: str | None = None
+    changed_at: int = 0
+
+    @property
+    def state(self) -> str:
+        return "active" if self.paused_at is None else "paused"
+
+
+class ScheduleFire(NamedTuple):
+    schedule: str
+    fire_at: int
+    job_id: int | None
+    at: int
+
+
+class Operation(NamedTuple):
+    id: int
+    action: str
+    state: str
+    filter: str
+    argument: str | None
+    actor: str
+    reason: str | None
+    until_id: int
+    after_id: int
+    looked_at: int
+    changed: int
+    refused: int
+    created_at: int
+    finished_at: int | None
+
+
+class Recovery(NamedTuple):
+    queue: str
+    stale_after: float | None
+    stalled_after: float | None
+    changed_by: str
+    reason: str | None
+    changed_at: int
+
+
+class RateLimit(NamedTuple):
+    key: str
+    rate: float | None
+    per: float
+    burst: float
+    concurrency_max: int | None
+    tokens: float
+    refilled_at: int
+    paused_until: int | None = None
+    throttled: int = 0
+    throttled_at: int | None = None
+    open_until: int | None = None
+
+
+class LimitMember(NamedTuple):
+    kind: str
+    name: str
+    limit_key: str
+
+
+class LimitSlot(NamedTuple):
+    limit_key: str
+    job_id: int
+    attempt: int

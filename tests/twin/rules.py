@@ -119,7 +119,7 @@ class Record:
         state: Literal["pending", "cancelled", "quarantined", "failed"]
         spared = job.spared
         reason = "fatal" if item.fatal else "attempts used up"
-        if outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None:
+        if outcome == "unknown" or (outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
             outcome, state, reason = "unknown", "quarantined", "unknown"
         elif outcome == "cancelled" or job.cancel_requested_at is not None:
             state = "cancelled"
@@ -222,12 +222,24 @@ class Record:
         row = self.queue.get(queue)
         return row is not None and row.paused_at is not None
 
-    def log_queue(
-        self, queue: str, from_state: str, to_state: str, trigger: str, actor: str, reason: str | None
+    def log_of(
+        self,
+        entity: str,
+        entity_id: str,
+        from_state: str | None,
+        to_state: str,
+        trigger: str,
+        actor: str,
+        reason: str | None,
+        *,
+        tenant: str = "",
+        metadata: str | None = None,
     ) -> None:
+        """The line of a change of something that is no job."""
         self.transition_log.append(
             TransitionLog(
-                "", "queue", queue, None, 0, from_state, to_state, trigger, actor, reason, None, None, False, self.clock
+                *(tenant, entity, entity_id, None, 0, from_state, to_state, trigger, actor, reason, metadata),
+                *(None, False, self.clock),
             )
         )
 

@@ -32,7 +32,7 @@ subsets = {
 turns = st.sampled_from((None, *TENANTS))
 steps = st.sampled_from((0.000001, 0.5, 2.0, 5.0, 9.999999, 10.0, 31.0))
 outcomes = st.sampled_from(OUTCOMES)
-failures = st.sampled_from(("error", "crashed", "timed_out", "cancelled", "released", "snoozed"))
+failures = st.sampled_from(("error", "crashed", "timed_out", "cancelled", "released", "snoozed", "throttled"))
 fatal = st.sampled_from((False, False, False, True))
 states = st.sampled_from(("pending", "running", "succeeded", "failed", "quarantined", "cancelled", "nonsense"))
 
@@ -81,5 +81,67 @@ aborts = st.fixed_dictionaries(
         "error": st.sampled_from((None, "no such street")),
         "delay": st.sampled_from((0.0, 0.0, 4.0)),
         "fatal": fatal,
+    }
+)
+
+SCHEDULES = ("nightly", "hourly")
+SERVICES = ("schedules", "retention")
+LIMITS = ("shop", "mailer")
+worker_ids = st.sampled_from((901, 902, 903))
+
+workers = st.fixed_dictionaries(
+    {
+        "id": worker_ids,
+        "name": st.sampled_from(WORKERS),
+        "host": st.just("h"),
+        "pid": st.sampled_from((1, 2)),
+        "queues": st.sampled_from((None, QUEUES, ())),
+        "tasks": st.sampled_from((TASKS, ())),
+        "slots": st.just(4),
+        "running": st.sampled_from((0, 3)),
+        "stopping": st.booleans(),
+    }
+)
+
+schedules = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(SCHEDULES),
+        "cron": st.sampled_from(("0 3 * * *", "0 * * * *")),
+        "zone": st.just("UTC"),
+        "catch_up": st.sampled_from(("latest", "all", "skip")),
+        "task": st.sampled_from(TASKS),
+        "payload": st.just("{}"),
+        "queue": st.sampled_from(QUEUES),
+        "attempts_max": st.sampled_from((1, 3)),
+        "tenant": st.sampled_from(TENANTS),
+        "priority": st.sampled_from((0, 7)),
+        "dead_letter": st.booleans(),
+        "idempotent": st.booleans(),
+    }
+)
+
+operations = st.fixed_dictionaries(
+    {
+        "action": st.sampled_from(("retry", "cancel", "discard", "move")),
+        "actor": actors,
+        "reason": reasons,
+        "job_state": st.sampled_from((None, None, "pending", "running", "quarantined", "cancelled")),
+        "task": st.sampled_from((None, None, "mail")),
+        "queue": st.sampled_from((None, None, "default")),
+        "tenant": st.sampled_from((None, None, "", "a")),
+        "to_queue": st.sampled_from((None, "slow")),
+        "to_priority": st.sampled_from((None, 7)),
+    }
+)
+
+new_limits = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from(LIMITS),
+        "rate": st.sampled_from((None, None, 1.0, 0.3)),
+        "per": st.sampled_from((1.0, 7.0)),
+        "burst": st.sampled_from((1.0, 2.0, 3.5)),
+        "concurrency_max": st.sampled_from((None, 1, 2)),
+        "tasks": st.sampled_from(((), TASKS[:1], TASKS)),
+        "queues": st.sampled_from(((), (), QUEUES[:1])),
     }
 )

@@ -19,7 +19,8 @@ from detent.store.contract import Store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import turnable_store
 from tests.twin.dump import NOT_COMPARED, TABLES, Reader, tables_of
-from tests.twin.machine import Side, Twin
+from tests.twin.machine import Side
+from tests.twin.machine_keeping import WholeTwin
 
 EXAMPLES = int(os.environ.get("DETENT_TWIN_EXAMPLES", "40"))
 STEPS = 30
@@ -58,8 +59,9 @@ def _side(name: str, url: str) -> Iterator[Side]:
 
 @pytest.mark.timeout(600 if EXAMPLES <= 40 else 0)  # finding the smallest way to a difference takes its time
 def test_model_and_databases_agree_after_every_step(open_sides: OpenSides) -> None:
-    """J1-J7, J10, C1, C4, E1-E5: any sequence of verbs gives the same answers and leaves the same rows everywhere."""
-    make: Any = lambda: Twin(open_sides)  # noqa: E731 - a factory serves as well as the class it is typed as
+    """J1-J7, J10-J14, B5, C1, C4, E1-E5, R1, W3: any sequence of verbs gives the same answers, and leaves the
+    same rows everywhere."""
+    make: Any = lambda: WholeTwin(open_sides)  # noqa: E731 - a factory serves as well as the class it is typed as
     run_state_machine_as_test(
         make,
         settings=settings(
@@ -94,7 +96,7 @@ def test_a_store_that_forgets_one_column_is_noticed(tmp_path: Path) -> None:
         with _side("forgetful", f"sqlite:///{tmp_path}/{next(numbers)}.db") as side:
             yield [side._replace(store=cast(Store, Forgetful(side.store)))]
 
-    make: Any = lambda: Twin(opened)  # noqa: E731
+    make: Any = lambda: WholeTwin(opened)  # noqa: E731
     with pytest.raises(AssertionError, match="after job_cancel forgetful"):
         run_state_machine_as_test(
             make,

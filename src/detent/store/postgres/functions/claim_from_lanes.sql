@@ -3,7 +3,8 @@
 -- Each round looks at an equal share of rows per tenant in every lane that may have more. The first k of a tenant are
 -- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. A lane that had
 -- fewer is done; the others go on behind what was considered, so rows that others hold are met once. Beside the jobs it
--- tells how far it has come in each lane; of a lane met in several rounds the last word counts.
+-- tells how far it has come in each lane; of a lane met in several rounds the last word counts. What has expired is left to
+-- those who expire it.
 CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
   p_lanes integer[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
   p_after_tenant text,
@@ -12,6 +13,7 @@ CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+  t       timestamptz := detent.clock();
   missing integer := p_limit;
   share   integer;
   step    record;
@@ -28,6 +30,7 @@ BEGIN
        CROSS JOIN LATERAL (
          SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
           WHERE q.lane_id = f.lane_id AND (q.ready_at, q.job_id) > (f.at, f.id)
+            AND (q.expires_at IS NULL OR q.expires_at > t)
           ORDER BY q.ready_at, q.job_id LIMIT share) r
     ), ranked AS (
       SELECT s.*, row_number() OVER (PARTITION BY s.tenant ORDER BY s.priority DESC, s.ready_at, s.job_id) AS turn

@@ -1,7 +1,8 @@
 -- Take ready rows where some of the lanes are under limits: none is taken beyond what each limit has room for.
 --
--- Takes what the ordinary claim would, keeps in that order what there is room for, and gives the rest back to its place.
--- Lanes under a limit without room are not entered, so there are at most as many rounds as limits, and one.
+-- Takes what the ordinary claim would, and keeps it in that order up to the first job there is no room for. That one and all
+-- behind it go back to their places, and the next round begins with the turn of its tenant: to be passed over costs nobody
+-- a turn. Lanes under a limit without room are not entered, so there are at most as many rounds as limits, and one.
 -- The rows of the limits stay locked until the claim is durable; whoever claims under the same limit comes after.
 CREATE OR REPLACE FUNCTION detent.claim_within_limits(
   p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text,
@@ -57,9 +58,9 @@ BEGIN
           FROM detent.job j WHERE j.id = ANY (taken.ids)) c
        ORDER BY c.turn, coalesce(c.tenant COLLATE "C" <= p_after_tenant, false), c.tenant COLLATE "C"
     LOOP
-      IF EXISTS (SELECT 1 FROM unnest(item.under) AS u (key) WHERE (room ->> u.key)::integer = 0) THEN
+      passed := passed AND NOT EXISTS (SELECT 1 FROM unnest(item.under) AS u (key) WHERE (room ->> u.key)::integer = 0);
+      IF NOT passed THEN
         PERFORM detent.queue_enter(item.job, t, item.id = ANY (taken.keyed));
-        passed := false;
       ELSE
         ids := ids || item.id;
         IF item.id = ANY (taken.keyed) THEN

@@ -54,6 +54,7 @@ BEGIN
         DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
           SELECT r.ctid FROM detent.ready r
            WHERE r.lane_id = lanes[1] AND (r.ready_at, r.job_id) > (floors_at[1], floors_id[1])
+             AND (r.expires_at IS NULL OR r.expires_at > t)
            ORDER BY r.ready_at, r.job_id LIMIT p_limit - cardinality(ids) FOR UPDATE SKIP LOCKED))
         RETURNING ready_at, job_id, holds_key
       )

@@ -21,11 +21,13 @@ BEGIN
     from_state := j.state;
     IF j.state IN ('failed', 'quarantined', 'cancelled') THEN
       j.due_at := detent.job_now(j, t);
+      -- Who wants it done all the same wants it after its time: an expiry that has passed is over.
+      j.expires_at := CASE WHEN j.expires_at > j.due_at THEN j.expires_at END;
       PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, j.due_at);
       DELETE FROM detent.dead d WHERE d.job_id = j.id;
       UPDATE detent.job
          SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
-             cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+             expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
        WHERE id = j.id;
       PERFORM detent.queue_enter(j, j.due_at);
     END IF;

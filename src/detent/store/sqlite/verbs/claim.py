@@ -30,10 +30,14 @@ SELECT l.tenant, l.priority, l.id, l.queue, l.task
 """
 _HEAD = """
 SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
- WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) ORDER BY ready_at, job_id LIMIT ?
+ WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
+ ORDER BY ready_at, job_id LIMIT ?
 """
-# What is claimed of a lane is always its head.
-_TAKE_HEAD = "DELETE FROM detent_ready WHERE lane_id = ? AND (ready_at, job_id) <= (?, ?)"
+# What is claimed of a lane is always its head, but for what has expired: that is left to those who expire it.
+_TAKE_HEAD = """
+DELETE FROM detent_ready
+ WHERE lane_id = ? AND (ready_at, job_id) <= (?, ?) AND (expires_at IS NULL OR expires_at > ?)
+"""
 _GIVE_KEYS_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id IN (SELECT value FROM json_each(?))"
 _CLAIM = """
 UPDATE detent_job
@@ -86,18 +90,18 @@ class ClaimVerbs(LimitVerbs):
         """Looks at the lanes first, then at the heads of those it may enter: about limit + lanes rows."""
         chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
         lanes = self._db.rows(_LANES, chosen) if limit > 0 else []
-        room = self._room(queues, tasks, limit) if lanes else None
+        room = self._room(queues, tasks, limit)
+        now = self._now()
         if room is None:
-            heads = self._choose(lanes, limit, after_tenant)
+            heads = self._choose(lanes, limit, after_tenant, now)
         else:
-            heads = self._choose_within(room, lanes, limit, after_tenant)
+            heads = self._choose_within(room, lanes, limit, after_tenant, now)
             self._spend(room)
         if not heads:
             return []
-        now = self._now()
         ids = [head[1] for head in heads]
         for lane, (ready_at, job_id) in {head[2]: head[:2] for head in heads}.items():
-            self._db.change(_TAKE_HEAD, (lane, ready_at, job_id))
+            self._db.change(_TAKE_HEAD, (lane, ready_at, job_id, now))
         listed = ids_json(ids)
         if any(head[3] for head in heads):
             self._db.change(_GIVE_KEYS_BACK, (listed,))
@@ -106,23 +110,27 @@ class ClaimVerbs(LimitVerbs):
         self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), listed))
         return [claimed[job_id] for job_id in ids]
 
-    def _choose(self, lanes: Sequence[Row], limit: int, after_tenant: str | None) -> list[Row]:
+    def _choose(self, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int) -> list[Row]:
         """The heads to take: within a tenant by priority, then time; tenants take turns after the one served last."""
         if len(lanes) == 1:
-            return self._db.rows(_HEAD, (lanes[0][2], *_BEFORE_ALL, limit))
-        return list(islice(self._in_order(lanes, limit, after_tenant), limit))
+            return self._db.rows(_HEAD, (lanes[0][2], *_BEFORE_ALL, now, limit))
+        return list(islice(self._in_order(lanes, limit, after_tenant, now), limit))
 
-    def _choose_within(self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None) -> list[Row]:
-        """The same, passing over whatever a limit has no room for."""
+    def _choose_within(
+        self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int
+    ) -> list[Row]:
+        """The same, passing over whatever a limit has no room for: that costs its tenant no turn."""
         under = {lane[2]: room.under(lane[3], lane[4]) for lane in lanes}
-        enters = [lane for lane in lanes if room.has_room(under[lane[2]])]
+
+        def fits(lane: int) -> bool:
+            return room.has_room(under[lane])
+
         heads: list[Row] = []
-        for head in self._in_order(enters, limit, after_tenant, lambda lane: room.has_room(under[lane])):
-            if room.has_room(under[head[2]]):
-                room.spend(under[head[2]], head[1])
-                heads.append(head)
-                if len(heads) == limit:
-                    break
+        for head in self._in_order([lane for lane in lanes if fits(lane[2])], limit, after_tenant, now, fits):
+            room.spend(under[head[2]], head[1])
+            heads.append(head)
+            if len(heads) == limit:
+                break
         return heads
 
     def _in_order(
@@ -130,23 +138,25 @@ class ClaimVerbs(LimitVerbs):
         lanes: Sequence[Row],
         limit: int,
         after_tenant: str | None,
-        goes_on: Callable[[int], bool] = lambda lane: True,
+        now: int,
+        fits: Callable[[int], bool] = lambda lane: True,
     ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
         lines = {
             tenant: chain.from_iterable(
-                heapq.merge(*(self._walk(lane[2], portion, goes_on) for lane in equals))
+                heapq.merge(*(self._walk(lane[2], portion, now, fits) for lane in equals))
                 for _, equals in groupby(of_tenant, key=lambda lane: lane[1])
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
         }
         turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
-        return _in_turn([lines[tenant] for tenant in turns])
+        # Whether a row fits is asked when its turn has come, not before.
+        return _in_turn([filter(lambda row: fits(row[2]), lines[tenant]) for tenant in turns])
 
-    def _walk(self, lane: int, portion: int, goes_on: Callable[[int], bool]) -> Iterator[Row]:
+    def _walk(self, lane: int, portion: int, now: int, goes_on: Callable[[int], bool]) -> Iterator[Row]:
         """The rows of a lane in order, fetched by portions."""
         after: tuple[int, int] = _BEFORE_ALL
-        while goes_on(lane) and (rows := self._db.rows(_HEAD, (lane, *after, portion))):
+        while goes_on(lane) and (rows := self._db.rows(_HEAD, (lane, *after, now, portion))):
             yield from rows
             if len(rows) < portion:
                 return

@@ -99,7 +99,7 @@ class _Limit(NamedTuple):
 
     def tokens_at(self, now: int) -> float:
         """How many may begin as far as the rate goes, with what is left of the next one."""
-        return min(self.burst, self.tokens + (self.rate or 0) / self.per * max(now - self.refilled_at, 0) / 1_000_000)
+        return min(self.burst, self.tokens + (self.rate or 0) / self.per * (max(now - self.refilled_at, 0) / 1_000_000))
 
 
 class Room:

@@ -27,7 +27,8 @@ UPDATE detent_job
 _BACK = """
 UPDATE detent_job
    SET state = 'pending', spared = attempt, due_at = :now, finished_at = NULL, error = NULL, result = NULL,
-       cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+       expires_at = CASE WHEN expires_at > :now THEN expires_at END, cancel_requested_at = NULL,
+       cancel_requested_by = NULL, cancel_reason = NULL
  WHERE id = :id AND attempt = :attempt AND state = :from
 """
 _LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
@@ -124,7 +125,8 @@ class MoveVerbs(VerbBase):
         moved = self._db.change(_BACK, {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at})
         self._expect(moved, 1, [job.id], job.state)
         self._db.change(_NOT_DEAD, (job.id,))
-        self._enter_queue([(job.lane, at, job.id, 0, job.expires_at)], at)
+        late = job.expires_at is not None and job.expires_at <= at
+        self._enter_queue([(job.lane, at, job.id, 0, None if late else job.expires_at)], at)
 
     def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
         """To a state of rest: out of the queue with its key, out of the dead letters or among them."""

@@ -1,0 +1,242 @@
+"""The reference model of what is around the jobs: workers, services, schedules, operations and recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from detent.errors import DetentError, NotFound
+from detent.model.clock import from_micros, to_micros
+from detent.model.records import Cancelled, Moved
+from detent.model.service_records import Fire, NewOperation, NewSchedule, OperationRow, ScheduleRow, WorkerSeen
+from detent.store.operations import asked, moved_to, operation_row
+from tests.twin.model import Model
+from tests.twin.rows import Job, Operation, Recovery, Schedule, ScheduleFire, Service, Worker
+from tests.twin.rules import SECOND, micros, undeclared
+
+DAY = 86_400 * SECOND
+
+
+class WholeModel(Model):
+    """Every verb that changes anything."""
+
+    def __init__(self, clock: int = 0) -> None:
+        super().__init__(clock)
+        self.worker: dict[int, Worker] = {}
+        self.service: dict[str, Service] = {}
+        self.schedule: dict[str, Schedule] = {}
+        self.fired: dict[tuple[str, int], ScheduleFire] = {}
+        self.operation: dict[int, Operation] = {}
+        self.recovery: dict[str, Recovery] = {}
+
+    # -- workers and services ----------------------------------------------------------------------------------
+
+    def worker_seen(self, seen: WorkerSeen) -> None:
+        told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
+        old = self.worker.get(seen.id)
+        self.worker[seen.id] = Worker(**told, started_at=old.started_at if old else self.clock, seen_at=self.clock)
+        if old is None:
+            self.worker = {n: row for n, row in self.worker.items() if row.seen_at >= self.clock - DAY}
+
+    def worker_gone(self, worker_id: int) -> None:
+        self.worker.pop(worker_id, None)
+
+    def service_take(self, name: str, holder: int, seconds: float) -> int | None:
+        row = self.service.get(name) or Service(name, holder, 1, self.clock + 1)
+        expired = row.expires_at <= self.clock
+        if row.holder != holder and not expired:
+            return None
+        term = row.term + (row.holder != holder or expired)
+        self.service[name] = Service(name, holder, term, self.clock + micros(seconds))
+        return term
+
+    def service_drop(self, name: str, holder: int) -> None:
+        row = self.service.get(name)
+        if row is not None and row.holder == holder:
+            self.service[name] = row._replace(expires_at=min(row.expires_at, self.clock))
+
+    # -- schedules ---------------------------------------------------------------------------------------------
+
+    def schedule_put(self, item: NewSchedule) -> ScheduleRow:
+        told = {name: getattr(item, name) for name in NewSchedule.__struct_fields__ if name != "next_at"}
+        old = self.schedule.get(item.name)
+        next_at = to_micros(item.next_at, field="next_at")
+        if old is None:
+            self.schedule[item.name] = Schedule(**told, next_at=next_at, changed_at=self.clock)
+            self.log_of("schedule", item.name, None, "active", "create", "client", None, tenant=item.tenant)
+        elif old != old._replace(**told):
+            same_times = (old.cron, old.zone) == (item.cron, item.zone)
+            changed = old._replace(**told, next_at=old.next_at if same_times else next_at, changed_at=self.clock)
+            self.schedule[item.name] = changed
+            self.log_of("schedule", item.name, old.state, old.state, "change", "client", None, tenant=item.tenant)
+        fields = self.schedule[item.name]._asdict()
+        times = {name: value and from_micros(value) for name, value in fields.items() if name.endswith("_at")}
+        return ScheduleRow(**fields | times)
+
+    def schedule_remove(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        row = self.schedule.pop(name, None)
+        if row is None:
+            return NotFound("schedule", name)
+        self.log_of("schedule", name, row.state, "removed", "remove", actor, reason, tenant=row.tenant)
+        self.fired = {place: fire for place, fire in self.fired.items() if fire.schedule != name}
+        return Moved(name, "removed", True)
+
+    def schedule_pause(self, name: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        row = self.schedule.get(name)
+        if row is None:
+            return NotFound("schedule", name)
+        if row.paused_at is None:
+            self.log_of("schedule", name, "active", "paused", "pause", actor, reason, tenant=row.tenant)
+            self.schedule[name] = row._replace(paused_at=self.clock, paused_by=actor, reason=reason)
+        return Moved(name, "paused", row.paused_at is None)
+
+    def schedule_resume(
+        self, name: str, next_at: datetime, actor: str, reason: str | None = None
+    ) -> Moved | DetentError:
+        row = self.schedule.get(name)
+        if row is None:
+            return NotFound("schedule", name)
+        if row.paused_at is not None:
+            self.log_of("schedule", name, "paused", "active", "resume", actor, reason, tenant=row.tenant)
+            then = to_micros(next_at, field="next_at")
+            self.schedule[name] = row._replace(paused_at=None, paused_by=None, reason=None, next_at=then)
+        return Moved(name, "active", row.paused_at is not None)
+
+    def schedule_fire(
+        self, name: str, expected: datetime, fires: Sequence[Fire], next_at: datetime
+    ) -> list[int] | None:
+        row = self.schedule.get(name)
+        if row is None or row.paused_at is not None or row.next_at != to_micros(expected, field="expected"):
+            return None
+        ticks = [to_micros(fire.fire_at, field="fire_at") for fire in fires]
+        following = to_micros(next_at, field="next_at")
+        self.schedule[name] = row._replace(next_at=following, last_at=max(ticks, default=row.last_at))
+        jobs = []
+        for tick, fire in zip(ticks, fires, strict=True):
+            if (name, tick) not in self.fired:
+                job_id = None if fire.job is None else fire.job.id
+                self.fired[name, tick] = ScheduleFire(name, tick, job_id, self.clock)
+                jobs += [] if fire.job is None else [fire.job]
+        kept = self.clock - 30 * DAY
+        self.fired = {
+            place: fire for place, fire in self.fired.items() if fire.schedule != name or fire.fire_at >= kept
+        }
+        self.job_enqueue(jobs)
+        return [job.id for job in jobs]
+
+    # -- many jobs at once -------------------------------------------------------------------------------------
+
+    def job_move(
+        self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
+    ) -> list[Moved | DetentError]:
+        return [self._move_job(job_id, queue, priority, actor, reason) for job_id in ids]
+
+    def _move_job(
+        self, job_id: int, queue: str | None, priority: int | None, actor: str, reason: str | None
+    ) -> Moved | DetentError:
+        job = self.job.get(job_id)
+        if job is None:
+            return NotFound("job", str(job_id))
+        if job.state != "pending":
+            return undeclared(job, "pending")
+        to = job._replace(
+            queue=job.queue if queue is None else queue, priority=job.priority if priority is None else priority
+        )
+        if to.lane == job.lane:
+            return Moved(str(job_id), "pending", False)
+        self.log(job, "pending", "move", actor, reason)
+        self.transition_log[-1] = self.transition_log[-1]._replace(metadata=moved_to(queue, priority))
+        self.job[job_id] = to
+        lane = self.lane.setdefault(to.lane, to.lane)
+        if job_id in self.ready:
+            self.ready[job_id] = self.ready[job_id]._replace(lane=lane)
+        else:
+            self.waiting[job_id] = self.waiting[job_id]._replace(lane=lane, priority=to.priority)
+        return Moved(str(job_id), "pending", True)
+
+    def operation_start(self, item: NewOperation) -> OperationRow:
+        if item.id not in self.operation:
+            chosen, argument = asked(item)
+            until = max(self.job, default=0)
+            self.operation[item.id] = Operation(
+                *(item.id, item.action, "running", chosen, argument, item.actor, item.reason),
+                *(until, 0, 0, 0, 0, self.clock, None),
+            )
+            self.log_of(
+                "operation", str(item.id), None, "running", item.action, item.actor, item.reason, metadata=chosen
+            )
+        return self._operation(item.id)
+
+    def operation_step(self, operation_id: int, limit: int) -> OperationRow | DetentError:
+        row = self.operation.get(operation_id)
+        if row is None:
+            return NotFound("operation", str(operation_id))
+        if row.state == "running":
+            looked = sorted(n for n in self.job if row.after_id < n <= row.until_id)[:limit]
+            answers = self._act(self._operation(operation_id), looked)
+            changed = sum(isinstance(said, Cancelled) or (isinstance(said, Moved) and said.changed) for said in answers)
+            is_done = len(looked) < limit
+            self.operation[operation_id] = row._replace(
+                after_id=row.until_id if is_done else looked[-1],
+                looked_at=row.looked_at + len(looked),
+                changed=row.changed + changed,
+                refused=row.refused + sum(isinstance(said, DetentError) for said in answers),
+                state="done" if is_done else "running",
+                finished_at=self.clock if is_done else None,
+            )
+            if is_done:
+                self.log_of("operation", str(operation_id), "running", "done", "complete", "system", None)
+        return self._operation(operation_id)
+
+    def _act(self, row: OperationRow, looked: Sequence[int]) -> Sequence[Cancelled | Moved | DetentError]:
+        ids = [job_id for job_id in looked if self._fits(self.job[job_id], row)]
+        match row.action:
+            case "retry":
+                return self.job_retry(ids, row.actor, row.reason)
+            case "cancel":
+                return self.job_cancel(ids, row.actor, row.reason)
+            case "discard":
+                return self.job_discard(ids, row.actor, row.reason)
+            case "move":
+                return self.job_move(ids, row.to_queue, row.to_priority, row.actor, row.reason)
+
+    def _fits(self, job: Job, row: OperationRow) -> bool:
+        wanted = ((row.job_state, job.state), (row.task, job.task), (row.queue, job.queue), (row.tenant, job.tenant))
+        asked_already = job.state == "running" and job.cancel_requested_at is not None
+        nothing_to_do = row.action == "cancel" and (job.state == "cancelled" or asked_already)
+        return all(want is None or want == found for want, found in wanted) and not nothing_to_do
+
+    def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        row = self.operation.get(operation_id)
+        if row is None:
+            return NotFound("operation", str(operation_id))
+        if row.state != "running":
+            return Moved(str(operation_id), row.state, False)
+        self.operation[operation_id] = row._replace(state="cancelled", finished_at=self.clock)
+        self.log_of("operation", str(operation_id), "running", "cancelled", "cancel", actor, reason)
+        return Moved(str(operation_id), "cancelled", True)
+
+    def _operation(self, operation_id: int) -> OperationRow:
+        fields = self.operation[operation_id]._asdict()
+        return operation_row(fields | {n: fields[n] and from_micros(fields[n]) for n in ("created_at", "finished_at")})
+
+    # -- silence -----------------------------------------------------------------------------------------------
+
+    def recovery_set(
+        self,
+        queue: str,
+        stale_after: float | None,
+        stalled_after: float | None,
+        actor: str,
+        reason: str | None = None,
+    ) -> Moved:
+        old = self.recovery.get(queue)
+        state = "approval" if stale_after is None and stalled_after is None else "automatic"
+        was = (None, None) if old is None else (old.stale_after, old.stalled_after)
+        if was == (stale_after, stalled_after):
+            return Moved(queue, state, False)
+        self.log_of("recovery", queue, "automatic" if old else "approval", state, "set", actor, reason)
+        self.recovery.pop(queue, None)
+        if state == "automatic":
+            self.recovery[queue] = Recovery(queue, stale_after, stalled_after, actor, reason, self.clock)
+        return Moved(queue, state, True)
