@@ -9,6 +9,8 @@
     │   ├── KeyConflict           the key belongs to another job
     │   ├── IdConflict            the id belongs to another job
     │   ├── NotFound              no such row
+    │   ├── NotUnknown            what became of the job's effect is known: there is nothing to settle
+    │   ├── MarkerMissing         another database has no table for the marks of commits there
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -27,6 +29,7 @@
     │   ├── SchemaMissing         the database has no Detent schema and may not be given one
     │   ├── SchemaTooNew          migrated by a newer Detent than this one
     │   ├── SchemaTooOld          waits for `detent migrate`
+    │   ├── SchemaDiffers         a migration was applied in other words than this Detent knows
     │   ├── UnknownState          a row in a state this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
     ├── JobFailed                 the awaited job rests without success
@@ -64,11 +67,14 @@ __all__ = [
     "JobTimeout",
     "KeyConflict",
     "LeaseLost",
+    "MarkerMissing",
     "NoWayIn",
     "NotADatabase",
     "NotFound",
+    "NotUnknown",
     "OutcomeUnknown",
     "Refused",
+    "SchemaDiffers",
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
@@ -190,6 +196,34 @@ class NotFound(Refused):
 
     def __str__(self) -> str:
         return f"there is no {self.entity} {self.entity_id} in this database (it may have been pruned)"
+
+
+@dataclass(eq=False)
+class NotUnknown(Refused):
+    """The job is quarantined, but not because nobody knows whether its effect has happened."""
+
+    job_id: int
+    reason: str | None
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} is quarantined for {self.reason or 'no recorded reason'!r}, not as unknown; "
+            f"only what is unknown can be settled: retry it, discard it, or force it"
+        )
+
+
+@dataclass(eq=False)
+class MarkerMissing(Refused):
+    """Another database has no table for the marks of commits there; nothing was run in it."""
+
+    table: str
+    ddl: str
+
+    def __str__(self) -> str:
+        return (
+            f"a commit in another database needs the table {self.table} there, and it is missing; "
+            f"create it with app.prepare_foreign(connection), or with:\n{self.ddl}"
+        )
 
 
 @dataclass(eq=False)
@@ -334,6 +368,16 @@ class SchemaTooOld(DatabaseError):
 
 
 @dataclass(eq=False)
+class SchemaDiffers(DatabaseError):
+    """Migrations were applied to the database in other words than this Detent knows them in; nothing was touched."""
+
+    migrations: Sequence[str]
+
+    def _says(self) -> str:
+        return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
+
+
+@dataclass(eq=False)
 class UnknownState(DatabaseError):
     """A row in a state this version does not know: reported, never guessed."""
 
@@ -402,6 +446,8 @@ TABLE: dict[type[DetentError], Codes] = {
     NotFound: Codes("DT008", 404, 3),
     UnknownTask: Codes("DT009", 404, 3),
     WrongPlace: Codes("DT010", 409, 4),
+    NotUnknown: Codes("DT011", 409, 4),
+    MarkerMissing: Codes("DT012", 409, 4),
     InvalidInput: Codes("DT020", 422, 2),
     InvalidPayload: Codes("DT021", 422, 2),
     InvalidArguments: Codes("DT022", 422, 2),
@@ -420,6 +466,7 @@ TABLE: dict[type[DetentError], Codes] = {
     SchemaTooOld: Codes("DT039", 503, 5),
     UnknownState: Codes("DT040", 500, 1),
     GuardViolation: Codes("DT041", 409, 4),
+    SchemaDiffers: Codes("DT042", 503, 5),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
 }

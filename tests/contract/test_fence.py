@@ -91,13 +91,14 @@ CALLS: dict[str, Call] = {
     "job_start": lambda store, held: store.job_start([(held.job_id, held.attempt)])[0],
     "event_append": lambda store, held: store.event_append([event(held, "still here")])[0],
     "job_commit": lambda store, held: store.job_commit(commit(held, result='"mine"', intents=(new_job(store, id=5),))),
+    "effect_begin": lambda store, held: store.effect_begin(held.job_id, held.attempt, "marker"),
     "job_finish": lambda store, held: finish(store, held, '"mine"'),
     "job_abort": lambda store, held: abort(store, held, "released"),
     "commit_block": a_commit_block,
 }
 
 # The effect has happened, and these say so: whether the caller still holds it matters no more.
-SAY_COMMITTED = {"job_commit", "commit_block"}
+SAY_COMMITTED = {"job_commit", "commit_block", "effect_begin"}
 
 
 @pytest.mark.parametrize("loss", FOUND, ids=lambda loss: loss.__name__)

@@ -55,6 +55,10 @@ JOB = Lifecycle(
         T("failed", "quarantined", "force", "operator", "Set among the dead letters by hand, with a reason."),
         T("failed", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
         T("quarantined", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
+        T("quarantined", "pending", "settle", "client",
+          "Nobody knew whether its effect had happened; somebody found out that it had not."),
+        T("quarantined", "succeeded", "settle", "client",
+          "Nobody knew whether its effect had happened; somebody found out that it had."),
     ),
     folds=(
         Fold(("running", "failed", "pending"), "fail_and_back_off", "It failed with attempts left."),

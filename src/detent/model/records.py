@@ -21,6 +21,7 @@ __all__ = [
     "Commit",
     "Committed",
     "Count",
+    "EffectBegun",
     "Enqueued",
     "EventRow",
     "ExecutionRow",
@@ -36,6 +37,7 @@ __all__ = [
     "Renewal",
     "RepairStep",
     "Started",
+    "ToldBy",
     "TransitionRow",
     "Violation",
 ]
@@ -114,6 +116,18 @@ class Started(Struct, frozen=True):
 
     job_id: int
     attempt: int
+
+
+ToldBy = Literal["probe", "marker"]
+"""Who can tell whether an effect has happened: the task's probe, or a marker in the database where it happens."""
+
+
+class EffectBegun(Struct, frozen=True):
+    """The attempt may act. `nonce` and `job_id` together tell this job from every job of every other database."""
+
+    job_id: int
+    attempt: int
+    nonce: int
 
 
 class Renewal(Struct, frozen=True):

@@ -12,15 +12,21 @@ that is not the holder gets `LeaseLost`. An attempt *ends* in one statement: the
 How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with outcome expired), first rule that fits:
   1. the job is committed                      → it is not aborted: the caller is answered `AlreadyCommitted`;
                                                   the reaper brings it to succeeded instead (outcome done)
-  2. outcome expired, crashed or timed_out, the task is not idempotent, and the attempt had started
-                                                → outcome unknown, quarantined, reason `unknown`
+  2. outcome unknown; or expired, crashed or timed_out where the task is not idempotent and the attempt had started
+                                                → outcome unknown. Where the task's probe can tell (`effect_begin`),
+                                                  and not fatal: pending after `delay`, and its expiry is dropped; one
+                                                  attempt beyond attempts_max is granted for that, and outcome unknown
+                                                  (the probe could not tell) is spared. Otherwise quarantined, reason
+                                                  `unknown`
   3. outcome cancelled, or a cancel was requested → cancelled
   4. outcome released, snoozed or throttled     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
   6. otherwise                                  → pending after `delay` (expired: at once)
 Row effects: pending gets its ready row (due now) or waiting row (due later), due_at = now + delay; quarantined gets its
 dead row; states other than pending get finished_at = now. job.error is the error where the job comes to rest, and NULL
-otherwise. execution.counted is false only by rule 4. execution.error keeps the error of its attempt, always.
+otherwise. execution.counted is false only by rules 2 and 4. execution.error keeps the error of its attempt, always.
+Where an attempt of the job has entered a commit block in another database (`effect_begin` with marker), rules 3 and 5
+lead to outcome unknown, quarantined, reason `unknown`: the effect may be there.
 """
 
 from __future__ import annotations
@@ -38,6 +44,7 @@ from detent.errors import (
     KeyConflict,
     LeaseLost,
     NotFound,
+    NotUnknown,
 )
 from detent.lifecycle.declare import Lifecycle
 from detent.model.facts import Facts
@@ -50,6 +57,7 @@ from detent.model.records import (
     Commit,
     Committed,
     Count,
+    EffectBegun,
     Enqueued,
     EventRow,
     ExecutionRow,
@@ -64,6 +72,7 @@ from detent.model.records import (
     Renewal,
     RepairStep,
     Started,
+    ToldBy,
     TransitionRow,
     Violation,
 )
@@ -112,7 +121,8 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
     ) -> list[Claimed]:
-        """Take up to `limit` ready jobs of these tasks (and queues, tenants; None is any), but none of paused queues.
+        """Take up to `limit` ready jobs of these tasks (and queues, tenants; None is any), but none of paused queues,
+        and none whose expires_at has passed.
 
         Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
         alphabetical order beginning after `after_tenant`. Each job is handed to one caller only: state running,
@@ -129,6 +139,12 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
 
     def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
         """Put (job, attempt) in progress on record; once started it stays as it is. Only by the holder."""
+        ...
+
+    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+        """Put on record, before the attempt acts where its end may go unheard, that it does, and who can tell
+        afterwards whether it has happened: the task's `probe`, or a `marker` in another database. It starts the
+        attempt. Only by the holder; `AlreadyCommitted` where the job is committed, by whichever attempt."""
         ...
 
     def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
@@ -182,7 +198,8 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """Bring failed, quarantined and cancelled jobs back to pending, due now, with all attempts anew
-        (spared = attempt). Pending: nothing to do. Other states: `InvalidTransition`; no such job: `NotFound`."""
+        (spared = attempt); an expiry that has passed is over. Pending: nothing to do. Other states:
+        `InvalidTransition`; no such job: `NotFound`."""
         ...
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
@@ -193,6 +210,17 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
         """An operator's override along the transitions declared as `force`; actor and reason are required and the
         record is marked. To succeeded: committed_at is set where it was not. Same state: nothing to do. Not declared:
         `InvalidTransition`."""
+        ...
+
+    def effect_settle(
+        self, job_id: int, done: bool, actor: str, reason: str, result: str | None = None
+    ) -> Moved | DetentError:
+        """What a person found out about a job that is quarantined as unknown; actor and reason are required.
+
+        Done: succeeded, with that result. Not done: pending, due now, with all attempts anew, and no probe is asked
+        about what was before. Other states: `InvalidTransition`; quarantined for another reason: `NotUnknown`; no such
+        job: `NotFound`. Settled as done already: nothing to do.
+        """
         ...
 
     # -- the services' verbs -----------------------------------------------------------------------------------
@@ -377,9 +405,10 @@ class Store(Verbs, Protocol):
         """Make the group roles, and give each its verbs and nothing else. `WrongPlace` where a database has none."""
         ...
 
-    def ready(self) -> None:
-        """Create the schema in an empty database; otherwise check that this version may work with it.
-        `SchemaTooNew`, `SchemaTooOld`, `NotADatabase`, `DatabaseUnreachable`, `DatabaseReadOnly`."""
+    def ready(self, *, create: bool = True) -> None:
+        """Create the schema in an empty database (without `create`: `SchemaMissing`, and nothing is made, not even a
+        file); otherwise check that this version may work with it. `SchemaTooNew`, `SchemaTooOld`, `SchemaDiffers`,
+        `NotADatabase`, `DatabaseUnreachable`, `DatabaseReadOnly`."""
         ...
 
     def check_thread(self) -> None:
@@ -439,6 +468,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("job_claim", "worker"),
         Verb("claim_find", "worker"),
         Verb("job_start", "worker", (LeaseLost,)),
+        Verb("effect_begin", "worker", (LeaseLost, AlreadyCommitted)),
         Verb("lease_renew", "worker"),
         Verb("event_append", "worker", (LeaseLost, NotFound)),
         Verb("job_commit", "worker", (LeaseLost, AlreadyCommitted, IdConflict, KeyConflict)),
@@ -452,6 +482,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("queue_pause", "admin"),
         Verb("queue_resume", "admin"),
         Verb("job_force", "admin", (InvalidTransition, NotFound)),
+        Verb("effect_settle", "admin", (InvalidTransition, NotFound, NotUnknown)),
         Verb("job_prune", "admin"),
         Verb("job_get", "viewer"),
         Verb("job_list", "viewer"),

@@ -2,7 +2,7 @@
 
 A file is `NNNN_name.sql`. A line `-- oldest code: N` in it says which schema the oldest Detent that may still run with
 it was made for; without the line, that is the migration itself. Applied migrations are never edited once released: the
-checksum of each is kept with it.
+checksum of each is kept with it, and a database that was given another text under the same number is refused.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from detent.errors import SchemaTooNew, SchemaTooOld
+from detent.errors import SchemaDiffers, SchemaTooNew, SchemaTooOld
 
-__all__ = ["Applied", "Migration", "check", "load", "names", "pending"]
+__all__ = ["Applied", "Migration", "check", "check_wording", "load", "names", "pending"]
 
 _FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _OLDEST_CODE = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
@@ -65,7 +65,8 @@ def load(package: str) -> tuple[Migration, ...]:
 
 def check(database: str, known: Sequence[Migration], applied: Mapping[int, Applied]) -> None:
     """Whether this code may work with that schema. `SchemaTooNew` where a step demands newer code, `SchemaTooOld` where
-    steps are missing. A newer schema whose steps allow this code is fine."""
+    steps are missing, `SchemaDiffers`. A newer schema whose steps allow this code is fine."""
+    check_wording(database, known, applied)
     newest_known = known[-1].version
     newest = max(applied, default=0)
     demanded = max((step.oldest_code for step in applied.values()), default=0)
@@ -73,6 +74,16 @@ def check(database: str, known: Sequence[Migration], applied: Mapping[int, Appli
         raise SchemaTooNew(database, f"a migration demands code that knows schema {demanded}", newest, newest_known)
     if newest < newest_known:
         raise SchemaTooOld(database, f"{newest_known - newest} migrations are missing", newest, newest_known)
+
+
+def check_wording(database: str, known: Sequence[Migration], applied: Mapping[int, Applied]) -> None:
+    """`SchemaDiffers` where a step was taken in other words than those that this code knows it in."""
+    differ = [step for step in known if step.version in applied and applied[step.version].checksum != step.checksum]
+    if differ:
+        allowed = (
+            "the Detent that migrated it, or a database of its own; a migration is never edited, a new one follows"
+        )
+        raise SchemaDiffers(database, f"allowed: {allowed}", names(differ))
 
 
 def pending(known: Sequence[Migration], applied: Mapping[int, Applied]) -> tuple[Migration, ...]:

@@ -38,6 +38,10 @@ _TABLE = re.compile(r"^CREATE TABLE detent\.(?P<table>\w+) \((?P<columns>.*?)^\)
 _CONSTRAINT = re.compile(
     r"^  (?P<ddl>CONSTRAINT (?P<name>\w+) (?P<kind>CHECK|PRIMARY KEY|UNIQUE)\b.*?),?$", re.MULTILINE
 )
+_ADDED = re.compile(
+    r"^ALTER TABLE detent\.(?P<table>\w+) ADD CONSTRAINT (?P<name>\w+) (?P<kind>CHECK|PRIMARY KEY|UNIQUE)\b[^;]+;",
+    re.MULTILINE,
+)
 _UNIQUE_INDEX = re.compile(
     r"^(?P<ddl>CREATE UNIQUE INDEX (?P<name>\w+) ON detent\.(?P<table>\w+) [^;]+);", re.MULTILINE
 )
@@ -137,5 +141,7 @@ def _constraints() -> Iterator[Constraint]:
         for match in _CONSTRAINT.finditer(table["columns"]):
             ddl = f"ALTER TABLE detent.{table['table']} ADD {match['ddl']};"
             yield Constraint(match["name"], table["table"], match["kind"][0].lower(), ddl)
+    for match in _ADDED.finditer(text):
+        yield Constraint(match["name"], match["table"], match["kind"][0].lower(), match[0])
     for match in _UNIQUE_INDEX.finditer(text):
         yield Constraint(match["name"], match["table"], "i", f"{match['ddl']};")

@@ -8,7 +8,7 @@ from importlib.resources import files
 import psycopg
 
 from detent.errors import DatabaseError, NotADatabase, SchemaMissing
-from detent.store.migrate import Applied, Migration, check, load, pending
+from detent.store.migrate import Applied, Migration, check, check_wording, load, pending
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
 
@@ -72,6 +72,7 @@ def install(connection: Connection, database: str) -> list[Migration]:
     with translating(database), connection.transaction():
         connection.execute(_LOCK)
         applied = applied_steps(connection, database)
+        check_wording(database, KNOWN, applied)
         missing = pending(KNOWN, applied)
         if applied and max(applied) > KNOWN[-1].version:
             check(database, KNOWN, applied)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, TypeVar
 
-from detent.errors import DatabaseError, DetentError, NotFound
+from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, quoted
 from detent.model.clock import Clock, SystemClock
@@ -81,10 +81,12 @@ class PostgresStore(PostgresVerbs):
         """Through LISTEN, and a row that says that somebody waits."""
         return self._wake
 
-    def ready(self) -> None:
+    def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""
         with self._pool.connection() as connection:
             there = schema.look(connection, self._name)
+        if not there and not create:
+            raise SchemaMissing(self._name, "the database has none; `detent migrate` makes it")
         if not there:
             self.migrate()
 

@@ -17,6 +17,7 @@ from detent.model.records import (
     Commit,
     Committed,
     Count,
+    EffectBegun,
     Enqueued,
     EventRow,
     ExecutionRow,
@@ -30,6 +31,7 @@ from detent.model.records import (
     Reaped,
     Renewal,
     Started,
+    ToldBy,
     TransitionRow,
 )
 from detent.store.contract import JobFilter
@@ -104,6 +106,10 @@ class PostgresVerbs(PostgresKeeping):
         """One update for each attempt number."""
         return self._session.run(holding.job_start(items)) if items else []
 
+    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+        """The holder's row is locked while it is asked."""
+        return self._session.run(holding.effect_begin(job_id, attempt, told_by))
+
     def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
         """All at once."""
         return self._session.run(holding.lease_renew(lease_ids, lease, begun)) if lease_ids else []
@@ -143,6 +149,12 @@ class PostgresVerbs(PostgresKeeping):
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
         """Along what is declared as force."""
         return self._session.run(moving.job_force(job_id, to_state, actor, reason))
+
+    def effect_settle(
+        self, job_id: int, done: bool, actor: str, reason: str, result: str | None = None
+    ) -> Moved | DetentError:
+        """On record."""
+        return self._put_back(self._session.run(moving.effect_settle(job_id, done, actor, reason, result)))
 
     def job_promote(self, limit: int) -> int:
         """What has come due stands where its time puts it, which may be below what was claimed."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from detent.errors import NotFound, WrongPlace
+from detent.errors import NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards
 from detent.model.clock import Clock, to_micros
@@ -56,15 +56,19 @@ class SqliteStore(EachAlone):
         """Through the version of the file."""
         return self._wake
 
-    def ready(self) -> None:
+    def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""
-        self._file.create_file()
-        with self._file.reading() as connection:
-            applied = applied_steps(connection)
-        if not applied:
+        if create:
+            self._file.create_file()
+        with self._as_found() as (connection, applied):
+            pass
+        if applied:
+            check(self.name, KNOWN, applied)
+        elif create:
             self.migrate()
-            return
-        check(self.name, KNOWN, applied)
+        else:
+            found = "there is no such file" if connection is None else "the file has no Detent schema"
+            raise SchemaMissing(self.name, f"{found}; `detent migrate` makes it")
 
     def migrate(self) -> list[str]:
         """All missing steps in one transaction; whoever comes second finds nothing to do."""

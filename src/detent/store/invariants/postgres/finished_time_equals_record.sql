@@ -3,7 +3,7 @@ WITH record AS (
     SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
       FROM detent.execution
     UNION ALL
-    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger = 'retry' THEN at END
+    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END
       FROM detent.transition_log
      WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
   ),

@@ -15,13 +15,15 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('horizon_keep', 'horizon', 'keep', 27, '', false),
     ('horizon_keep_all', 'horizon', 'keep', 34, '', false),
     ('migration_keep', 'migration', 'keep', 27, '', false),
-    ('migration_keep_all', 'migration', 'keep', 34, '', false)
+    ('migration_keep_all', 'migration', 'keep', 34, '', false),
+    ('job_effect', 'job', 'effect_guard', 19, 'effect_told_by', true)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
     ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
     ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
-    ('entity_guard', 'e666f1e73af14ba9c529559722af5b99')
+    ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
+    ('effect_guard', '938799720e78c9eb65533b9ca1832dd1')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

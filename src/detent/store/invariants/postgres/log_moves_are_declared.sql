@@ -11,7 +11,9 @@ WITH declared (source, target, name) AS (VALUES
     ('pending', 'quarantined', 'force'),
     ('failed', 'quarantined', 'force'),
     ('failed', 'succeeded', 'force'),
-    ('quarantined', 'succeeded', 'force')
+    ('quarantined', 'succeeded', 'force'),
+    ('quarantined', 'pending', 'settle'),
+    ('quarantined', 'succeeded', 'settle')
   )
 SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
        'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state

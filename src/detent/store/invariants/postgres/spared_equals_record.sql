@@ -2,7 +2,7 @@
 WITH retried AS (
     SELECT job_id, max(attempt) AS attempt
       FROM detent.transition_log
-     WHERE entity = 'job' AND trigger = 'retry' AND job_id IS NOT NULL
+     WHERE entity = 'job' AND to_state = 'pending' AND trigger IN ('retry', 'settle') AND job_id IS NOT NULL
      GROUP BY job_id
   ),
   given AS (

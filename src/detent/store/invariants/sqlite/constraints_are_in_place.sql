@@ -89,7 +89,8 @@ WITH wanted (type, name, text) AS (VALUES
   lease_id            INTEGER,
   leased_at           INTEGER,
   started_at          INTEGER,
-  committed_at        INTEGER,
+  committed_at        INTEGER, effect_told_by TEXT
+  CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = ''probe'' OR effect_told_by = ''marker''),
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK (state = ''pending'' OR state = ''running'' OR state = ''succeeded'' OR state = ''failed'' OR state = ''quarantined'' OR state = ''cancelled''),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = ''running'') = (ended < attempt)),

@@ -1,4 +1,5 @@
--- J6, J7: an ended attempt leads where its outcome may lead, and goes uncounted only where it was handed back.
+-- J6, J7: an ended attempt leads where its outcome may lead, and goes uncounted only where it was handed back, or where
+-- a probe could not tell.
 SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT) AS entity_id,
        'outcome ' || outcome || ' leads to ' || next_state || CASE WHEN counted THEN ', counted' ELSE ', not counted' END
        || CASE WHEN next_due_at IS NULL THEN '' ELSE ', due again' END AS detail
@@ -9,6 +10,8 @@ SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEX
     OR (outcome = 'done') = (aborted_at IS NOT NULL)
     OR (outcome = 'cancelled' AND next_state <> 'cancelled')
     OR (outcome IN ('released', 'snoozed', 'throttled') AND next_state NOT IN ('pending', 'cancelled'))
-    OR (NOT counted) <> (outcome IN ('released', 'snoozed', 'throttled') AND next_state = 'pending')
+    OR (outcome = 'unknown' AND next_state NOT IN ('pending', 'quarantined'))
+    OR (NOT counted AND NOT (outcome IN ('released', 'snoozed', 'throttled', 'unknown') AND next_state = 'pending'))
+    OR (counted AND outcome IN ('released', 'snoozed', 'throttled') AND next_state = 'pending')
     OR (next_state = 'pending') <> (next_due_at IS NOT NULL)
  ORDER BY job_id, attempt;

@@ -50,6 +50,12 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT002 job: it must begin once, in state pending, without attempts'');
 END'),
+    ('trigger', 'detent_job_effect', 'CREATE TRIGGER detent_job_effect BEFORE UPDATE OF effect_told_by ON detent_job
+WHEN NEW.effect_told_by IS NOT OLD.effect_told_by
+  AND (NEW.effect_told_by IS NULL OR OLD.state <> ''running'' OR NEW.state <> ''running'' OR NEW.started_at IS NULL)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 effect_told_by of a job is set by the attempt that is in progress, and stays'');
+END'),
     ('trigger', 'detent_job_frozen', 'CREATE TRIGGER detent_job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
   FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
 BEGIN

@@ -1,12 +1,13 @@
--- C1, R2: a job has succeeded exactly when an execution of it is committed and done, or an operator forced it.
+-- C1, R2: a job has succeeded exactly when an execution of it is committed and done, or an operator forced or settled it.
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, detail
   FROM (
     SELECT j.id,
            CASE WHEN j.state = 'succeeded' AND j.committed_at IS NULL THEN 'succeeded without committed_at'
                 WHEN j.state = 'succeeded' AND e.job_id IS NULL AND NOT EXISTS (
                        SELECT 1 FROM detent_transition_log l
-                        WHERE l.job_id = j.id AND l.entity = 'job' AND l.to_state = 'succeeded' AND l.forced)
-                  THEN 'succeeded without a committed execution, and not forced'
+                        WHERE l.job_id = j.id AND l.entity = 'job' AND l.to_state = 'succeeded'
+                          AND (l.forced OR l.trigger = 'settle'))
+                  THEN 'succeeded without a committed execution, and neither forced nor settled'
                 WHEN j.state <> 'succeeded' AND e.job_id IS NOT NULL
                   THEN 'it is ' || j.state || ' after attempt ' || e.attempt || ' committed'
                 WHEN j.state NOT IN ('running', 'succeeded') AND j.committed_at IS NOT NULL

@@ -8,13 +8,28 @@ DECLARE
   n      timestamptz := detent.job_now(j, t);
   reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
   spares boolean := false;
+  marker boolean := coalesce(j.effect_told_by = 'marker', false);
   rests  boolean;
 BEGIN
   outcome := p_outcome;
-  IF p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
+  IF p_outcome = 'unknown'
+     OR p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
     outcome := 'unknown';
-    state := 'quarantined';
     reason := 'unknown';
+    state := 'quarantined';
+    IF j.effect_told_by = 'probe' AND NOT p_fatal
+       AND (p_outcome = 'unknown' OR j.attempt - j.spared <= j.attempts_max) THEN
+      state := 'pending';
+      spares := p_outcome = 'unknown';
+      -- What may have happened does not expire unseen.
+      j.expires_at := NULL;
+    END IF;
+  ELSIF marker AND (
+      p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
+      OR p_outcome NOT IN ('released', 'snoozed', 'throttled') AND (p_fatal OR j.attempt - j.spared >= j.attempts_max)) THEN
+    outcome := 'unknown';
+    reason := 'unknown';
+    state := 'quarantined';
   ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL THEN
     state := 'cancelled';
   ELSIF p_outcome IN ('released', 'snoozed', 'throttled') THEN
@@ -32,7 +47,7 @@ BEGIN
   WITH ended AS (
     UPDATE detent.job u
        SET state = attempt_abort.state, ended = u.attempt, spared = u.spared + spares::integer, due_at = j.due_at,
-           error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
+           expires_at = j.expires_at, error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
      WHERE u.id = j.id
     RETURNING u.id, u.attempt, u.leased_at, u.started_at
   )

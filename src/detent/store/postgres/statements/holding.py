@@ -15,12 +15,14 @@ from detent.model.records import (
     Claimed,
     Commit,
     Committed,
+    EffectBegun,
     Finish,
     Finished,
     NewEvent,
     Reaped,
     Renewal,
     Started,
+    ToldBy,
 )
 from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
 from detent.store.postgres.statements.enqueue import ENQUEUE_CASTS, columns, refusal
@@ -28,6 +30,7 @@ from detent.store.postgres.statements.enqueue import ENQUEUE_CASTS, columns, ref
 __all__ = [
     "claim_find",
     "commit_check",
+    "effect_begin",
     "event_append",
     "job_abort",
     "job_claim",
@@ -53,6 +56,7 @@ SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, 
   FROM detent.claim_find_v1(%s::bigint)
 """
 _START = "SELECT ord, instead FROM detent.job_start_v1(%s::bigint[], %s::integer[])"
+_BEGIN = "SELECT instead, committed_attempt, nonce FROM detent.effect_begin_v1(%s::bigint, %s::integer, %s::text)"
 _RENEW = (
     "SELECT lease_id, cancel_requested FROM detent.lease_renew_v1(%s::bigint[], %s::double precision, %s::bigint[])"
 )
@@ -128,6 +132,16 @@ def job_start(items: Sequence[tuple[int, int]]) -> Statement[list[Started | Dete
         return answers
 
     return Statement(_START, (numbers(item[0] for item in items), numbers(item[1] for item in items)), decode)
+
+
+def effect_begin(job_id: int, attempt: int, told_by: ToldBy) -> Statement[EffectBegun | DetentError]:
+    """The nonce, or why this attempt may not act."""
+
+    def decode(rows: Sequence[Row]) -> EffectBegun | DetentError:
+        found, committed_attempt, nonce = rows[0]
+        return _not_holding(job_id, attempt, found, committed_attempt) or EffectBegun(job_id, attempt, nonce)
+
+    return Statement(_BEGIN, (job_id, attempt, told_by), decode)
 
 
 def lease_renew(lease_ids: Sequence[int], lease: float, begun: Sequence[int]) -> Statement[list[Renewal]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound
+from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown
 from detent.model.records import Cancelled, Moved, Pruned
 from detent.store.postgres.statements.base import Row, Statement, moment, numbers, texts, undeclared
 
 __all__ = [
+    "effect_settle",
     "entity_log",
     "job_cancel",
     "job_discard",
@@ -26,6 +27,10 @@ _CANCEL = "SELECT ord, state, committed_attempt, refused FROM detent.job_cancel_
 _RETRY = "SELECT ord, from_state FROM detent.job_retry_v1(%s::bigint[], %s::text, %s::text, %s::boolean)"
 _DISCARD = "SELECT ord, from_state FROM detent.job_discard_v1(%s::bigint[], %s::text, %s::text)"
 _FORCE = "SELECT from_state, moved FROM detent.job_force_v1(%s::bigint, %s::text, %s::text, %s::text)"
+_SETTLE = """
+SELECT from_state, dead_reason, settled
+  FROM detent.effect_settle_v1(%s::bigint, %s::boolean, %s::text, %s::text, %s::text)
+"""
 _PROMOTE = "SELECT detent.job_promote_v1(%s::integer)"
 _EXPIRE = "SELECT detent.job_expire_v1(%s::integer)"
 _PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
@@ -89,6 +94,21 @@ def job_force(job_id: int, to_state: str, actor: str, reason: str) -> Statement[
         return _move(job_id, from_state, to_state, moved)
 
     return Statement(_FORCE, (job_id, to_state, actor, reason), decode)
+
+
+def effect_settle(
+    job_id: int, done: bool, actor: str, reason: str, result: str | None
+) -> Statement[Moved | DetentError]:
+    """No row where there is no such job."""
+    to_state = "succeeded" if done else "pending"
+
+    def decode(rows: Sequence[Row]) -> Moved | DetentError:
+        from_state, dead_reason, settled = rows[0] if rows else (None, None, False)
+        if from_state == "quarantined" and not settled:
+            return NotUnknown(job_id, dead_reason)
+        return _move(job_id, from_state, to_state, settled)
+
+    return Statement(_SETTLE, (job_id, done, actor, reason, result), decode)
 
 
 def job_promote(limit: int) -> Statement[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from detent.store.sqlite.verbs.claim import ClaimVerbs
-from detent.store.sqlite.verbs.endings import EndingVerbs
+from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 class SqliteVerbs(
     ClaimVerbs,
-    EndingVerbs,
+    EffectVerbs,
     EventVerbs,
     OperationVerbs,
     ServiceVerbs,
@@ -65,6 +65,7 @@ class EachAlone:
     job_enqueue = _writing(SqliteVerbs.job_enqueue)
     job_claim = _writing(SqliteVerbs.job_claim)
     job_start = _writing(SqliteVerbs.job_start)
+    effect_begin = _writing(SqliteVerbs.effect_begin)
     lease_renew = _writing(SqliteVerbs.lease_renew)
     event_append = _writing(SqliteVerbs.event_append)
     job_commit = _writing(SqliteVerbs.job_commit)
@@ -74,6 +75,7 @@ class EachAlone:
     job_retry = _writing(SqliteVerbs.job_retry)
     job_discard = _writing(SqliteVerbs.job_discard)
     job_force = _writing(SqliteVerbs.job_force)
+    effect_settle = _writing(SqliteVerbs.effect_settle)
     job_promote = _writing(SqliteVerbs.job_promote)
     job_expire = _writing(SqliteVerbs.job_expire)
     lease_reap = _writing(SqliteVerbs.lease_reap)

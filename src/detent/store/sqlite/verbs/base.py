@@ -62,7 +62,7 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
        j.committed_at, j.cancel_requested_at,
        max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
            coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
-       l.expires_at, coalesce(l.worker, '')
+       l.expires_at, coalesce(l.worker, ''), j.effect_told_by
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ?"
@@ -107,6 +107,7 @@ class Job(NamedTuple):
     last_at: int
     lease_expires_at: int | None
     lease_worker: str
+    effect_told_by: str | None
 
     @property
     def lane(self) -> Lane:

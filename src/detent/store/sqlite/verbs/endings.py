@@ -56,7 +56,7 @@ INSERT INTO detent_execution
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _END = """
-UPDATE detent_job SET state = ?, ended = attempt, spared = ?, due_at = ?, error = ?, finished_at = ?
+UPDATE detent_job SET state = ?, ended = attempt, spared = ?, due_at = ?, error = ?, finished_at = ?, expires_at = ?
  WHERE id = ? AND attempt = ? AND state = 'running'
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -92,6 +92,7 @@ class _End(NamedTuple):
     due_at: int
     spared: int
     dead_reason: str | None
+    expires_at: int | None
 
 
 class EndingVerbs(EnqueueVerbs, LimitVerbs):
@@ -232,7 +233,7 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
 
     def _end(self, ends: Sequence[_End]) -> None:
         """Write ends that are no success: the attempts' rows, the jobs', and where each job goes from here."""
-        for job, worker, at, outcome, error, state, due_at, spared, reason in ends:
+        for job, worker, at, outcome, error, state, due_at, spared, reason, expires_at in ends:
             back = state == "pending"
             self._db.change(
                 _ABORTED,
@@ -242,11 +243,11 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
                 ),
             )
             rest = (None, None) if back else (error, at)
-            ended = self._db.change(_END, (state, spared, due_at, *rest, job.id, job.attempt))
+            ended = self._db.change(_END, (state, spared, due_at, *rest, expires_at, job.id, job.attempt))
             self._expect(ended, 1, [job.id], "running")
             if back:
                 # Due or not is judged by the moment of the end, whatever the clock says.
-                self._enter_queue([(job.lane, due_at, job.id, 0, job.expires_at)], at)
+                self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
             elif state == "quarantined":
                 self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
 
@@ -259,16 +260,33 @@ def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
     """Rules 2 to 6 of the contract, the first that fits."""
     at = max(now, job.last_at)
     outcome, spared, reason = item.outcome, job.spared, None
-    if outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None:
+    used = job.attempt - job.spared
+    expires_at = job.expires_at
+    if outcome == "unknown" or (outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
+        asked = job.effect_told_by == "probe" and not item.fatal
+        if asked and (outcome == "unknown" or used <= job.attempts_max):
+            # What may have happened does not expire unseen.
+            state, spared, expires_at = "pending", spared + (outcome == "unknown"), None
+            outcome = "unknown"
+        else:
+            outcome, state, reason = "unknown", "quarantined", "unknown"
+    elif job.effect_told_by == "marker" and _would_rest(job, item, used):
         outcome, state, reason = "unknown", "quarantined", "unknown"
     elif outcome == "cancelled" or job.cancel_requested_at is not None:
         state = "cancelled"
     elif outcome in _GIVEN_BACK:
         state, spared = "pending", spared + 1
-    elif item.fatal or job.attempt - job.spared >= job.attempts_max:
+    elif item.fatal or used >= job.attempts_max:
         state = "quarantined" if job.dead_letter else "failed"
         reason = "fatal" if item.fatal else "attempts used up"
     else:
         state = "pending"
     due_at = at + micros(item.delay) if state == "pending" else job.due_at
-    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason)
+    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at)
+
+
+def _would_rest(job: Job, item: Abort, used: int) -> bool:
+    """Whether rules 3 or 5 would end the job."""
+    if item.outcome == "cancelled" or job.cancel_requested_at is not None:
+        return True
+    return item.outcome not in _GIVEN_BACK and (item.fatal or used >= job.attempts_max)
