@@ -281,6 +281,14 @@ class Twin(RuleBasedStateMachine):
     def force(self, place: int, to_state: str, actor: str) -> None:
         self.everywhere("job_force", self.id_of(place), to_state, actor, "it is so")
 
+    @action(place=some.places, done=st.booleans(), actor=some.actors, result=some.texts)
+    def settle(self, place: int, done: bool, actor: str, result: str | None) -> None:
+        self.everywhere("effect_settle", self.id_of(place), done, actor, "looked", result)
+
+    @action(held=True, ref=some.refs, told_by=st.sampled_from(("probe", "marker")))
+    def begin_effect(self, ref: tuple[int, int], told_by: str) -> None:
+        self.everywhere("effect_begin", *self.attempt_of(ref), told_by)
+
     @action(verb=st.sampled_from(("job_promote", "job_expire", "lease_reap")), limit=some.limits)
     def serve(self, verb: str, limit: int) -> None:
         self.everywhere(verb, limit)

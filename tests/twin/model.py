@@ -19,6 +19,7 @@ from detent.errors import (
     KeyConflict,
     LeaseLost,
     NotFound,
+    NotUnknown,
 )
 from detent.lifecycle.library import JOB
 from detent.model.clock import to_micros
@@ -30,6 +31,7 @@ from detent.model.records import (
     Claimed,
     Commit,
     Committed,
+    EffectBegun,
     Enqueued,
     Finish,
     Finished,
@@ -40,6 +42,7 @@ from detent.model.records import (
     Reaped,
     Renewal,
     Started,
+    ToldBy,
 )
 from tests.twin.limits import Limits
 from tests.twin.rows import (
@@ -207,6 +210,16 @@ class Model(Limits):
                 answers.append(Started(job_id, attempt))
         return answers
 
+    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+        job = self.job.get(job_id)
+        if job is not None and job.committed_at is not None:
+            return AlreadyCommitted(job_id, job.attempt)
+        if lost := self.lost(job_id, attempt):
+            return lost
+        self.mark_started(self.job[job_id])
+        self.job[job_id] = self.job[job_id]._replace(effect_told_by=told_by)
+        return EffectBegun(job_id, attempt, self.job[job_id].nonce)
+
     def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
         answers = []
         for lease_id in lease_ids:
@@ -334,13 +347,24 @@ class Model(Limits):
         if trigger not in (transition.trigger for transition in JOB.between(job.state, to_state)):
             return undeclared(job, to_state)
         if to_state == "pending":
-            self._retry(job, actor, reason)
+            self._retry(job, trigger, actor, reason)
         else:
             self.put_away(job, to_state, trigger, actor, reason)
         return Moved(str(job_id), to_state, True)
 
-    def _retry(self, job: Job, actor: str, reason: str | None) -> None:
-        now = self.log(job, "pending", "retry", actor, reason)
+    def effect_settle(
+        self, job_id: int, done: bool, actor: str, reason: str, result: str | None = None
+    ) -> Moved | DetentError:
+        job = self.job.get(job_id)
+        if job is not None and job.state == "quarantined" and self.dead[job_id].reason != "unknown":
+            return NotUnknown(job_id, self.dead[job_id].reason)
+        answer = self._move(job_id, "succeeded" if done else "pending", "settle", actor, reason)
+        if done and isinstance(answer, Moved) and answer.changed:
+            self.job[job_id] = self.job[job_id]._replace(result=result, error=None)
+        return answer
+
+    def _retry(self, job: Job, trigger: str, actor: str, reason: str | None) -> None:
+        now = self.log(job, "pending", trigger, actor, reason)
         self.dead.pop(job.id, None)
         job = job._replace(
             state="pending",

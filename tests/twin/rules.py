@@ -120,6 +120,13 @@ class Record:
         spared = job.spared
         reason = "fatal" if item.fatal else "attempts used up"
         if outcome == "unknown" or (outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
+            if told_by_probe(job, item):
+                state, spared = "pending", spared + (outcome == "unknown")
+                job = job._replace(expires_at=None)
+                outcome = "unknown"
+            else:
+                outcome, state, reason = "unknown", "quarantined", "unknown"
+        elif job.effect_told_by == "marker" and would_rest(job, item):
             outcome, state, reason = "unknown", "quarantined", "unknown"
         elif outcome == "cancelled" or job.cancel_requested_at is not None:
             state = "cancelled"
@@ -272,3 +279,17 @@ def claimed(job: Job) -> Claimed:
         attempts_max=job.attempts_max,
         committed=job.committed_at is not None,
     )
+
+
+def told_by_probe(job: Job, item: Abort) -> bool:
+    """Whether an unknown effect goes back for the task's probe: one attempt beyond the last is granted for it."""
+    if job.effect_told_by != "probe" or item.fatal:
+        return False
+    return item.outcome == "unknown" or job.attempt - job.spared <= job.attempts_max
+
+
+def would_rest(job: Job, item: Abort) -> bool:
+    """Whether the rules 3 or 5 would end the job."""
+    if item.outcome == "cancelled" or job.cancel_requested_at is not None:
+        return True
+    return item.outcome not in GIVEN_BACK and (item.fatal or job.attempt - job.spared >= job.attempts_max)
