@@ -9,6 +9,7 @@ from detent.app.detent import Detent
 from detent.client.job import Job
 from detent.declare.context import Context
 from detent.declare.limit import Limit
+from detent.declare.probe import Probed
 from detent.lifecycle.declare import Lifecycle, Transition
 from detent.model.backoff import Retry
 from detent.worker.shell_task import shell
@@ -21,6 +22,7 @@ __all__ = [
     "Job",
     "Lifecycle",
     "Limit",
+    "Probed",
     "Retry",
     "Snooze",
     "Throttled",

@@ -13,6 +13,7 @@ EXPORTED = [
     "Job",
     "Lifecycle",
     "Limit",
+    "Probed",
     "Retry",
     "Snooze",
     "Throttled",

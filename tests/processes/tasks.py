@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from detent import Context, Detent, Fatal, Job, Retry, Snooze, Throttled, shell
+from detent import Context, Detent, Fatal, Job, Probed, Retry, Snooze, Throttled, shell
 
 AGAIN = Retry(1, base=0.1, jitter=0)
 log = logging.getLogger("shop.mail")
@@ -69,6 +69,35 @@ async def remember(ctx: Context, wait: bool) -> list[int]:
         if wait:
             await asyncio.sleep(0.01)
         return [before, WHO.get() - ctx.job_id]
+
+
+def pay(ctx: Context, gate: str, pays: bool) -> str:
+    """Act on the world (a file with one line for each time), and wait at the gate where it is the first time."""
+    if pays:
+        with open(f"{gate}.paid", "a") as book:
+            book.write(f"{ctx.effect_key}\n")
+    door = enter(gate)
+    while not door.exists():
+        time.sleep(0.01)
+    return "paid"
+
+
+async def pay_async(ctx: Context, gate: str, pays: bool) -> str:
+    return pay(ctx, gate, pays)
+
+
+def has_paid(ctx: Context, gate: str, pays: bool) -> Probed:
+    with open(f"{gate}.asked", "a") as book:
+        book.write(f"{ctx.effect_key}\n")
+    book_of = Path(f"{gate}.paid")
+    there = book_of.exists() and ctx.effect_key in book_of.read_text().split()
+    if not there:
+        Path(f"{gate}.open").touch()
+    return Probed.done("found in the books") if there else Probed.not_done()
+
+
+async def has_paid_async(ctx: Context, gate: str, pays: bool) -> Probed:
+    return has_paid(ctx, gate, pays)
 
 
 def hold(ctx: Context, gate: str) -> str:
@@ -278,6 +307,9 @@ def make_app(url: str | None = None) -> Detent:
     app.task(name="hold_interpreter", retry=Retry(0))(hold_interpreter)
     app.task(name="hold_database", retry=Retry(0))(hold_database)
     app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
+    app.task(name="pay", retry=AGAIN, idempotent=False, probe=has_paid)(pay)
+    app.task(name="pay_async", retry=AGAIN, idempotent=False, probe=has_paid_async)(pay_async)
+    app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=0.5)(pay)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_capped", queue="capped")(hold)
     shell(app, "speak", ["sh", "-c", SPEECH])

@@ -51,7 +51,7 @@ log = logging.getLogger("detent.app")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery"}
+_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
@@ -97,6 +97,7 @@ class Detent(Keeping, Limiting):
         result_ttl: float | None = None,
         limit: Limit | None = None,
         limit_key: str | None = None,
+        probe: Callable[..., Any] | None = None,
     ) -> DeclareTask: ...
 
     def task(
@@ -112,10 +113,11 @@ class Detent(Keeping, Limiting):
         """Declare a task: `@app.task`, or `@app.task(queue="mail", retry=Retry(3))`.
 
         `retry` counts retries, so `Retry(3)` makes four attempts, which is also what a task has without it. A task
-        whose effect must not be repeated blindly says `idempotent=False`; one that keeps the interpreter to itself, or
-        may bring its process down, gets one of its own with `process=True`. `limit` bounds how many of its jobs run at
-        once and begin in a time, for all workers together; tasks that name the same `limit_key` share one. Two tasks of
-        one name are refused.
+        whose effect must not be repeated blindly says `idempotent=False`, and may have a `probe`: a function of the
+        same parameters that finds out whether the effect has happened, and answers with `Probed`. One that keeps the
+        interpreter to itself, or may bring its process down, gets one of its own with `process=True`. `limit` bounds
+        how many of its jobs run at once and begin in a time, for all workers together; tasks that name the same
+        `limit_key` share one. Two tasks of one name are refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 
@@ -146,7 +148,8 @@ class Detent(Keeping, Limiting):
             raise UnknownTask(name, sorted(self._tasks)) from None
 
     def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
-        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record."""
+        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
+        a table with rows in states that are not declared (`UnknownState`)."""
         if lifecycle.name in self._attached:
             raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
         if lifecycle.name in _TAKEN:
@@ -211,6 +214,12 @@ class Detent(Keeping, Limiting):
     def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
         """An operator's override along the moves declared as `force`, marked as such on record."""
         return self._wiring.client.force(job_id, to_state, actor=actor, reason=reason)
+
+    def settle(self, job_id: int | str, *, done: bool, actor: str, reason: str, result: Any = None) -> Moved:
+        """Say what became of a job that is quarantined as unknown. Done: it has succeeded, with that result. Not done:
+        it is pending again, with all attempts anew, and its probe is not asked about what was before.
+        `NotUnknown`, `InvalidTransition`, `NotFound`."""
+        return self._wiring.client.settle(job_id, done=done, actor=actor, reason=reason, result=result)
 
     def move(
         self,

@@ -15,6 +15,7 @@ from detent.client.follow import event_pages
 from detent.client.job import Job
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
 from detent.declare.task import Call
+from detent.errors import InvalidInput
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
 
@@ -55,7 +56,12 @@ class AioClient:
         return await asyncio.to_thread(self._client.get, job_id)
 
     async def wait(self, job: Job[R], timeout: float | None = None) -> Job[R]:
-        """`job.wait` without holding up the loop; given up at once where this coroutine is cancelled."""
+        """`job.wait` without holding up the loop; given up at once where this coroutine is cancelled. Takes a handle:
+        an id is refused with `InvalidInput`."""
+        if not isinstance(job, Job):
+            raise InvalidInput(
+                "job", f"a value of type {type(job).__name__}", "a handle; await app.aio.get(id) gives one"
+            )
         pauses = job.pauses(timeout)
         while (pause := await asyncio.to_thread(next, pauses, None)) is not None:
             await asyncio.to_thread(self._prepared.clock.sleep, pause)
@@ -72,6 +78,12 @@ class AioClient:
     async def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job."""
         return await asyncio.to_thread(self._client.discard, job_id, actor=actor, reason=reason)
+
+    async def settle(self, job_id: int | str, *, done: bool, actor: str, reason: str, result: Any = None) -> Moved:
+        """Say what became of a job that is quarantined as unknown."""
+        return await asyncio.to_thread(
+            self._client.settle, job_id, done=done, actor=actor, reason=reason, result=result
+        )
 
     async def events(self, job_id: int | str, *, follow: bool = False) -> AsyncIterator[EventRow]:
         """The job's lines in order; with `follow`, those to come too, until the job rests."""

@@ -155,6 +155,21 @@ class DirectClient:
         state = jsondoor.text(to_state, field="state", bytes_max=self._prepared.settings.name_max)
         return moved(self._verbs.job_force(check_id(job_id), state, who, why), "force")
 
+    def settle(self, job_id: int | str, *, done: bool, actor: str, reason: str, result: Any = None) -> Moved:
+        """What became of an effect that nobody knew of. `NotUnknown`, `InvalidTransition`, `NotFound`."""
+        settings = self._prepared.settings
+        who, why = actor_and_reason(actor, reason, settings)
+        if not why:
+            raise InvalidInput("reason", repr(reason), "a reason: how it was found out")
+        if not isinstance(done, bool):
+            raise InvalidInput("done", repr(done)[:80], "True or False")
+        if result is not None and not done:
+            raise InvalidInput("result", repr(result)[:80], "no result of what has not happened")
+        text = None
+        if result is not None:
+            text = jsondoor.encode(result, field="result", size_max=settings.result_max, depth_max=settings.depth_max)
+        return moved(self._verbs.effect_settle(check_id(job_id), done, who, why, text), "settle")
+
     def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
         number = check_id(job_id)

@@ -15,6 +15,7 @@ import msgspec
 
 from detent.declare.context import Context
 from detent.declare.limit import Limit
+from detent.declare.probe import check_probe
 from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
 from detent.model import jsondoor
@@ -43,6 +44,7 @@ class Options:
     result_ttl: float | None = None
     limit: Limit | None = None
     limit_key: str | None = None
+    probe: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         check_priority(self.priority)
@@ -106,6 +108,8 @@ class Task(Generic[P, R, D]):
         jsondoor.text(options.queue, field="queue", bytes_max=settings.name_max)
         jsondoor.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
+        if options.probe is not None:
+            check_probe(options.probe, function, idempotent=options.idempotent)
 
     def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
         """Run the function here and now, without any record."""

@@ -8,11 +8,12 @@ from typing import Any, Literal, get_args
 from detent.app.detent import Detent
 from detent.app.wiring import Wiring
 from detent.client.job import Job
-from detent.errors import InvalidInput, WrongPlace
+from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.testing.stores import StoreClock, turnable_store
 from detent.worker.attempt import Attempt
 from detent.worker.context import DirectSink
+from detent.worker.unknown import look_back
 
 __all__ = ["CrashPoint", "Harness"]
 
@@ -96,10 +97,11 @@ class Harness:
         crash = self._crashes.pop(claimed.job_id, None)
         if crash == "claimed":
             return
+        past = look_back(self.store, claimed, self.app.find_task(claimed.task))
         self.store.job_start([(claimed.job_id, claimed.attempt)])
-        if crash == "started":
+        if crash == "started" or isinstance(past, DetentError):
             return
-        ending = Attempt(claimed, self.app, self.store, DirectSink(self.store)).run()
+        ending = Attempt(claimed, self.app, self.store, DirectSink(self.store), past.unknown).run()
         if crash == "committed" and isinstance(ending, Finish):
             self.store.job_commit(Commit(job_id=claimed.job_id, attempt=claimed.attempt, result=ending.result))
         if crash is not None:

@@ -59,10 +59,11 @@ def _abort(store: Store, remains: Remains, claimed: Claimed) -> Abort:
     elif line.deadline and remains.at > line.deadline:
         outcome, error = "timed_out", "ran into its time-out and held its process: the process was ended"
     elif remains.killed is not None or not line.here:
-        error = f"its process was ended: {remains.killed or 'another job brought it down'}"
+        outcome, error = "released", f"its process was ended: {remains.killed or 'another job brought it down'}"
+    if outcome in ("cancelled", "released") and line is not None and line.attempt == claimed.attempt:
         (job,) = store.job_get([claimed.job_id])
-        if job is None or job.idempotent or job.started_at is None:
-            outcome = "released"
+        if job is not None and not job.idempotent and job.started_at is not None:
+            outcome = "crashed"
     return Abort(
         job_id=claimed.job_id,
         attempt=claimed.attempt,

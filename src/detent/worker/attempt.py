@@ -7,11 +7,13 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from detent.declare.probe import Probed
 from detent.errors import (
     DatabaseBusy,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,
+    DetentError,
     InvalidArguments,
     LeaseLost,
     OutcomeUnknown,
@@ -23,21 +25,36 @@ from detent.store.contract import Store
 from detent.worker.carry import carry
 from detent.worker.context import AttemptContext, EventSink
 from detent.worker.signals import Fatal, Snooze, Throttled
+from detent.worker.unknown import Unknown
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
 __all__ = ["Attempt"]
 
+_LOOKS_MIN = 3
+
+
+class _CannotTell(DetentError):
+    """The probe looked, and does not know."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the probe cannot tell whether the effect has happened: {why}")
+
 
 class Attempt:
     """One attempt at a job in this process. `run` and `run_async` never raise what the function raised: they give how
     the attempt ends, or None where the lease was lost and there is nothing left to say.
 
-    An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record.
+    An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record. Where
+    the effect of an earlier attempt is `unknown`, the task's probe is asked before the function is called.
     """
 
-    def __init__(self, claimed: Claimed, app: Detent, store: Store, sink: EventSink) -> None:
+    def __init__(
+        self, claimed: Claimed, app: Detent, store: Store, sink: EventSink, unknown: Unknown | None = None
+    ) -> None:
+        self.unknown = unknown
+        self._asking = unknown is not None
         self.claimed = claimed
         self.task = app.find_task(claimed.task)
         self.context = AttemptContext(claimed, self.task, store, sink, app.ids, app.settings)
@@ -48,12 +65,54 @@ class Attempt:
         try:
             arguments = self._arguments()
             with self.context.current():
-                value: Any = self.task.function(self.context, **arguments)
-                if inspect.iscoroutine(value):
-                    value = asyncio.run(value)
+                if self._asking and (ending := self._ask(arguments)) is not None:
+                    return ending
+                value = _called(self.task.function, self.context, arguments)
             return self._finished(value)
         except BaseException as error:
-            return self._failed(error)
+            return self._cannot_tell(error) if self._asking else self._failed(error)
+
+    def _ask(self, arguments: dict[str, Any]) -> Finish | Abort | None:
+        """What the probe's answer makes of this attempt; None where the function may be called."""
+        assert self.unknown is not None
+        if self.unknown.cancelled:
+            self.context.request_cancel()
+        probe = self.task.options.probe
+        if probe is None:
+            raise Fatal("nobody can tell whether its effect has happened: the task has no probe")
+        self.context.event(f"attempt {self.unknown.since} may have had its effect: asking the probe", level="warning")
+        found = _called(probe, self.context, arguments)
+        if not isinstance(found, Probed):
+            raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")
+        if found.found == "cannot tell":
+            raise _CannotTell(found.why or "it gave no reason")
+        ending = Finish(self.claimed.job_id, self.claimed.attempt, self.task.encode_result(found.result))
+        self.context.event(f"the probe says: {found.found}", level="warning")
+        self._asking = False
+        if found.found == "done":
+            return ending
+        if self.context.cancelled:
+            return self._abort("cancelled", "its effect has not happened, and somebody wants it stopped")
+        if self.claimed.attempt - self.claimed.spared > self.claimed.attempts_max:
+            return self._abort("error", "its effect has not happened, and no attempt is left to make it happen")
+        return None
+
+    def _cannot_tell(self, error: BaseException) -> Abort | None:
+        """The probe gave no answer: it is asked again as often as the task is retried, and at least three times more;
+        then a person is."""
+        assert self.unknown is not None
+        retry, looks = self.task.options.retry, self.unknown.looks
+        delay, last = retry.delay(looks + 1, self._ids.random()), looks >= max(_LOOKS_MIN, retry.retries)
+        match error:
+            case LeaseLost(job_id=self.claimed.job_id):
+                return None
+            case Snooze():
+                delay, last = error.delay, False
+            case Throttled():
+                delay, last = throttle_delay(looks + 1) if error.retry_after is None else error.retry_after, False
+            case Fatal():
+                last = True
+        return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
     async def run_async(self, waits: Callable[[], None] | None = None) -> Finish | Abort | None:
         """Await an async function on this loop. `waits` is called when it waits for the first time, if ever."""
@@ -109,3 +168,9 @@ class Attempt:
         return Abort(
             job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, fatal=fatal, delay=delay
         )
+
+
+def _called(function: Callable[..., Any], context: AttemptContext, arguments: dict[str, Any]) -> Any:
+    """Call a plain function, or run an async one to its end, on this thread."""
+    value = function(context, **arguments)
+    return asyncio.run(value) if inspect.iscoroutine(value) else value

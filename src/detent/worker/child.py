@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from detent.app.detent import Detent
-from detent.errors import DatabaseError
+from detent.errors import DatabaseError, DetentError
 from detent.model.clock import Clock
 from detent.model.records import Abort, Aborted, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
@@ -32,6 +32,7 @@ from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
 from detent.worker.running import Running
 from detent.worker.solos import Solos
+from detent.worker.unknown import look_back
 from detent.worker.vital import start_vital
 
 __all__ = ["Child"]
@@ -247,13 +248,11 @@ class Child:
         claimed = running.held.claimed
         while not running.held.ended:
             try:
-                if not running.attempt.task.options.idempotent:
-                    (answer,) = self._store.job_start([(claimed.job_id, claimed.attempt)])
-                    if isinstance(answer, Exception):
-                        self._end(running.held, None)
-                        return
-                past = self._store.job_executions(claimed.job_id)
-                running.suspect = any(execution.outcome == "crashed" for execution in past)
+                past = look_back(self._store, claimed, running.attempt.task)
+                if isinstance(past, DetentError):
+                    self._end(running.held, None)
+                    return
+                running.suspect, running.unknown = past.suspect, past.unknown
                 self._loop.call_soon_threadsafe(self._call, running)
                 return
             except DatabaseError as error:
@@ -349,7 +348,9 @@ class Child:
                 timeout = running.attempt.task.options.timeout
                 self._cut_short(running, "timed_out", f"timed out after {timeout:g} s", now)
             elif running.cancel_by and now >= running.cancel_by:
-                self._cut_short(running, "cancelled", "did not stop within the grace period after a cancel", now)
+                # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
+                outcome: Outcome = "cancelled" if running.attempt.task.options.idempotent else "crashed"
+                self._cut_short(running, outcome, "did not stop within the grace period after a cancel", now)
         self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
         self._hung = self._hung or any(now >= by for _, by in self._cut)
         with self._lock:

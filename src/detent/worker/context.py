@@ -16,7 +16,7 @@ from detent.client.client import one
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
-from detent.errors import InvalidInput
+from detent.errors import InvalidInput, WrongPlace
 from detent.model import jsondoor
 from detent.model.ids import Ids
 from detent.model.records import Claimed, NewEvent, NewJob
@@ -141,6 +141,12 @@ class AttemptContext:
         self.event(message or "progress", **payload)
 
     def commit(self) -> Boundary:
+        if self._task.options.probe is not None:
+            raise WrongPlace(
+                "ctx.commit()",
+                f"in task {self._task.name!r}, which has a probe",
+                "leave the probe out: what is committed here is known, and nobody need find out",
+            )
         return Boundary(self, self._store)
 
     def before_commit(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from detent.worker.attempt import Attempt
 from detent.worker.core import Held
+from detent.worker.unknown import Unknown
 
 if TYPE_CHECKING:
     from detent.worker.solos import Solo
@@ -27,6 +28,7 @@ class Running:
     cancel_by: float = 0.0
     line: int | None = None
     suspect: bool = False
+    unknown: Unknown | None = None
     work: asyncio.Task[Any] | Future[None] | None = None
     solo: Solo | None = None
     _solo_lock: threading.Lock = field(default_factory=threading.Lock)

@@ -25,6 +25,7 @@ from detent.worker.flusher import Flusher
 from detent.worker.main import set_up
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
+from detent.worker.unknown import Unknown
 from detent.worker.vital import start_vital
 
 __all__ = ["main"]
@@ -37,7 +38,7 @@ class _Solo:
         self._app = app
         self._options = options
         self._channel = channel
-        self._jobs: queue.SimpleQueue[Claimed] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Claimed, Unknown | None]] = queue.SimpleQueue()
         self._context: AttemptContext | None = None
         self._cancelled: tuple[int, int] | None = None
         patience = Patience(SystemClock(), threading.Event())
@@ -49,8 +50,8 @@ class _Solo:
         start_vital("listener", self._listen)
         self._channel.send("ready")
         while True:
-            claimed = self._jobs.get()
-            attempt = Attempt(claimed, self._app, self._app.store, self._flusher)
+            claimed, unknown = self._jobs.get()
+            attempt = Attempt(claimed, self._app, self._app.store, self._flusher, unknown)
             self._context = attempt.context
             if self._cancelled == (claimed.job_id, claimed.attempt):
                 attempt.context.request_cancel()
@@ -62,7 +63,8 @@ class _Solo:
     def _listen(self) -> None:
         for message in self._channel.messages():
             if message["kind"] == "run":
-                self._jobs.put(msgspec.convert(message["claimed"], Claimed))
+                unknown = msgspec.convert(message["unknown"], Unknown | None)
+                self._jobs.put((msgspec.convert(message["claimed"], Claimed), unknown))
             else:
                 self._cancel(message["job"], message["attempt"])
         os._exit(1)

@@ -91,7 +91,7 @@ class Solo:
         """Send the job, wait for its end."""
         claimed = running.held.claimed
         self.jobs += 1
-        self._channel.send("run", claimed=msgspec.to_builtins(claimed))
+        self._channel.send("run", claimed=msgspec.to_builtins(claimed), unknown=msgspec.to_builtins(running.unknown))
         for answer in self._answers:
             if answer["kind"] == "ended":
                 return _ending(answer)

@@ -1,0 +1,65 @@
+"""A probe finds out afterwards whether the effect of a task has happened, and says so."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+from detent.errors import InvalidSetting
+
+__all__ = ["Probed", "check_probe"]
+
+
+class Probed:
+    """What a probe found: `Probed.done(result)`, `Probed.not_done()`, or `Probed.cannot_tell("why")`.
+
+    Done is final: the job succeeds with that result, and its function is not called again.
+    """
+
+    __slots__ = ("found", "result", "why")
+
+    def __init__(self, found: Literal["done", "not done", "cannot tell"], result: object, why: str) -> None:
+        self.found = found
+        self.result = result
+        self.why = why
+
+    def __repr__(self) -> str:
+        return f"<Probed {self.found}>"
+
+    @classmethod
+    def done(cls, result: object = None) -> Probed:
+        """It has happened; with what the function would have returned."""
+        return cls("done", result, "")
+
+    @classmethod
+    def not_done(cls) -> Probed:
+        """It has not happened, and no call that was made before can make it happen any more."""
+        return cls("not done", None, "")
+
+    @classmethod
+    def cannot_tell(cls, why: str = "") -> Probed:
+        """Not yet: the probe is asked again, and after its last time a person is."""
+        return cls("cannot tell", None, why)
+
+
+def check_probe(probe: object, function: Callable[..., Any], *, idempotent: bool) -> None:
+    """Refuses with `InvalidSetting` a probe that cannot be called like the function, and one that nobody would ask."""
+    if not callable(probe):
+        raise InvalidSetting("probe", repr(probe)[:80], "a function that takes what the task takes")
+    if idempotent:
+        raise InvalidSetting(
+            "probe",
+            "a probe of a task that may be repeated",
+            "idempotent=False together with probe: what may be repeated is repeated, and no probe is asked",
+        )
+    ours = list(inspect.signature(function).parameters.values())
+    theirs = list(inspect.signature(probe).parameters.values())
+    if [(one.name, one.kind) for one in ours[1:]] != [(one.name, one.kind) for one in theirs[1:]] or not theirs:
+        raise InvalidSetting(
+            "probe", f"a probe of ({_listed(theirs)})", f"the task's own parameters: ({_listed(ours)})"
+        )
+
+
+def _listed(parameters: list[inspect.Parameter]) -> str:
+    return ", ".join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)
