@@ -5,10 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+PEERS := .peers
+NEEDS := benchmarks/contenders/requirements
+MEASURED := build/bench.json
 CODE := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults faults-slice lint types house check bench bench-quick format clean
+.PHONY: help demo setup test faults faults-slice lint types house check peers bench bench-quick bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -49,16 +52,33 @@ house: $(STAMP) ## the rules of the house: rooms, touch table, files
 
 check: lint types house test ## what CI runs
 
-bench: $(STAMP) ## measure what Detent costs, as ratios (some minutes; docs/performance.md)
-	$(BIN)/python -m benchmarks
+peers: $(PEERS)/.installed ## install those we are measured against, each into an environment of its own
 
-bench-quick: $(STAMP) ## the same with less work, for a first impression
-	$(BIN)/python -m benchmarks --quick
+$(PEERS)/.installed: $(wildcard $(NEEDS)/*)
+	for needs in $(NEEDS)/*.txt; do \
+		home=$(PEERS)/$$(basename $$needs .txt); \
+		$(PYTHON) -m venv $$home && $$home/bin/python -m pip install --quiet -r $$needs || exit 1; \
+	done
+	mkdir -p $(PEERS)/node
+	cp $(NEEDS)/package.json $(PEERS)/node/
+	if command -v npm > /dev/null; then npm install --prefix $(PEERS)/node --no-package-lock --no-audit --no-fund; \
+		else echo "no npm here: graphile-worker will not be run"; fi
+	@touch $@
+
+bench: $(STAMP) ## Detent, the raw limit and the peers in one run, as ratios (docs/performance.md)
+	-@$(MAKE) --no-print-directory peers
+	$(BIN)/python -m benchmarks contest --to $(MEASURED)
+
+bench-report: $(STAMP) ## put what `make bench` measured into docs/performance.md
+	$(BIN)/python -m benchmarks report $(MEASURED)
+
+bench-quick: $(STAMP) ## the same in two minutes, with less work and without the peers
+	$(BIN)/python -m benchmarks contest --quick
 
 format: $(STAMP) ## put the code into ruff's format
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
 clean: ## remove .venv and all caches
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,54 +1,79 @@
-"""`python -m benchmarks [--quick] [guards] [life] [writer] [greedy]`: measure, and print what came out."""
+"""`python -m benchmarks`: measure, and print what came out.
+
+contest [--quick] [--rounds N] [--works A,B] [--only NAME,…] [--to FILE]   Detent, the floor and the peers, in turns
+report FILE                    put the results of a contest into docs/performance.md and its plot
+parts [--quick] [NAME …]       single parts against the same without them: guards, life, writer, greedy
+big [--finished N] [--pending N]   a drain beside millions of finished jobs, against an empty database
+"""
 
 from __future__ import annotations
 
-import platform
-import sqlite3
+import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
-import psycopg
-
-from benchmarks import greedy, guards, life, writer
-from benchmarks.measure import Line, table
+from benchmarks import parts
+from benchmarks.contest.contender import CONTENDERS
+from benchmarks.contest.results import Results
+from benchmarks.contest.rows import ROWS
+from benchmarks.contest.run import contest
+from benchmarks.contest.works import QUICK, WHOLE, WORKS
+from benchmarks.measure import say
 from benchmarks.places import places
-
-HEAD = ("what", "ratio", "wanted", "ours a second", "against")
-COMPARED = {
-    "guards": ("With the guards, against the same without them (one minus the ratio is their share)", guards.run),
-    "life": ("The life of a job in bare verbs, against the floor", life.run),
-    "writer": ("Enqueues of one job each through the writer", writer.run),
-}
+from benchmarks.report import publish, verdict
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Whatever is named, or everything. Ratios are medians of interleaved repetitions, with the least and the most."""
-    quick = "--quick" in arguments
-    chosen = [argument for argument in arguments if argument != "--quick"]
-    names = [*COMPARED, "greedy"]
-    if unknown := sorted(set(chosen) - set(names)):
-        sys.stderr.write(f"{', '.join(unknown)}: no such measurement; there are {', '.join(names)}\n")
-        return 2
+    """What the command line asks for."""
+    options = _parser().parse_args(arguments)
+    # Told to stop, we end the workers and the server that we started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
-    with places() as found:
-        with psycopg.connect(found.cluster.url) as connection:
-            version = connection.info.server_version // 10_000
-        say(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, PostgreSQL {version}, fsync on")
-        for name, (title, run) in COMPARED.items():
-            if name in (chosen or names):
-                lines: list[Line] = run(found, quick)
-                say(f"\n## {title}\n\n{table(HEAD, [line.cells() for line in lines])}")
-        if "greedy" in (chosen or names):
-            say(f"\n## SQLite between processes\n\n{table(greedy.HEAD, greedy.run(found, quick))}")
+    match options.command:
+        case "contest":
+            _contest(options)
+        case "report":
+            publish(Results.read(options.file))
+        case "parts":
+            parts.run(options.names, quick=options.quick)
     say(f"\n{time.monotonic() - began:.0f} s")
     return 0
 
 
-def say(text: str) -> None:
-    """At once, since a measurement takes its time."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _contest(options: argparse.Namespace) -> None:
+    size = QUICK if options.quick else WHOLE
+    size = replace(size, rounds=options.rounds or size.rounds)
+    known = sorted({one.name for one in CONTENDERS if not (options.quick and one.is_peer)})
+    with places() as found:
+        results = contest(found, size, works=options.works or WORKS, names=options.only or known, say=say)
+    if options.to:
+        results.write(options.to)
+    rows = [row for row in ROWS if row.ours.work in (options.works or WORKS)]
+    say(f"\n{verdict(results, rows)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    def names(text: str) -> list[str]:
+        return [part.strip() for part in text.split(",")]
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what Detent costs.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("contest", help="Detent, the floor and the peers at the same work, in turns")
+    one.add_argument("--quick", action="store_true", help="less work, one round, no peers")
+    one.add_argument("--rounds", type=int, default=0)
+    one.add_argument("--works", type=names, help=f"of {', '.join(WORKS)}")
+    one.add_argument("--only", type=names, help="contenders by name")
+    one.add_argument("--to", type=Path, help="keep the results in this file")
+    one = commands.add_parser("report", help="put results into docs/performance.md and its plot")
+    one.add_argument("file", type=Path)
+    one = commands.add_parser("parts", help="single parts against the same without them")
+    one.add_argument("--quick", action="store_true")
+    one.add_argument("names", nargs="*", choices=[*parts.PARTS, []], metavar="NAME")
+    return parser
 
 
 if __name__ == "__main__":

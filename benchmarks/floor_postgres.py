@@ -148,7 +148,8 @@ def make(url: str) -> None:
 class PostgresFloor:
     """Two connections in autocommit with prepared statements: one for claims, one for the rest."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, batch: int = BATCH) -> None:
+        self._batch = batch
         self._claims = psycopg.connect(url, autocommit=True, prepare_threshold=0)
         self._others = psycopg.connect(url, autocommit=True, prepare_threshold=0)
         self._leases = itertools.count(1)
@@ -164,7 +165,7 @@ class PostgresFloor:
             self._others.execute(_MANY, (numbers([job[0] for job in jobs]), texts([job[1] for job in jobs]), TASK))
 
     def claim(self) -> Sequence[Any]:
-        given = (next(self._leases), WORKER, BATCH, LEASE, *self._bound)
+        given = (next(self._leases), WORKER, self._batch, LEASE, *self._bound)
         rows = self._claims.execute(_CLAIM, given).fetchall()
         if rows:
             last = rows[-1][4]

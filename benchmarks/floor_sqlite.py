@@ -107,7 +107,8 @@ def _connect(url: str) -> sqlite3.Connection:
 class SqliteFloor:
     """One connection, one transaction a call."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, batch: int = BATCH) -> None:
+        self._batch = batch
         self._connection = _connect(url)
         self._leases = itertools.count(1)
 
@@ -121,22 +122,35 @@ class SqliteFloor:
             do.executemany(_READY, [(t, number) for number, _ in jobs])
 
     def claim(self) -> Sequence[Any]:
-        t = _now()
-        lease = next(self._leases)
         with _Transaction(self._connection) as do:
-            heads = do.execute(_HEAD, (BATCH,)).fetchall()
-            if not heads:
-                return []
-            do.execute(_TAKE, heads[-1])
-            ids = json.dumps([head[1] for head in heads])
-            do.execute(_LEASE, (lease, WORKER, t + int(LEASE * 1e6), ids))
-            return do.execute(_CLAIM, (lease, t, ids)).fetchall()
+            return self._claim(do)
 
     def finish(self, batch: Sequence[Any]) -> None:
-        values = {"ids": json.dumps([row[0] for row in batch]), "attempt": batch[0][1], "worker": WORKER, "t": _now()}
         with _Transaction(self._connection) as do:
-            done = do.execute(_DONE, values).rowcount
-            assert done == do.execute(_SUCCEED, values).rowcount == len(batch)
+            self._finish(do, batch)
+
+    def whole(self, statement: str, values: Sequence[Any]) -> None:
+        """A claim, a statement of the job's own and its finish in one transaction: one sync."""
+        with _Transaction(self._connection) as do:
+            batch = self._claim(do)
+            do.execute(statement, values)
+            self._finish(do, batch)
+
+    def _claim(self, do: sqlite3.Connection) -> Sequence[Any]:
+        t = _now()
+        lease = next(self._leases)
+        heads = do.execute(_HEAD, (self._batch,)).fetchall()
+        if not heads:
+            return []
+        do.execute(_TAKE, heads[-1])
+        ids = json.dumps([head[1] for head in heads])
+        do.execute(_LEASE, (lease, WORKER, t + int(LEASE * 1e6), ids))
+        return do.execute(_CLAIM, (lease, t, ids)).fetchall()
+
+    def _finish(self, do: sqlite3.Connection, batch: Sequence[Any]) -> None:
+        values = {"ids": json.dumps([row[0] for row in batch]), "attempt": batch[0][1], "worker": WORKER, "t": _now()}
+        done = do.execute(_DONE, values).rowcount
+        assert done == do.execute(_SUCCEED, values).rowcount == len(batch)
 
     def succeeded(self) -> int:
         ((count,),) = self._connection.execute("SELECT count(*) FROM job WHERE state = 'succeeded'").fetchall()

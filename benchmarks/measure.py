@@ -7,13 +7,14 @@ of one repetition are divided by each other.
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Line", "Rates", "Stopwatch", "compare", "spread", "stopwatch", "table"]
+__all__ = ["Line", "Rates", "Stopwatch", "compare", "say", "spread", "stopwatch", "table"]
 
 Rates = dict[str, float]
 """What one contestant reached in one repetition: by phase, so many a second."""
@@ -87,3 +88,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     ruler = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return "\n".join([written(listed[0]), ruler, *(written(row) for row in listed[1:])])
+
+
+def say(text: str) -> None:
+    """At once, since a measurement takes its time."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -14,7 +15,7 @@ from detent.model.records import Finish, NewJob
 from detent.store.contract import Store
 from detent.store.open import open_store
 
-__all__ = ["BATCH", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "lives", "payload"]
+__all__ = ["BATCH", "LEASE", "TASK", "WORKER", "DetentSide", "Side", "drain", "lives", "payload"]
 
 BULK = 1000
 """Jobs in one call of enqueue."""
@@ -62,13 +63,15 @@ class Side(AbstractContextManager[Any], Protocol):
 class DetentSide:
     """The verbs of a store, as its contract has them."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, batch: int = BATCH, task: str = TASK) -> None:
         self.store: Store = open_store(url)
+        self._batch = batch
+        self._task = task
         self._leases = self.store.ids_reserve(10_000)
 
     def jobs(self, first: int, count: int) -> Sequence[NewJob]:
         numbers = range(first, first + count)
-        return [NewJob(id=n, task=TASK, payload=payload(n), nonce=1, fingerprint="") for n in numbers]
+        return [NewJob(id=n, task=self._task, payload=payload(n), nonce=1, fingerprint="") for n in numbers]
 
     def enqueue(self, jobs: Sequence[NewJob]) -> None:
         self.store.job_enqueue(jobs)
@@ -76,7 +79,7 @@ class DetentSide:
     def claim(self) -> Sequence[Any]:
         self._leases += 1
         return self.store.job_claim(
-            lease_id=self._leases, worker=WORKER, queues=None, tasks=[TASK], limit=BATCH, lease=LEASE
+            lease_id=self._leases, worker=WORKER, queues=None, tasks=[self._task], limit=self._batch, lease=LEASE
         )
 
     def finish(self, batch: Sequence[Any]) -> None:
@@ -140,25 +143,36 @@ def _in_turn(names: Sequence[str], starts: Sequence[int], work: Callable[[str, i
     return seconds
 
 
-def drain(side: Side, batches: int, *, overlap: bool) -> None:
-    """Claim and finish so many batches. With overlap the next claim runs while the last batch is finished."""
+def drain(
+    side: Side, batches: int | None = None, *, overlap: bool, took: Callable[[int], None] = lambda count: None
+) -> None:
+    """Claim and finish so many batches, or until nothing is left. With overlap the next claim runs while the last batch
+    is finished. `took` hears how many each claim gave."""
     if overlap:
-        _overlapping(side, batches)
+        _overlapping(side, batches, took)
         return
-    for _ in range(batches):
-        if batch := side.claim():
-            side.finish(batch)
+    for batch in _claims(side, batches, took):
+        side.finish(batch)
 
 
-def _overlapping(side: Side, batches: int) -> None:
+def _claims(side: Side, batches: int | None, took: Callable[[int], None]) -> Iterator[Sequence[Any]]:
+    for _ in itertools.count() if batches is None else range(batches):
+        batch = side.claim()
+        if batch:
+            took(len(batch))
+            yield batch
+        elif batches is None:
+            return
+
+
+def _overlapping(side: Side, batches: int | None, took: Callable[[int], None]) -> None:
     claimed: queue.Queue[Sequence[Any]] = queue.Queue(maxsize=2)
     failures: list[BaseException] = []
     thread = threading.Thread(target=_finish_all, args=(side.finish, claimed, failures))
     thread.start()
     try:
-        for _ in range(batches):
-            if batch := side.claim():
-                claimed.put(batch)
+        for batch in _claims(side, batches, took):
+            claimed.put(batch)
     finally:
         claimed.put(())
         thread.join()

@@ -1,0 +1,126 @@
+"""Detent itself, as its guide has it: the plain API, and a real `detent worker`.
+
+With BENCH_BATCH the worker is a bare loop over claim and finish with batches of that size, to compare small batches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.contenders import board, program
+from benchmarks.places import ledger, migrate
+from benchmarks.sides import DetentSide, drain
+from benchmarks.writer import COROUTINES, THREADS, from_coroutines, from_threads, one_by_one
+from detent import Context, Detent
+
+app = Detent(program.URL)
+
+
+@app.task(name="bench.noop")
+async def noop(ctx: Context, t: float) -> None:
+    """Nothing but a mark."""
+    board.mark(t)
+
+
+@app.task(name="bench.write")
+def write(ctx: Context, n: int) -> None:
+    """One row through the commit boundary."""
+    with ctx.commit() as tx:
+        tx.execute("INSERT INTO ledger (n) VALUES (:n)", {"n": n})
+    board.mark()
+
+
+@app.task(name="bench.inside")
+async def inside(ctx: Context, t: float, left: int) -> None:
+    """Enqueues the next one itself, after a pause in which the worker comes to rest."""
+    board.mark(t)
+    if left:
+        await asyncio.sleep(0.015)
+        await app.aio.enqueue(inside.call(t=time.time(), left=left - 1))
+
+
+def prepare(count: int) -> None:
+    """Schema, and the table that jobs write into."""
+    migrate(program.URL)
+    ledger(program.URL)
+
+
+def one(count: int) -> program.Answer:
+    """One by one."""
+    noop.enqueue(t=0.0)
+    began = time.perf_counter()
+    for _ in range(count):
+        noop.enqueue(t=0.0)
+    return program.rate(count, began)
+
+
+def bulk(count: int) -> program.Answer:
+    """A thousand a call."""
+    app.ids.take(1)
+    began = time.perf_counter()
+    for start in range(0, count, program.BULK):
+        app.enqueue_many(noop.call(t=0.0) for _ in range(min(program.BULK, count - start)))
+    return program.rate(count, began)
+
+
+def bulk_writes(count: int) -> program.Answer:
+    """A thousand a call."""
+    began = time.perf_counter()
+    for start in range(0, count, program.BULK):
+        app.enqueue_many(write.call(n=n) for n in range(start, min(start + program.BULK, count)))
+    return program.rate(count, began)
+
+
+def callers(count: int) -> program.Answer:
+    """One caller, threads and coroutines, one after another in one process, twice each way round."""
+    calls = [noop.call(t=0.0)]
+    app.enqueue(calls[0])
+    each_thread, each_coroutine = max(1, 8 * count // THREADS), max(1, 8 * count // COROUTINES)
+    alone = one_by_one(app.enqueue, calls, count)
+    threads = from_threads(app.enqueue, calls, each_thread)
+    coroutines = asyncio.run(from_coroutines(app, calls, each_coroutine))
+    alone = (alone + one_by_one(app.enqueue, calls, count)) / 2
+    return {"one": alone, "threads": threads, "coroutines": coroutines}
+
+
+def work(processes: int) -> None:
+    """In place of this process: the command that a user would type."""
+    if batch := os.environ.get("BENCH_BATCH"):
+        with DetentSide(program.URL, int(batch)) as side:
+            drain(side, overlap=False, took=board.marks)
+        return
+    command = str(Path(sys.executable).with_name("detent"))
+    options = ["--slots", os.environ["BENCH_SLOTS"], "--processes", str(processes)]
+    ending = ["--drain"] if os.environ.get("BENCH_DRAIN") else []
+    os.execv(command, [command, "worker", "benchmarks.contenders.detent:app", *options, *ending])
+
+
+def pick_up(count: int) -> program.Answer:
+    """From another process."""
+    return program.pick_up(count, lambda t: app.aio.enqueue(noop.call(t=t)))
+
+
+def chain(count: int) -> program.Answer:
+    """Only the first one from here."""
+    inside.enqueue(t=0.0, left=count)
+    return {}
+
+
+if __name__ == "__main__":
+    program.serve(
+        {
+            "prepare": prepare,
+            "one": one,
+            "bulk": bulk,
+            "callers": callers,
+            "bulk-writes": bulk_writes,
+            "work": work,
+            "pick-up": pick_up,
+            "inside": chain,
+        }
+    )
+    app.close()

@@ -1,0 +1,53 @@
+"""The command line that all contenders in Python share, and the loops that are the same for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from benchmarks.contenders.board import Board
+
+__all__ = ["BULK", "URL", "Answer", "pick_up", "rate", "serve"]
+
+BULK = 1000
+"""Jobs in one call for many."""
+URL = os.environ.get("BENCH_URL", "")
+PATIENCE = 30.0
+
+Answer = dict[str, float]
+
+
+def serve(commands: Mapping[str, Callable[[int], Answer | None]]) -> None:
+    """Do what the command line says, and answer on standard output."""
+    answer = commands[sys.argv[1]](int(sys.argv[2]))
+    sys.stdout.write(json.dumps(answer or {}) + "\n")
+
+
+def rate(count: int, began: float) -> Answer:
+    """So many since then, by the clock that only grows."""
+    return {"per_second": count / (time.perf_counter() - began)}
+
+
+def pick_up(count: int, enqueue: Callable[[float], Awaitable[object]]) -> Answer:
+    """Light load: one job at a time, each into a worker that has nothing to do. The body takes the sample."""
+    board = Board(Path(os.environ["BENCH_BOARD"]))
+
+    async def loop() -> None:
+        before = board.total()
+        for number in range(count):
+            await enqueue(time.time())
+            until = time.monotonic() + PATIENCE
+            while board.total() <= before + number:
+                if time.monotonic() > until:
+                    raise TimeoutError(f"job {number} was not picked up within {PATIENCE:g} s")
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(random.uniform(0.005, 0.025))
+
+    asyncio.run(loop())
+    return {}

@@ -1,0 +1,159 @@
+"""One contender on a fresh database: its commands, its workers, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from benchmarks.contenders.board import Board
+from benchmarks.contest.contender import ROOT, Contender
+from benchmarks.contest.processes import Tree
+from benchmarks.places import Places
+
+__all__ = ["Arena", "Failed", "arena"]
+
+PATIENCE = 900.0
+STANDSTILL = 60.0
+STATEMENT = re.compile(r"LOG:  (?:statement|execute)")
+
+
+class Failed(RuntimeError):
+    """A contender did not come to the end of its work; the message is what it said."""
+
+
+class Arena:
+    """Where one contender does one work."""
+
+    def __init__(self, contender: Contender, places: Places, url: str, directory: Path) -> None:
+        self.contender = contender
+        self.url = url
+        self.places = places
+        self._directory = directory
+        self._boards = 0
+        self.new_board()
+
+    def new_board(self) -> None:
+        """An empty one, for whoever works next."""
+        self._boards += 1
+        directory = self._directory / f"board-{self._boards}"
+        directory.mkdir(parents=True)
+        self.board = Board(directory)
+        self._board_directory = directory
+
+    def run(self, command: str, count: int, **settings: str) -> dict[str, float]:
+        """The contender's own answer. Raises what it said where it failed."""
+        environment = self._environment(settings)
+        words = [*self.contender.program, command, str(count)]
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        if done.returncode:
+            raise Failed(f"{command} {count}: {done.stderr[-2000:]}")
+        answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return answer
+
+    @contextmanager
+    def working(self, processes: int = 1, **settings: str) -> Iterator[Tree]:
+        """Its workers, for as long as the block lasts. Detent's supervisor has so many children of its own."""
+        each, times = (processes, 1) if self.contender.name == "Detent" else (1, processes)
+        with (self._directory / "said").open("ab") as said, Tree() as tree:
+            for _ in range(times):
+                words = [*self.contender.program, "work", str(each)]
+                environment = self._environment(settings)
+                tree.add(
+                    subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True)
+                )
+            yield tree
+
+    def settle(self) -> None:
+        """What autovacuum would have done by now, for everybody alike."""
+        self.places.settle(self.url)
+
+    def wait_for(self, count: int, tree: Tree) -> None:
+        """Until so many bodies have begun. Raises where workers end before that, or begin none for a while."""
+        before, until = -1, 0.0
+        while (total := self.board.total()) < count:
+            if total > before:
+                before, until = total, time.monotonic() + STANDSTILL
+            if time.monotonic() > until or (not tree.is_alive and self.board.total() < count):
+                said = (self._directory / "said").read_text(errors="replace")[-2000:]
+                raise Failed(f"{total} of {count} jobs done: {said}")
+            tree.look()
+            time.sleep(0.002)
+
+    def wait_until_none_is_left(self) -> None:
+        """Until the database says so, where it can."""
+        if self.contender.left is None:
+            return
+        until = time.monotonic() + STANDSTILL
+        with self._looking() as is_left:
+            while is_left():
+                if time.monotonic() > until:
+                    raise Failed("some jobs never came to their end")
+                time.sleep(0.002)
+
+    @contextmanager
+    def beside(self) -> Iterator[Arena]:
+        """Another one of the same kind, as fresh as this one was."""
+        with arena(self.contender, self.places) as other:
+            yield other
+
+    def log_statements(self) -> None:
+        """From the next connection on the server writes down every statement in this database, where it is ours."""
+        if self._log is not None:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                name = connection.info.dbname
+                connection.execute(sql.SQL("ALTER DATABASE {} SET log_statement = 'all'").format(sql.Identifier(name)))
+
+    def statements(self) -> int | None:
+        """How many are written down so far; None where nobody writes."""
+        return None if self._log is None else len(STATEMENT.findall(self._log.read_text(errors="replace")))
+
+    @property
+    def _log(self) -> Path | None:
+        home = self.places.cluster.home
+        return home / "log" if home is not None and self.contender.database == "PostgreSQL" else None
+
+    @contextmanager
+    def _looking(self) -> Iterator[partial[bool]]:
+        assert self.contender.left is not None
+        if self.contender.database == "PostgreSQL":
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                yield partial(_asked, connection, self.contender.left)
+        else:
+            with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30.0)) as file:
+                yield partial(_asked, file, self.contender.left)
+
+    def _environment(self, settings: dict[str, str]) -> dict[str, str]:
+        own = {"BENCH_URL": self.url, "BENCH_BOARD": str(self._board_directory), "PYTHONPATH": str(ROOT)}
+        wanted = {**os.environ, **own, **self.contender.settings, **settings}
+        return {name: value for name, value in wanted.items() if value}
+
+
+def _asked(connection: psycopg.Connection | sqlite3.Connection, question: str) -> bool:
+    ((answer,),) = connection.execute(question).fetchall()
+    return bool(answer)
+
+
+@contextmanager
+def arena(contender: Contender, places: Places) -> Iterator[Arena]:
+    """Prepared by the contender itself; nothing is left of it afterwards."""
+    with tempfile.TemporaryDirectory() as directory:
+        make = partial(_prepare, contender, places, Path(directory))
+        opened = places.postgres(make, contender.name) if contender.database == "PostgreSQL" else places.sqlite(make)
+        with opened as url:
+            yield Arena(contender, places, url, Path(directory) / "arena")
+
+
+def _prepare(contender: Contender, places: Places, directory: Path, url: str) -> None:
+    Arena(contender, places, url, directory / "preparing").run("prepare", 0)

@@ -1,0 +1,143 @@
+"""What is to be reached, row by row: a value of ours against another, or against a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from benchmarks.contest.contender import Database
+from benchmarks.contest.results import Results
+from benchmarks.measure import spread
+
+__all__ = ["ROWS", "Quantity", "Row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value that a contender reaches at a work."""
+
+    work: str
+    value: str = "per_second"
+    contender: str = "Detent"
+
+    def of(self, contender: str) -> Quantity:
+        """The same of another."""
+        return replace(self, contender=contender)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. Without `against` the value itself has the limit."""
+
+    what: str
+    database: Database
+    ours: Quantity
+    wanted: float
+    against: Quantity | None = None
+    at_most: bool = False
+    unit: str = "/s"
+
+    def reached(self, results: Results) -> Sequence[float]:
+        """The ratio, or the value, of every round; empty where one side was not run."""
+        ours = results.rounds(self.database, self.ours.work, self.ours.contender, self.ours.value)
+        if self.against is None:
+            return list(ours.values())
+        theirs = results.rounds(self.database, self.against.work, self.against.contender, self.against.value)
+        return [ours[number] / theirs[number] for number in ours if number in theirs]
+
+    def is_met(self, results: Results) -> bool | None:
+        """By the median; None where it was not run."""
+        reached = self.reached(results)
+        if not reached:
+            return None
+        return median(reached) <= self.wanted if self.at_most else median(reached) >= self.wanted
+
+    def cells(self, results: Results) -> tuple[str, ...]:
+        """As the table has it."""
+        sign, name = ("≤", "") if self.at_most else ("≥", "")
+        if self.against is not None:
+            own = self.against.contender == "Detent"
+            name = f" × {_NAMES[self.against.work, self.against.value] if own else self.against.contender}"
+        target = f"{sign} {self.wanted:g}{name}{'' if self.against else self.unit}"
+        reached = self.reached(results)
+        shown = spread(reached, "{:.2f}") if reached else "not run"
+        met = {True: "met", False: "**missed**", None: ""}[self.is_met(results)]
+        return self.what, self.database, target, shown, self._amount(results, self.ours), self._beside(results), met
+
+    def _amount(self, results: Results, quantity: Quantity) -> str:
+        found = results.rounds(self.database, quantity.work, quantity.contender, quantity.value)
+        return f"{amount(median(found.values()))}{self.unit}" if found else "not run"
+
+    def _beside(self, results: Results) -> str:
+        """Everybody else at the same work, best first."""
+        of_others = {
+            one.contender
+            for one in results.samples
+            if (one.database, one.work) == (self.database, self.ours.work) and one.contender != "Detent"
+        }
+        known = {name: Quantity(self.ours.work, self.ours.value, name) for name in of_others}
+        rates = {
+            name: median(found.values())
+            for name, one in known.items()
+            if (found := results.rounds(self.database, one.work, name, one.value))
+        }
+        best_first = sorted(rates, key=lambda name: rates[name], reverse=not self.at_most)
+        return ", ".join(f"{name} {amount(rates[name])}" for name in best_first)
+
+
+def amount(value: float) -> str:
+    """Short, and with as many digits as mean something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+_NAMES = {("callers", "one"): "one caller", ("drain", "per_second"): "one process"}
+
+
+PG: Database = "PostgreSQL"
+LITE: Database = "SQLite"
+ONE, BULK, WRITES = Quantity("one"), Quantity("bulk"), Quantity("writes")
+ALONE, THREADS, COROUTINES = (Quantity("callers", value) for value in ("one", "threads", "coroutines"))
+DRAIN, PAIR = Quantity("drain"), Quantity("drain by two")
+P50, P99, INSIDE = Quantity("pick-up", "p50_ms"), Quantity("pick-up", "p99_ms"), Quantity("inside", "p50_ms")
+CHILD, GROWTH, SUPERVISOR = (Quantity("memory", value) for value in ("child_mb", "growth", "supervisor_mb"))
+KEPT_LARGE, KEPT_SMALL = Quantity("snapshot", "kept_large"), Quantity("snapshot", "kept_small")
+CPU, QUERIES = Quantity("idle", "cpu_percent"), Quantity("idle", "queries")
+
+ROWS: Sequence[Row] = (
+    Row("enqueue one by one", PG, ONE, 1.0, ONE.of("pgqueuer")),
+    Row("enqueue one by one", PG, ONE, 0.85, ONE.of("floor")),
+    Row("enqueue one by one", LITE, ONE, 1.1, ONE.of("persist-queue")),
+    Row("enqueue from 200 coroutines", PG, COROUTINES, 10.0, ALONE),
+    Row("enqueue from 200 coroutines", LITE, COROUTINES, 8.0, ALONE),
+    Row("enqueue from 32 threads", PG, THREADS, 5.0, ALONE),
+    Row("enqueue from 32 threads", LITE, THREADS, 3.0, ALONE),
+    Row("enqueue in bulk", PG, BULK, 1.4, BULK.of("pgqueuer")),
+    Row("enqueue in bulk", PG, BULK, 0.8, BULK.of("floor")),
+    Row("enqueue in bulk", LITE, BULK, 0.5, BULK.of("floor")),
+    Row("drain, one process", PG, DRAIN, 1.5, DRAIN.of("graphile-worker")),
+    Row("drain, one process", PG, DRAIN, 3.0, DRAIN.of("pgqueuer")),
+    Row("drain, one process", PG, DRAIN, 0.6, DRAIN.of("floor")),
+    Row("drain, one process", LITE, DRAIN, 10.0, DRAIN.of("huey")),
+    Row("drain, one process", LITE, DRAIN, 0.5, DRAIN.of("floor")),
+    Row("drain, two processes", PG, PAIR, 1.5, PAIR.of("graphile-worker")),
+    Row("drain, two processes", PG, PAIR, 1.0, DRAIN),
+    Row("drain, two processes", LITE, PAIR, 1.0, DRAIN),
+    Row("jobs that write a row", PG, WRITES, 5.0, WRITES.of("DBOS")),
+    Row("jobs that write a row", PG, WRITES, 0.5, WRITES.of("pgbench")),
+    Row("jobs that write a row", LITE, WRITES, 5.0, WRITES.of("one sync a job")),
+    Row("pick-up, median", PG, P50, 0.9, P50.of("graphile-worker"), at_most=True, unit=" ms"),
+    Row("pick-up, 99 of 100", PG, P99, 1.0, P99.of("graphile-worker"), at_most=True, unit=" ms"),
+    Row("pick-up in one process, median", LITE, INSIDE, 0.5, INSIDE.of("huey"), at_most=True, unit=" ms"),
+    Row("pick-up across processes, median", LITE, P50, 1.0, P50.of("huey"), at_most=True, unit=" ms"),
+    Row("drain with a snapshot held, of without, batch 500", PG, KEPT_LARGE, 0.8, unit=""),
+    Row("drain with a snapshot held, of without, batch 10", PG, KEPT_SMALL, 0.75, unit=""),
+    Row("memory of a child", PG, CHILD, 60.0, at_most=True, unit=" MB"),
+    Row("memory of a child", LITE, CHILD, 45.0, at_most=True, unit=" MB"),
+    Row("memory of the supervisor", PG, SUPERVISOR, 35.0, at_most=True, unit=" MB"),
+    Row("growth of a child from 20,000 jobs on", PG, GROWTH, 1.1, at_most=True, unit=" ×"),
+    Row("growth of a child from 20,000 jobs on", LITE, GROWTH, 1.1, at_most=True, unit=" ×"),
+    Row("idle worker, of a core", PG, CPU, 0.5, at_most=True, unit=" %"),
+    Row("idle worker, of a core", LITE, CPU, 0.5, at_most=True, unit=" %"),
+    Row("idle worker, statements", PG, QUERIES, 1.0, at_most=True),
+)
