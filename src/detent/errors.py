@@ -466,7 +466,7 @@ TABLE: dict[type[DetentError], Codes] = {
     SchemaTooOld: Codes("DT039", 503, 5),
     UnknownState: Codes("DT040", 500, 1),
     GuardViolation: Codes("DT041", 409, 4),
-    SchemaDiffers: Codes("DT042", 503, 5),
+    SchemaDiffers: Codes("DT043", 503, 5),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from detent import Lifecycle, Transition
-from detent.errors import InvalidInput, InvalidTransition, NotFound
+from detent.errors import InvalidInput, InvalidTransition, NotFound, UnknownState
 from tests.app.shop import Shop
 
 ORDER = Lifecycle(
@@ -88,6 +88,27 @@ def test_what_is_not_there(shop: Shop, orders: Any) -> None:
             shop.app.move(ORDER, "1\0", "pay", actor="ana")
         with pytest.raises(InvalidInput, match="metadata: found a value of type list; allowed: a mapping"):
             shop.app.move(ORDER, 1, "pay", actor="ana", metadata=[1])  # type: ignore[arg-type]
+
+
+def test_rows_in_states_that_are_not_declared(shop: Shop) -> None:
+    """L6, L7: they are counted and named, and no guard is installed that would hold them there for ever."""
+    shop.app.attach(ORDER, table="orders")
+    with shop.connect() as connection:
+        connection.execute("CREATE TABLE orders (id integer PRIMARY KEY, state text)")
+        connection.execute("INSERT INTO orders VALUES (1, 'placed'), (2, 'lost'), (3, 'lost'), (4, NULL)")
+        connection.commit()
+        with pytest.raises(UnknownState) as refusal:
+            shop.app.migrate()
+        assert refusal.value.detail == (
+            "3 rows are in states that are not declared: 'lost' (2), None (1); nothing was changed"
+        )
+        assert (refusal.value.entity, refusal.value.entity_id, refusal.value.state) == ("order", "2", "lost")
+        connection.execute("UPDATE orders SET state = 'dropped' WHERE id > 1")
+        connection.commit()
+        shop.app.migrate()
+        with pytest.raises(Exception, match=r"cannot go|DT002"):
+            connection.execute("UPDATE orders SET state = 'lost' WHERE id = 1")
+        connection.rollback()
 
 
 def test_a_table_that_is_not_there(shop: Shop) -> None:

@@ -69,6 +69,8 @@ def nobody() -> Iterator[int]:
         ("sqlite://", "sqlite without a path"),
         ("sqlite:///", "sqlite without a path"),
         ("sqlite://shop.db", "sqlite without a path"),
+        ("sqlite:///:memory:", "sqlite in memory, which no other process could see"),
+        ("sqlite:///shop.db?mode=ro", "sqlite with options after a ?"),
         ("postgresql://ana:secret@db/shop?colour=red", "one that cannot be read"),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
+
 from detent.testing.stores import plain_connection, table
 from tests.cli.kit import Shell, World
 
@@ -16,26 +18,57 @@ def lose_the_ready_rows(shell: Shell) -> None:
         connection.commit()
 
 
-def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(shell: Shell) -> None:
-    applied = shell.run("migrate", "--json").json["applied"]
+def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(bare_shell: Shell) -> None:
+    applied = bare_shell.run("migrate", "--json").json["applied"]
     assert applied[0] == "0001_record"
-    ended = shell.run("migrate")
+    ended = bare_shell.run("migrate")
     assert (ended.code, ended.out, ended.err) == (0, "", "the schema is up to date\n")
 
 
-def test_migrate_checks_and_prints_without_touching(shell: Shell) -> None:
+def test_migrate_checks_and_prints_without_touching(bare_shell: Shell) -> None:
     """L8: --check is for scripts, --print for whoever has to read it first."""
-    missing = shell.run("migrate", "--check")
+    missing = bare_shell.run("migrate", "--check")
     assert missing.code == 1
     assert missing.out.startswith("missing 0001_record\n")
-    printed = shell.run("migrate", "--print")
+    printed = bare_shell.run("migrate", "--print")
     assert printed.code == 0
     assert "CREATE TABLE" in printed.out
-    checked = shell.run("migrate", "--check", "--json")
+    checked = bare_shell.run("migrate", "--check", "--json")
     assert (checked.code, checked.json["schema"]) == (1, 0)
-    assert checked.json["missing"] == shell.run("migrate", "--json").json["applied"]
-    assert shell.run("migrate", "--check").code == 0
-    assert shell.run("migrate", "--print").out == ""
+    assert checked.json["missing"] == bare_shell.run("migrate", "--json").json["applied"]
+    assert bare_shell.run("migrate", "--check").code == 0
+    assert bare_shell.run("migrate", "--print").out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("jobs", "list"),
+        ("verify",),
+        ("queues", "pause", "mail"),
+        ("top", "--once"),
+        ("operations", "start", "retry", "--all"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_looking_makes_no_database(bare_shell: Shell, arguments: tuple[str, ...]) -> None:
+    """U2: a mistyped address used to look like a healthy database without jobs."""
+    url = bare_shell.environment["DETENT_DATABASE_URL"]
+    ended = bare_shell.run(*arguments)
+    assert (ended.code, ended.out) == (5, "")
+    assert url.rpartition("/")[2] in ended.err
+    assert "`detent migrate` makes it" in ended.err
+    assert bare_shell.run("migrate", "--check").code == 1
+    assert not list(bare_shell.directory.glob("*.db*"))
+
+
+def test_doctor_makes_no_database_either(bare_shell: Shell) -> None:
+    """U2"""
+    ended = bare_shell.run("doctor", "--json")
+    (found,) = ended.json
+    assert (ended.code, found["check"], found["verdict"]) == (1, "schema", "fail")
+    assert "`detent migrate` makes it" in found["detail"]
+    assert not list(bare_shell.directory.glob("*.db*"))
 
 
 def test_what_changes_and_what_does_not_are_not_mixed(sqlite_shell: Shell) -> None:

@@ -56,6 +56,8 @@ def test_refusals_are_raised(shop: Shop) -> None:
             await aio.enqueue(shop.welcome.call(user_id=8), key="k")
         with pytest.raises(NotFound):
             await aio.get(4711)
+        with pytest.raises(InvalidInput, match="job: found a value of type int; allowed: a handle; await"):
+            await aio.wait(4711)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match="key: found one key for many jobs: 'k'; allowed: keyed jobs one by one"):
             await aio.enqueue_many([shop.welcome.call(user_id=8)], key="k")
         with pytest.raises(InvalidInput, match="prio: found no option of enqueue; allowed: key, key_ttl, due_at"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from detent.errors import SchemaTooNew, SchemaTooOld
+from detent.errors import SchemaDiffers, SchemaTooNew, SchemaTooOld
 from detent.model.records import Enqueued
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
@@ -93,3 +94,16 @@ def test_a_newer_schema_that_allows_this_code_is_worked_with(database_url: str) 
         assert store.migrate() == []
         job = new_job(store)
         assert store.job_enqueue([job]) == [Enqueued(job.id, True)]
+
+
+def test_a_step_that_was_taken_in_other_words_is_refused(database_url: str) -> None:
+    """L8: an applied migration that was edited afterwards: nobody knows what is in such a database."""
+    first, *others = known(database_url)
+    begin_with(database_url, (replace(first, checksum="0" * 32), *others))
+    before = described(database_url)
+    with closing(open_store(database_url)) as store:
+        for call in (store.ready, store.migrate):
+            with pytest.raises(SchemaDiffers, match="0001_record were applied in other words") as refused:
+                call()
+            assert refused.value.migrations == ("0001_record",)
+    assert described(database_url) == before

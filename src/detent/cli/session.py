@@ -7,6 +7,8 @@ import getpass
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +47,15 @@ class Session:
         """Whether there is somebody at a terminal who can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and not self.json
 
-    def open(self) -> Detent:
+    @contextmanager
+    def open(self) -> Iterator[Detent]:
+        """The application on a database that is there; one that is not is never made by looking for it.
+        `SchemaMissing`, and what `open_or_new` refuses."""
+        with self.open_or_new() as app:
+            app.store_as_found.ready(create=False)
+            yield app
+
+    def open_or_new(self) -> Detent:
         """The application named by `--app`, else one without tasks on the database; nothing is touched yet, and whoever
         opens it closes it. `InvalidSetting`, or `CommandFailed` where it cannot be imported."""
         from detent.app.detent import Detent
@@ -63,10 +73,10 @@ class Session:
         return app
 
     def open_with_tasks(self) -> Detent:
-        """The application named by `--app`, which must be."""
+        """The application named by `--app`, which must be; its database may be new."""
         if self.app is None:
             raise CommandFailed("--app is missing: this command needs an application, such as --app shop:app", USAGE)
-        return self.open()
+        return self.open_or_new()
 
 
 def _import_app(where: str) -> Detent:

@@ -27,7 +27,7 @@ from detent.lifecycle.guard_text import (
 )
 from detent.lifecycle.library import JOB
 
-__all__ = ["Dialect", "entity_guards", "job_guards", "quoted"]
+__all__ = ["Dialect", "entity_guards", "job_guards", "quoted", "undeclared_states"]
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -108,6 +108,18 @@ def entity_guards(dialect: Dialect, lifecycle: Lifecycle, table: str, id_column:
         "pairs": _either(lifecycle.pairs, quoted(state_column)),
     }
     return (ENTITY_POSTGRES if dialect == "postgres" else ENTITY_SQLITE).format(**fill)
+
+
+def undeclared_states(lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> str:
+    """The question which rows of a user's own table are in states that are not declared, for either database: each such
+    state, how many rows are in it, and the id of one."""
+    # As text, whatever type they are of.
+    state, some_id = (f"CAST({quoted(column)} AS TEXT)" for column in (state_column, id_column))
+    known = ", ".join(map(literal, lifecycle.states))
+    return (
+        f"SELECT {state}, count(*), min({some_id}) FROM {quoted(table)}"
+        f" WHERE {state} IS NULL OR {state} NOT IN ({known}) GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
 
 
 def quoted(name: str) -> str:

@@ -433,7 +433,8 @@ class Store(Verbs, Protocol):
         ...
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
-        """Install (again) the guards and the record of a user's own table. `NotFound` where there is no such table."""
+        """Install (again) the guards and the record of a user's own table. `NotFound` where there is no such table,
+        `UnknownState` where rows in it are in states that are not declared: then nothing is changed."""
         ...
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:

@@ -19,11 +19,16 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
     scheme, _, rest = url.partition("://")
     match scheme:
         case "sqlite":
+            from detent.store.sqlite.driver.place import MEMORY
             from detent.store.sqlite.store import SqliteStore
 
             path = rest.removeprefix("/")
             if not rest.startswith("/") or not path:
                 raise InvalidSetting("database url", "sqlite without a path", _ALLOWED)
+            if path == MEMORY:
+                raise InvalidSetting("database url", "sqlite in memory, which no other process could see", _ALLOWED)
+            if "?" in path:
+                raise InvalidSetting("database url", "sqlite with options after a ?", f"{_ALLOWED}, without options")
             return SqliteStore(path, clock=clock or SystemClock())
         case "postgresql" | "postgres":
             from detent.store.postgres.store import PostgresStore

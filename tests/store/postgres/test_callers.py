@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from detent.errors import IdConflict, WrongPlace
+from detent.errors import DatabaseUnreachable, IdConflict, SchemaMissing, WrongPlace
 from detent.model.records import Cancelled, Enqueued, Moved, NewEvent
 from detent.store.contract import Store
 from detent.store.open import open_store
@@ -93,6 +93,17 @@ async def _on_sqlalchemy(store: PostgresStore, url: str) -> None:
     await engine.dispose()
     assert [row and row.id for row in store.job_get([first.id, second.id])] == [first.id, None]
     assert store.job_events(first.id) == []
+
+
+def test_a_database_without_a_record_is_named_and_not_ours(postgres_store_url: str, postgres_url: str) -> None:
+    """It used to name the one that has a record."""
+    theirs = postgres_url.rpartition("/")[2]
+    with closing(open_store(postgres_store_url)) as store, psycopg.connect(postgres_url) as mine:
+        with pytest.raises(SchemaMissing, match=f"/{theirs}"):
+            store.on(mine).job_get([1])
+        mine.close()
+        with pytest.raises(DatabaseUnreachable, match="closed"):
+            store.on(mine).job_get([1])
 
 
 def test_other_connections_are_refused(postgres_store_url: str) -> None:

@@ -89,9 +89,21 @@ def test_the_lock_of_another_connection_is_reported(store: SqliteStore, path: Pa
             store.on(mine).job_enqueue([new_job(1)])
 
 
-def test_another_database_has_no_record(store: SqliteStore) -> None:
-    with closing(sqlite3.connect(":memory:")) as mine, pytest.raises(SchemaMissing):
-        store.on(mine).job_enqueue([new_job(1)])
+def test_another_database_has_no_record(store: SqliteStore, tmp_path: Path) -> None:
+    """It is the caller's database that is named, not ours, which has one."""
+    for place, named in ((":memory:", "sqlite in memory"), (f"{tmp_path}/theirs.db", "theirs.db")):
+        with closing(sqlite3.connect(place)) as mine:
+            mine.row_factory = lambda cursor, row: {"first": row[0]}
+            with pytest.raises(SchemaMissing, match=named):
+                store.on(mine).job_enqueue([new_job(1)])
+
+
+def test_a_closed_connection(store: SqliteStore, path: Path) -> None:
+    """It used to come through as an error of sqlite3's own."""
+    mine = sqlite3.connect(path)
+    mine.close()
+    with pytest.raises(WrongPlace, match="with one that cannot be used: Cannot operate on a closed database"):
+        store.on(mine)
 
 
 def test_a_connection_and_a_session_of_sqlalchemy(store: SqliteStore, path: Path) -> None:

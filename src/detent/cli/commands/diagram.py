@@ -26,7 +26,7 @@ def command(session: Session, name: str, svg: bool) -> None:
 
     known = dict(LIBRARY)
     if session.app is not None:
-        with session.open() as app:
+        with session.open_or_new() as app:
             known |= app.lifecycles
     if name not in known:
         raise CommandFailed(f"there is no lifecycle {name!r}; there are: {', '.join(known)}", NOT_FOUND)

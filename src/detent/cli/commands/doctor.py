@@ -13,7 +13,7 @@ from detent.cli import render
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.errors import DetentError, SchemaMissing, SchemaTooNew, SchemaTooOld
+from detent.errors import DetentError, SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld
 from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def command(session: Session, name: str | None) -> int:
 
     With --worker it is a health check for one worker: quick, and true to what the worker itself last said.
     """
-    with session.open() as app:
+    with session.open_or_new() as app:
         found = list(_examine(app) if name is None else [_worker(app, name)])
     if session.json:
         render.json_value(render.records(found))
@@ -54,6 +54,7 @@ def command(session: Session, name: str | None) -> int:
 
 def _worker(app: Detent, name: str) -> Finding:
     try:
+        app.store_as_found.ready(create=False)
         found = [one for one in app.workers(within=_SEEN_WITHIN) if one.name == name]
     except DetentError as error:
         return Finding("worker", "fail", str(error))
@@ -68,8 +69,9 @@ def _worker(app: Detent, name: str) -> Finding:
 def _examine(app: Detent) -> Iterator[Finding]:
     """Each check stands on the one before it: without a database there is nothing else to look at."""
     try:
-        store = app.store
-    except (SchemaMissing, SchemaTooNew, SchemaTooOld) as error:
+        store = app.store_as_found
+        store.ready(create=False)
+    except (SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld) as error:
         yield Finding("schema", "fail", str(error))
         return
     except DetentError as error:

@@ -41,7 +41,7 @@ def command(session: Session, instead: Instead | None, roles: bool) -> int:
 
 
 def _migrate(session: Session, *, roles: bool) -> int:
-    with session.open() as app:
+    with session.open_or_new() as app:
         applied = app.migrate()
         if roles:
             app.store.install_roles()
@@ -58,7 +58,7 @@ def _migrate(session: Session, *, roles: bool) -> int:
 
 
 def _check(session: Session) -> int:
-    with session.open() as app:
+    with session.open_or_new() as app:
         facts = app.store_as_found.facts()
     if session.json:
         render.json_value({"schema": facts.schema, "missing": facts.missing})
@@ -70,7 +70,7 @@ def _check(session: Session) -> int:
 
 
 def _print(session: Session) -> int:
-    with session.open() as app:
+    with session.open_or_new() as app:
         script = app.store_as_found.migration_sql()
     if session.json:
         render.json_value({"sql": script})

@@ -71,7 +71,7 @@ def command(
     )
     logs.set_up(log_format)
     session.app = app
-    with session.open() as found:
+    with session.open_or_new() as found:
         kept = found.settings
         options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
         clock = SystemClock()

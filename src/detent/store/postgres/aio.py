@@ -12,6 +12,7 @@ from detent.errors import DetentError, WrongPlace
 from detent.model.records import Appended, Cancelled, Enqueued, JobRow, Moved, NewEvent, NewJob
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
+from detent.store.postgres.driver.session import name_of
 from detent.store.postgres.statements import enqueue, holding, looking, moving
 from detent.store.postgres.statements.base import Statement
 
@@ -36,7 +37,7 @@ class AsyncPostgresVerbs:
                 "give an AsyncConnection of psycopg 3, or an AsyncConnection or AsyncSession of SQLAlchemy over it",
             )
         self._connection = connection
-        self._name = name
+        self._name = name_of(connection, name) if isinstance(connection, psycopg.AsyncConnection) else name
         self._lanes = lanes
 
     async def ids_reserve(self, count: int) -> int:

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.guard import entity_guards, quoted
+from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
+from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.migrate import names
 from detent.store.postgres import schema
@@ -141,7 +142,10 @@ class PostgresStore(PostgresVerbs):
             there = connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone()
             if there is None or there[0] is None:
                 raise NotFound("table", table)
-            connection.execute(entity_guards("postgres", lifecycle, table, id_column, state_column).encode())
+            guards = entity_guards("postgres", lifecycle, table, id_column, state_column)
+            look = undeclared_states(lifecycle, table, id_column, state_column)
+            refuse_undeclared(self._name, lifecycle, connection.execute(look.encode()).fetchall())
+            connection.execute(guards.encode())
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""

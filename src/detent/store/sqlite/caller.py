@@ -34,6 +34,15 @@ class CallersVerbs(EachAlone):
         self._clock = clock
         self._database = database
 
+    def _name(self) -> str:
+        """The caller's own database, for messages: it may be another than ours."""
+        try:
+            found = SqliteExecutor(self._driver).rows("PRAGMA database_list")
+        except sqlite3.Error:
+            return self._database
+        (path,) = (path for _, name, path in found if name == "main")
+        return f"sqlite:///{path}" if path else "sqlite in memory"
+
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._savepoint(), values_checked():
             return work(SqliteVerbs(self._executor, self._clock, self._database))
@@ -68,11 +77,11 @@ class CallersVerbs(EachAlone):
         try:
             yield
         except sqlite3.Error as error:
-            raise translated(error, self._database) from error
+            raise translated(error, self._name()) from error
         except Exception as error:
             # SQLAlchemy wraps the driver's error in one of its own.
             if isinstance(original := getattr(error, "orig", None), sqlite3.Error):
-                raise translated(original, self._database) from error
+                raise translated(original, self._name()) from error
             raise
 
 
@@ -104,7 +113,14 @@ def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
             "a verb on the caller's connection", "with the connection of a commit block", "use tx.intend in the block"
         )
     if isinstance(connection, sqlite3.Connection):
-        return SqliteExecutor(connection), connection
+        try:
+            return SqliteExecutor(connection), connection
+        except sqlite3.ProgrammingError as error:
+            raise WrongPlace(
+                "a verb on the caller's connection",
+                f"with one that cannot be used: {error}",
+                "give an open connection",
+            ) from error
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):

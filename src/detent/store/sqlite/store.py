@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from detent.errors import NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.guard import entity_guards
+from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
+from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
@@ -134,7 +135,10 @@ class SqliteStore(EachAlone):
         with self._file.writing() as connection:
             if not connection.execute(_HAS_TABLE, (table,)).fetchone():
                 raise NotFound("table", table)
-            for statement in statements(entity_guards("sqlite", lifecycle, table, id_column, state_column)):
+            guards = entity_guards("sqlite", lifecycle, table, id_column, state_column)
+            look = undeclared_states(lifecycle, table, id_column, state_column)
+            refuse_undeclared(self.name, lifecycle, connection.execute(look).fetchall())
+            for statement in statements(guards):
                 connection.execute(statement)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:

@@ -15,7 +15,16 @@ from detent.store.postgres.driver.failures import is_passing, translating
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.statements.base import Statement
 
-__all__ = ["AlchemySession", "ConnectionSession", "PoolSession", "Session", "commit", "roll_back", "session_over"]
+__all__ = [
+    "AlchemySession",
+    "ConnectionSession",
+    "PoolSession",
+    "Session",
+    "commit",
+    "name_of",
+    "roll_back",
+    "session_over",
+]
 
 T = TypeVar("T")
 
@@ -141,20 +150,28 @@ class AlchemySession:
         return work(self)
 
 
+def name_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], otherwise: str) -> str:
+    """The caller's own database, for messages: it may be another than ours. One that is closed says nothing."""
+    if connection.closed:
+        return otherwise
+    info = connection.info
+    return f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
+
+
 def session_over(connection: Any, name: str) -> Session:
     """A session on what the caller gave: a psycopg connection, or a Connection or Session of SQLAlchemy over psycopg.
 
     Refuses the rest with `WrongPlace`.
     """
     if isinstance(connection, psycopg.Connection):
-        return ConnectionSession(connection, name)
+        return ConnectionSession(connection, name_of(connection, name))
     given = connection
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):
         driver = getattr(getattr(connection, "connection", None), "driver_connection", None)
         if isinstance(driver, psycopg.Connection):
-            return AlchemySession(connection, name)
+            return AlchemySession(connection, name_of(driver, name))
     raise WrongPlace(
         "a verb on the caller's connection",
         f"with a {type(given).__module__}.{type(given).__qualname__}",
