@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -98,9 +99,11 @@ def test_another_database_has_no_record(store: SqliteStore, tmp_path: Path) -> N
                 store.on(mine).job_enqueue([new_job(1)])
 
 
-def test_a_closed_connection(store: SqliteStore, path: Path) -> None:
-    """It used to come through as an error of sqlite3's own."""
+def test_a_closed_connection_and_one_of_another_thread(store: SqliteStore, path: Path) -> None:
+    """Said at once, and what to give instead."""
     mine = sqlite3.connect(path)
+    with ThreadPoolExecutor(1) as thread, pytest.raises(WrongPlace, match="in the thread that made it"):
+        thread.submit(store.on, mine).result()
     mine.close()
     with pytest.raises(WrongPlace, match="with one that cannot be used: Cannot operate on a closed database"):
         store.on(mine)

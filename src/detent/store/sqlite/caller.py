@@ -114,13 +114,14 @@ def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
         )
     if isinstance(connection, sqlite3.Connection):
         try:
-            return SqliteExecutor(connection), connection
+            sqlite3.Connection.cursor(connection)
         except sqlite3.ProgrammingError as error:
             raise WrongPlace(
                 "a verb on the caller's connection",
                 f"with one that cannot be used: {error}",
-                "give an open connection",
+                "give an open connection, in the thread that made it",
             ) from error
+        return SqliteExecutor(connection), connection
     if not hasattr(connection, "exec_driver_sql") and callable(getattr(connection, "connection", None)):
         connection = connection.connection()
     if hasattr(connection, "exec_driver_sql"):
