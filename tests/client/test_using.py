@@ -108,6 +108,21 @@ def test_gone_with_the_callers_rollback(shop: Shop, hand: Hand) -> None:
     assert again.id != job.id or again.payload == {"user_id": 8}
 
 
+def test_a_handle_from_before_a_rollback_means_no_other_job(shop: Shop, hand: Hand) -> None:
+    """J2: where ids come from inside the transaction, the next one may be given the same. The handle of the job that
+    never was used to show that one, task, state and result."""
+    client = shop.app.using(hand.connection)
+    lost = client.enqueue(shop.welcome.call(user_id=7))
+    hand.rollback()
+    kept = client.enqueue(shop.welcome.call(user_id=7))
+    hand.commit()
+    with pytest.raises(NotFound):
+        lost.wait(timeout=1)
+    assert kept.refresh().state == "pending"
+    shop.work()
+    assert kept.wait(timeout=1).result == "sent to 7"
+
+
 def test_a_refusal_leaves_the_transaction_usable(shop: Shop, hand: Hand) -> None:
     first = shop.app.enqueue(shop.welcome.call(user_id=7), key="k")
     client = shop.app.using(hand.connection)

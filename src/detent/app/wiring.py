@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from detent.client.aio import AioClient
@@ -23,6 +24,7 @@ class Wiring:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._ready = store is not None
+        self._requests = itertools.count(1)
         self.bare_store = store or open_store(settings.database_url, clock=self._clock)
         self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=mutex())
         self.prepared = Prepared(self.ids, settings, self._clock, self.bare_store)
@@ -60,8 +62,12 @@ class Wiring:
             first = store.on(connection).ids_reserve(count)
             return list(range(first, first + count))
 
-        take = take_inside if store.ids_by_transaction else self.ids.take
-        prepared = Prepared(self.ids, self._settings, self._clock, self.bare_store, take)
+        def nonce() -> int:
+            return (self.ids.nonce() + next(self._requests)) % 2**63
+
+        # Ids from inside a transaction come again after its rollback.
+        inside = (take_inside, nonce) if store.ids_by_transaction else (None, None)
+        prepared = Prepared(self.ids, self._settings, self._clock, self.bare_store, *inside)
         return DirectClient(lambda: store.on(connection), prepared)
 
     def close(self) -> None:

@@ -15,7 +15,8 @@ __all__ = ["job_object", "list_jobs", "show_job"]
 
 def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
     """A job as the JSON object that every command gives for one."""
-    return render.plain(row, **more)
+    # Which client process sent it is the engine's own business.
+    return {name: value for name, value in render.plain(row, **more).items() if name != "nonce"}
 
 
 def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str, errors: bool = False) -> None:

@@ -37,12 +37,23 @@ class Prepared:
     """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common.
 
     Handles look through `verbs`, which are the application's own, also where a job was sent on a caller's connection:
-    that one may be closed, or in a transaction that sees nothing new, by the time somebody looks.
+    that one may be closed, or in a transaction that sees nothing new, by the time somebody looks. With a `nonce` for
+    each request, handles also know their own job from another that was given its id after a rollback.
     """
 
-    def __init__(self, ids: Ids, settings: Settings, clock: Clock, verbs: Verbs, take: Take | None = None) -> None:
+    def __init__(
+        self,
+        ids: Ids,
+        settings: Settings,
+        clock: Clock,
+        verbs: Verbs,
+        take: Take | None = None,
+        nonce: Callable[[], int] | None = None,
+    ) -> None:
         self._ids = ids
         self._take = take or ids.take
+        self._nonce = nonce or ids.nonce
+        self._checks_nonce = nonce is not None
         self.settings = settings
         self.clock = clock
         self._verbs = verbs
@@ -61,7 +72,7 @@ class Prepared:
     def number(self, checked: Sequence[NewJob]) -> list[NewJob]:
         """The jobs with their ids; several form a group, which stands or falls together."""
         ids = self._take(len(checked))
-        nonce = self._ids.nonce()
+        nonce = self._nonce()
         group = ids[0] if len(ids) > 1 else None
         return [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
 
@@ -78,7 +89,8 @@ class Prepared:
             found = one(answer)
             # Sent again after a lost answer, a job meets itself: then it was this request that made it.
             created = found.created or found.job_id == job.id
-            handles.append(self.job(found.job_id, created=created, decode=call.task.decode_result))
+            nonce = job.nonce if self._checks_nonce and found.job_id == job.id else None
+            handles.append(self.job(found.job_id, created=created, decode=call.task.decode_result, nonce=nonce))
         return handles
 
     def job(
@@ -88,8 +100,9 @@ class Prepared:
         created: bool = False,
         decode: Callable[[str | None], Any] | None = None,
         row: JobRow | None = None,
+        nonce: int | None = None,
     ) -> Job[Any]:
-        """A handle, with what was seen of the job so far."""
+        """A handle, with what was seen of the job so far. With a nonce it means only the job that carries that one."""
         return Job(
             job_id,
             verbs=self._verbs,
@@ -98,6 +111,7 @@ class Prepared:
             decode=decode,
             created=created,
             row=row,
+            nonce=nonce,
         )
 
 

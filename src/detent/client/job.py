@@ -37,6 +37,7 @@ class Job(Generic[R]):
         decode: Callable[[str | None], Any] | None = None,
         created: bool = False,
         row: JobRow | None = None,
+        nonce: int | None = None,
     ) -> None:
         self.id = job_id
         self.created = created
@@ -45,6 +46,7 @@ class Job(Generic[R]):
         self._settings = settings
         self._decode = decode or self._decode_any
         self._row = row
+        self._nonce = nonce
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
@@ -130,7 +132,8 @@ class Job(Generic[R]):
     def refresh(self) -> Job[R]:
         """Look again."""
         (row,) = self._verbs.job_get([self.id])
-        if row is None:
+        # Sent in a transaction that was rolled back, its id may have gone to another job since.
+        if row is None or (self._nonce is not None and row.nonce != self._nonce):
             raise NotFound("job", str(self.id))
         self._row = row
         return self

@@ -263,6 +263,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     correlation_id: str | None
     traceparent: str | None
     run_id: int | None
+    nonce: int
     created_at: datetime
     attempts_max: int
     dead_letter: bool
