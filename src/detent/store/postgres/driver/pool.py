@@ -6,6 +6,7 @@ import logging
 import os
 import select
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from detent.errors import DatabaseBusy, DatabaseReadOnly
 from detent.model.clock import SystemClock
@@ -83,13 +84,13 @@ class Pool:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._pool: ConnectionPool[PooledConnection] | None = None
+        self._living: weakref.WeakSet[PooledConnection] = weakref.WeakSet()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """One of the connections. `DatabaseUnreachable` where there is none to be had, `DatabaseBusy` where all are
         in use for too long."""
-        pool = self._opened()
-        connection = self._taken_from(pool)
+        pool, connection = self._taken()
         try:
             yield connection
         except (DatabaseReadOnly, psycopg.errors.ReadOnlySqlTransaction):
@@ -106,17 +107,35 @@ class Pool:
         except psycopg.Error as error:
             raise no_connection(error, self._name) from error
 
-    def _taken_from(self, pool: ConnectionPool[PooledConnection]) -> PooledConnection:
+    def _taken(self) -> tuple[ConnectionPool[PooledConnection], PooledConnection]:
         deadline = _REAL.monotonic() + self._wait_seconds_max
         while True:
+            pool = self._opened()
             try:
-                return pool.getconn(min(LOOK_EVERY, self._wait_seconds_max))
+                return pool, pool.getconn(min(LOOK_EVERY, self._wait_seconds_max))
+            except PoolClosed:
+                continue  # somebody found it wanting, and there is a new one
             except PoolTimeout as error:
                 self.connect().close()
+                if self._renewed(pool):
+                    continue
                 if _REAL.monotonic() >= deadline:
                     raise DatabaseBusy(
                         self._name, f"all {self._size_max} connections of this process are in use"
                     ) from error
+
+    def _renewed(self, pool: ConnectionPool[PooledConnection]) -> bool:
+        """Whether the pool counts connections that are nobody's any more, and so was given up for a new one. An
+        interrupt between two steps of lending loses one; those that are lent are closed when they come back."""
+        size = pool.get_stats()["pool_size"]
+        if size < self._size_max or size <= len(self._living):
+            return False
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+                self._living = weakref.WeakSet()
+        pool.close()
+        return True
 
     def close(self) -> None:
         """Let go of everything; the pool opens again when it is used again."""
@@ -138,6 +157,7 @@ class Pool:
                     max_size=self._size_max,
                     timeout=self._wait_seconds_max,
                     check=_check_unless_quiet,
+                    configure=self._living.add,
                     open=True,
                     reconnect_timeout=RECONNECT_SECONDS_MAX,
                     name=_POOL_NAME,

@@ -1,0 +1,52 @@
+"""The pool of connections: what it lends comes back, or is made good."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+from detent.errors import DatabaseBusy
+from detent.store.postgres.driver.pool import Pool
+
+SIZE = 2
+SECONDS_MAX = 30.0
+
+
+@pytest.fixture
+def pool(postgres_url: str) -> Iterator[Pool]:
+    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=0.3, prepare_threshold=None)) as pool:
+        yield pool
+
+
+def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
+    """An interrupt between two steps of lending loses a connection; after as many as there are, nobody got any."""
+    for _ in range(SIZE):
+        pool._opened().getconn(SECONDS_MAX)
+    gc.collect()
+    for _ in range(SIZE + 1):
+        with pool.connection() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
+    """Being busy is no loss: whoever comes too many is refused, and those who hold one keep it."""
+    busy, done = threading.Barrier(SIZE + 1), threading.Event()
+
+    def hold() -> object:
+        with pool.connection() as connection:
+            busy.wait(SECONDS_MAX)
+            done.wait(SECONDS_MAX)
+            return connection.execute("SELECT 1").fetchone()
+
+    with ThreadPoolExecutor(SIZE) as threads:
+        held = [threads.submit(hold) for _ in range(SIZE)]
+        busy.wait(SECONDS_MAX)
+        with pytest.raises(DatabaseBusy, match="all 2 connections"), pool.connection():
+            pass
+        done.set()
+        assert [one.result() for one in held] == [(1,), (1,)]
