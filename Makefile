@@ -8,10 +8,11 @@ STAMP := $(VENV)/.installed
 PEERS := .peers
 NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
+MEASURED_BIG := build/bench-big.json
 CODE := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults faults-slice lint types house check peers bench bench-quick bench-report format clean
+.PHONY: help demo setup test faults faults-slice lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -69,8 +70,11 @@ bench: $(STAMP) ## Detent, the raw limit and the peers in one run, as ratios (do
 	-@$(MAKE) --no-print-directory peers
 	$(BIN)/python -m benchmarks contest --to $(MEASURED)
 
-bench-report: $(STAMP) ## put what `make bench` measured into docs/performance.md
-	$(BIN)/python -m benchmarks report $(MEASURED)
+bench-big: $(STAMP) ## a drain beside 10 million finished jobs, against an empty database (up to 15 GB of disk)
+	$(BIN)/python -m benchmarks big --to $(MEASURED_BIG)
+
+bench-report: $(STAMP) ## put what `make bench` and `make bench-big` measured into docs/performance.md
+	$(BIN)/python -m benchmarks report $(MEASURED) $(wildcard $(MEASURED_BIG))
 
 bench-quick: $(STAMP) ## the same in two minutes, with less work and without the peers
 	$(BIN)/python -m benchmarks contest --quick

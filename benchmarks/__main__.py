@@ -12,7 +12,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from benchmarks.contest.contender import CONTENDERS
 from benchmarks.contest.results import Results
 from benchmarks.contest.rows import ROWS
 from benchmarks.contest.run import contest
-from benchmarks.contest.works import QUICK, WHOLE, WORKS
+from benchmarks.contest.works import QUICK, USUAL, WHOLE, WORKS, Size
 from benchmarks.measure import say
 from benchmarks.places import places
 from benchmarks.report import publish, verdict
@@ -36,8 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     match options.command:
         case "contest":
             _contest(options)
+        case "big":
+            size = replace(WHOLE, finished=options.finished, pending=options.pending)
+            _measured(size, works=["filled"], names=["Detent"], to=options.to)
         case "report":
-            publish(Results.read(options.file))
+            publish(Results.of([Results.read(file) for file in options.files]))
         case "parts":
             parts.run(options.names, quick=options.quick)
     say(f"\n{time.monotonic() - began:.0f} s")
@@ -46,14 +49,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def _contest(options: argparse.Namespace) -> None:
     size = QUICK if options.quick else WHOLE
-    size = replace(size, rounds=options.rounds or size.rounds)
     known = sorted({one.name for one in CONTENDERS if not (options.quick and one.is_peer)})
+    _measured(
+        replace(size, rounds=options.rounds or size.rounds),
+        works=options.works or USUAL,
+        names=options.only or known,
+        to=options.to,
+    )
+
+
+def _measured(size: Size, *, works: Collection[str], names: Collection[str], to: Path | None) -> None:
     with places() as found:
-        results = contest(found, size, works=options.works or WORKS, names=options.only or known, say=say)
-    if options.to:
-        results.write(options.to)
-    rows = [row for row in ROWS if row.ours.work in (options.works or WORKS)]
-    say(f"\n{verdict(results, rows)}")
+        results = contest(found, size, works=works, names=names, say=say)
+    if to:
+        results.write(to)
+    say(f"\n{verdict(results, [row for row in ROWS if row.ours.work in works])}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,8 +78,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--works", type=names, help=f"of {', '.join(WORKS)}")
     one.add_argument("--only", type=names, help="contenders by name")
     one.add_argument("--to", type=Path, help="keep the results in this file")
+    one = commands.add_parser("big", help="a drain beside millions of finished jobs, against one in an empty database")
+    one.add_argument("--finished", type=int, default=WHOLE.finished)
+    one.add_argument("--pending", type=int, default=WHOLE.pending)
+    one.add_argument("--to", type=Path, help="keep the results in this file")
     one = commands.add_parser("report", help="put results into docs/performance.md and its plot")
-    one.add_argument("file", type=Path)
+    one.add_argument("files", type=Path, nargs="+")
     one = commands.add_parser("parts", help="single parts against the same without them")
     one.add_argument("--quick", action="store_true")
     one.add_argument("names", nargs="*", choices=[*parts.PARTS, []], metavar="NAME")

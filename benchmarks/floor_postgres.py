@@ -9,6 +9,7 @@ Detent adds.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -152,7 +153,7 @@ class PostgresFloor:
         self._batch = batch
         self._claims = psycopg.connect(url, autocommit=True, prepare_threshold=0)
         self._others = psycopg.connect(url, autocommit=True, prepare_threshold=0)
-        self._leases = itertools.count(1)
+        self._leases = itertools.count(time.time_ns())
         self._bound: tuple[Any, int] = ("-infinity", 0)
 
     def jobs(self, first: int, count: int) -> Sequence[tuple[int, str]]:

@@ -110,7 +110,7 @@ class SqliteFloor:
     def __init__(self, url: str, batch: int = BATCH) -> None:
         self._batch = batch
         self._connection = _connect(url)
-        self._leases = itertools.count(1)
+        self._leases = itertools.count(time.time_ns())
 
     def jobs(self, first: int, count: int) -> Sequence[tuple[int, str]]:
         return [(number, payload(number)) for number in range(first, first + count)]

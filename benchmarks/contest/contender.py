@@ -62,7 +62,7 @@ def _binaries() -> str:
 
 
 _DETENT = frozenset(
-    {"one", "callers", "bulk", "drain", "drain by two", "writes", "pick-up", "snapshot", "memory", "idle"}
+    {"one", "callers", "bulk", "drain", "drain by two", "writes", "pick-up", "snapshot", "memory", "idle", "filled"}
 )
 _UNFINISHED = "state = 'pending' OR state = 'running'"
 
@@ -71,7 +71,7 @@ CONTENDERS: tuple[Contender, ...] = (
         "Detent",
         "PostgreSQL",
         _ours("detent"),
-        _DETENT | {"filled"},
+        _DETENT,
         left=f"SELECT EXISTS (SELECT FROM detent.job WHERE {_UNFINISHED})",
         settings={"BENCH_SLOTS": "16", "BENCH_DRAIN": "1"},
         is_peer=False,

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -58,6 +58,12 @@ class Results:
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'{head},\n  "samples": [\n    {lines}\n  ]\n}}\n')
+
+    @classmethod
+    def of(cls, runs: Sequence[Self]) -> Self:
+        """Several runs as one, which was made where and when the first was."""
+        missing = {name: why for one in runs for name, why in one.missing.items()}
+        return cls(runs[0].made, runs[0].size, missing, [sample for one in runs for sample in one.samples])
 
     @classmethod
     def read(cls, path: Path) -> Self:

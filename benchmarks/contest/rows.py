@@ -102,6 +102,7 @@ DRAIN, PAIR = Quantity("drain"), Quantity("drain by two")
 P50, P99, INSIDE = Quantity("pick-up", "p50_ms"), Quantity("pick-up", "p99_ms"), Quantity("inside", "p50_ms")
 CHILD, GROWTH, SUPERVISOR = (Quantity("memory", value) for value in ("child_mb", "growth", "supervisor_mb"))
 KEPT_LARGE, KEPT_SMALL = Quantity("snapshot", "kept_large"), Quantity("snapshot", "kept_small")
+FILLED = Quantity("filled", "kept")
 CPU, QUERIES = Quantity("idle", "cpu_percent"), Quantity("idle", "queries")
 
 ROWS: Sequence[Row] = (
@@ -132,6 +133,8 @@ ROWS: Sequence[Row] = (
     Row("pick-up across processes, median", LITE, P50, 1.0, P50.of("huey"), at_most=True, unit=" ms"),
     Row("drain with a snapshot held, of without, batch 500", PG, KEPT_LARGE, 0.8, unit=""),
     Row("drain with a snapshot held, of without, batch 10", PG, KEPT_SMALL, 0.75, unit=""),
+    Row("drain beside millions of jobs, of in an empty database", PG, FILLED, 0.8, unit=""),
+    Row("drain beside millions of jobs, of in an empty database", LITE, FILLED, 0.8, unit=""),
     Row("memory of a child", PG, CHILD, 60.0, at_most=True, unit=" MB"),
     Row("memory of a child", LITE, CHILD, 45.0, at_most=True, unit=" MB"),
     Row("memory of the supervisor", PG, SUPERVISOR, 35.0, at_most=True, unit=" MB"),

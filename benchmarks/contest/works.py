@@ -10,16 +10,19 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from statistics import median
 
 import psycopg
 
 from benchmarks.contest.arena import Arena
+from benchmarks.fill import fill
 
-__all__ = ["QUICK", "ROUNDS_MAX", "WHOLE", "WORKS", "Size", "Values"]
+__all__ = ["QUICK", "ROUNDS_MAX", "USUAL", "WHOLE", "WORKS", "Size", "Values"]
 
 Values = dict[str, float]
 """What one contender reached at one work, by name."""
 
+TURNS = 3
 SMALL = "10"
 """Jobs in a small batch."""
 
@@ -40,10 +43,14 @@ class Size:
     """Jobs after which memory is looked at again."""
     idle: float
     """Seconds for which an idle worker is watched."""
+    finished: int = 10_000_000
+    """Jobs that are done already where a past is filled in."""
+    pending: int = 1_000_000
+    """Jobs that wait there."""
 
 
 WHOLE = Size(5, 2_000, 50_000, 50_000, 4_000, 150, 200_000, 1_000_000, 20.0)
-QUICK = Size(1, 300, 10_000, 10_000, 1_000, 30, 20_000, 40_000, 5.0)
+QUICK = Size(1, 300, 10_000, 10_000, 800, 30, 20_000, 40_000, 5.0, 100_000, 50_000)
 
 
 def one(arena: Arena, size: Size) -> Values:
@@ -162,6 +169,36 @@ def idle(arena: Arena, size: Size) -> Values:
     return used if asked is None or now_asked is None else {**used, "queries": (now_asked - asked) / passed}
 
 
+def filled(arena: Arena, size: Size) -> Values:
+    """The first jobs of a drain beside a long past and a long line, against as many in an empty database, in turns."""
+    fill(arena.url, size.finished, size.pending)
+    rates: dict[str, list[float]] = {"empty": [], "filled": []}
+    for turn in range(TURNS):
+        with arena.beside() as fresh:
+            fill(fresh.url, 0, size.drained)
+            pair = [("empty", fresh), ("filled", arena)]
+            for name, one in pair if turn % 2 else reversed(pair):
+                rates[name].append(_first_of(one, size.drained))
+    kept = [filled / empty for filled, empty in zip(rates["filled"], rates["empty"], strict=True)]
+    return {
+        "kept": median(kept),
+        "kept_least": min(kept),
+        "kept_most": max(kept),
+        "empty": median(rates["empty"]),
+        "filled": median(rates["filled"]),
+        "finished": size.finished,
+        "pending": size.pending,
+    }
+
+
+def _first_of(arena: Arena, count: int) -> float:
+    """From the first body to that one, a second."""
+    arena.new_board()
+    with arena.working(BENCH_DRAIN="") as tree:
+        arena.wait_for(count, tree)
+        return count / (time.time() - arena.board.first())
+
+
 WORKS: dict[str, Callable[[Arena, Size], Values]] = {
     "one": one,
     "callers": callers,
@@ -174,6 +211,9 @@ WORKS: dict[str, Callable[[Arena, Size], Values]] = {
     "snapshot": snapshot,
     "memory": memory,
     "idle": idle,
+    "filled": filled,
 }
-ROUNDS_MAX = {"snapshot": 3, "memory": 1, "idle": 1}
+USUAL = tuple(name for name in WORKS if name != "filled")
+"""What a contest has unless told otherwise."""
+ROUNDS_MAX = {"snapshot": 3, "memory": 1, "idle": 1, "filled": 1}
 """Long ones, and those that hardly spread, are not done in every round."""
