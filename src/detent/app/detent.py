@@ -41,6 +41,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.store.contract import JobFilter, Store
+from detent.store.foreign.marker import prepare
 from detent.views.jobs import explain
 from detent.views.queues import QueueView, queues
 
@@ -193,6 +194,11 @@ class Detent(Keeping, Limiting):
     def using(self, connection: Any) -> DirectClient:
         """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""
         return self._wiring.using(connection)
+
+    def prepare_foreign(self, connection: Any) -> None:
+        """Create, in a database that is not Detent's, the table in which `ctx.commit(connection)` marks what was
+        committed there. Commits the connection. Done again, it changes nothing."""
+        prepare(connection)
 
     @property
     def aio(self) -> AioClient:

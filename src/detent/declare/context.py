@@ -113,6 +113,10 @@ class Context(Protocol):
         """Say how far it is; shown to people, and a sign of life."""
         ...
 
-    def commit(self) -> CommitBoundary:
-        """The commit boundary, to be opened: `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`."""
+    def commit(self, connection: Any = None) -> CommitBoundary:
+        """The commit boundary, to be opened: `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`.
+
+        On a `connection` of your own (what `app.using` takes) your statements are committed by it, in its transaction,
+        together with the mark, or, in another database, with a marker there (`MarkerMissing`).
+        """
         ...

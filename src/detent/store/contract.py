@@ -351,6 +351,8 @@ class AsyncVerbs(Protocol):
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
+    async def job_commit(self, item: Commit) -> Committed | DetentError: ...
+
 
 class Wake(Protocol):
     """Waiting for work without asking for it all the time. A wake-up may come for nothing, and may be lost: whoever
@@ -430,6 +432,12 @@ class Store(Verbs, Protocol):
 
     def up_for(self) -> float | None:
         """For how many seconds the database has been answering; None where it has no life of its own."""
+        ...
+
+    @property
+    def whereabouts(self) -> tuple[str, Callable[[], str | None]]:
+        """What tells this database from every other, to compare a user's connection with: its kind, and a look at
+        which one it is; None where nobody else can have it."""
         ...
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:

@@ -24,6 +24,7 @@ from detent.model.sanitize import error_text
 from detent.store.contract import Store
 from detent.worker.carry import carry
 from detent.worker.context import AttemptContext, EventSink
+from detent.worker.foreign import AlreadyThere
 from detent.worker.signals import Fatal, Snooze, Throttled
 from detent.worker.unknown import Unknown
 
@@ -140,6 +141,8 @@ class Attempt:
         return Finish(self.claimed.job_id, self.claimed.attempt, result)
 
     def _failed(self, error: BaseException) -> Finish | Abort | None:
+        if isinstance(error, AlreadyThere):
+            return Finish(self.claimed.job_id, self.claimed.attempt)
         if self.context.committed:
             self.context.event(f"error after the commit: {error_text(error)}", level="error")
             return Finish(self.claimed.job_id, self.claimed.attempt)

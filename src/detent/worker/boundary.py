@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from detent.worker.context import AttemptContext
 
-__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome"]
+__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "on_thread"]
 
 T = TypeVar("T")
 

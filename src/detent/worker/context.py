@@ -23,6 +23,7 @@ from detent.model.records import Claimed, NewEvent, NewJob
 from detent.model.sanitize import message_text
 from detent.store.contract import Store
 from detent.worker.boundary import Boundary
+from detent.worker.foreign import ForeignBoundary
 
 __all__ = ["AttemptContext", "DirectSink", "EventSink", "current_attempt"]
 
@@ -140,14 +141,14 @@ class AttemptContext:
         payload: dict[str, Any] = {"done": done} if total is None else {"done": done, "total": total}
         self.event(message or "progress", **payload)
 
-    def commit(self) -> Boundary:
+    def commit(self, connection: Any = None) -> Boundary | ForeignBoundary:
         if self._task.options.probe is not None:
             raise WrongPlace(
                 "ctx.commit()",
                 f"in task {self._task.name!r}, which has a probe",
                 "leave the probe out: what is committed here is known, and nobody need find out",
             )
-        return Boundary(self, self._store)
+        return Boundary(self, self._store) if connection is None else ForeignBoundary(self, self._store, connection)
 
     def before_commit(self) -> None:
         """What was said before the commit is on record before it."""

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from detent.errors import DetentError, WrongPlace
-from detent.model.records import Appended, Cancelled, Enqueued, JobRow, Moved, NewEvent, NewJob
+from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import name_of
@@ -64,6 +64,10 @@ class AsyncPostgresVerbs:
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
         """As the caller's transaction sees them."""
         return await self._run(looking.job_get(ids, self._name)) if ids else []
+
+    async def job_commit(self, item: Commit) -> Committed | DetentError:
+        """The mark, and the intents with it."""
+        return await self._run(holding.job_commit(item))
 
     async def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         """Item by item."""

@@ -29,7 +29,7 @@ from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.enqueue import lanes_make
 from detent.store.postgres.statements.holding import commit_check
-from detent.store.postgres.statements.waking import up_for, wake_announce
+from detent.store.postgres.statements.waking import up_for, wake_announce, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 from detent.store.repair import repair
@@ -135,6 +135,11 @@ class PostgresStore(PostgresVerbs):
     def up_for(self) -> float | None:
         """Since the server began."""
         return self._session.run(up_for())
+
+    @property
+    def whereabouts(self) -> tuple[str, Callable[[], str | None]]:
+        """A server by the moment it began, and a database of it by its number."""
+        return "postgres", lambda: self._session.run(which())
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """The triggers belong to the table's owner, who calls this."""

@@ -130,6 +130,11 @@ class SqliteStore(EachAlone):
         """A file does not begin or end."""
         return None
 
+    @property
+    def whereabouts(self) -> tuple[str, Callable[[], str | None]]:
+        """A file."""
+        return "sqlite", lambda: self._file.path
+
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """All triggers in one transaction."""
         with self._file.writing() as connection:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from detent.store.postgres.statements.base import Statement
 
-__all__ = ["up_for", "wake_announce"]
+__all__ = ["WHICH", "up_for", "wake_announce", "which"]
+
+WHICH = """
+SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' ||
+       (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+"""On two connections the same answer: the same database of the same server. It uses nothing of Detent's."""
 
 
 def wake_announce(seconds: float) -> Statement[None]:
@@ -15,3 +21,8 @@ def wake_announce(seconds: float) -> Statement[None]:
 def up_for() -> Statement[float]:
     """Since the server began."""
     return Statement("SELECT detent.up_for_v1()", (), lambda rows: float(rows[0][0]), writes=False)
+
+
+def which() -> Statement[str]:
+    """Which database this is."""
+    return Statement(WHICH, (), lambda rows: str(rows[0][0]), writes=False)

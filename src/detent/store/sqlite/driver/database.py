@@ -69,6 +69,11 @@ class Database:
 
     # -- transactions ------------------------------------------------------------------------------------------
 
+    @property
+    def path(self) -> str | None:
+        """The file; None in memory."""
+        return None if self.in_memory else self._path
+
     def create_file(self) -> None:
         """Make the file where there is none. Refuses whatever `check_place` refuses, and what is not a database."""
         if self.in_memory:

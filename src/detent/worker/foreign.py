@@ -1,0 +1,141 @@
+"""`with ctx.commit(connection) as tx`: the boundary on a connection of the user's own.
+
+Detent's own database: the user's statements and the mark are one transaction. Another one: the user's statements and a
+marker there are one, and the mark here follows. Should the worker die in between, the next attempt finds the marker as
+it enters the block: the job is marked here then, and neither the block nor what comes after it is run again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from detent.declare.task import Call
+from detent.errors import DetentError, WrongPlace
+from detent.model.records import Commit, EffectBegun, NewJob
+from detent.store.contract import Store
+from detent.store.foreign.hands import Call as Ask
+from detent.store.foreign.hands import Hand, Run, Steps, drive, drive_async, hand_over
+from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
+from detent.worker.boundary import Outcome
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from detent.worker.context import AttemptContext
+
+__all__ = ["AlreadyThere", "ForeignBoundary"]
+
+
+class AlreadyThere(BaseException):
+    """An earlier attempt has committed in the other database: there is nothing left to do. It is no error, and not for
+    the function to catch."""
+
+
+class _Block:
+    """What both colours of the open block have in common. See `CommitBlock` for what each name promises."""
+
+    def __init__(self, hand: Hand, context: AttemptContext) -> None:
+        self._hand = hand
+        self._context = context
+        self.intents: list[NewJob] = []
+        self.stored: str | None = None
+
+    @property
+    def connection(self) -> Any:
+        return self._hand.given
+
+    def intend(self, call: Call[Any], *, key: str | None = None) -> None:
+        self.intents.append(self._context.intent(call, key, len(self.intents) + 1))
+
+    def result(self, value: object) -> None:
+        self.stored = self._context.encode_result(value)
+
+
+class _PlainBlock(_Block):
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+        return Outcome(*self._hand.run(Run(sql, params)))
+
+
+class _AsyncBlock(_Block):
+    async def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+        return Outcome(*await self._hand.run_async(Run(sql, params)))
+
+
+class ForeignBoundary:
+    """What `ctx.commit(connection)` gives: entered by `with` on a plain connection, by `async with` on an async one."""
+
+    def __init__(self, context: AttemptContext, store: Store, connection: Any) -> None:
+        self._context = context
+        self._store = store
+        self._hand = hand_over(connection)
+        self._begun: EffectBegun | None = None
+        self._block: _Block
+
+    def __enter__(self) -> _PlainBlock:
+        self._check_colour(is_async=False)
+        self._context.before_commit()
+        drive(self._entering(), self._hand)
+        block = self._block = _PlainBlock(self._hand, self._context)
+        return block
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        drive(self._leaving() if error is None else rolling_back(), self._hand)
+
+    async def __aenter__(self) -> _AsyncBlock:
+        self._check_colour(is_async=True)
+        await drive_async(_first(self._context, self._entering()), self._hand)
+        block = self._block = _AsyncBlock(self._hand, self._context)
+        return block
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await drive_async(self._leaving() if error is None else rolling_back(), self._hand)
+
+    def _check_colour(self, *, is_async: bool) -> None:
+        if self._hand.is_async != is_async:
+            have, use = ("a plain", "with") if is_async else ("an async", "async with")
+            raise WrongPlace(
+                "ctx.commit(connection)", f"with {have} connection like this", f"enter the block by `{use}`"
+            )
+
+    def _entering(self) -> Steps[None]:
+        job_id, attempt = self._context.job_id, self._context.attempt
+        if (yield from is_own(self._hand, self._store)):
+            yield from entering_own(self._hand, self._store, job_id, attempt)
+            return
+        found = yield from entering(self._hand, self._store, job_id, attempt)
+        if isinstance(found, Found):
+            yield from self._mark(Commit(job_id=job_id, attempt=attempt, result=found.result, intents=found.intents))
+            self._context.event(f"attempt {found.attempt} has committed in the other database: nothing is left to do")
+            raise AlreadyThere
+        self._begun = found
+
+    def _leaving(self) -> Steps[None]:
+        block, begun = self._block, self._begun
+        if begun is None:
+            job_id, attempt = self._context.job_id, self._context.attempt
+            yield from leaving_own(self._hand, self._store, job_id, attempt, block.stored, block.intents)
+            self._committed(block.stored)
+        else:
+            mark = yield from leaving(self._hand, self._store, begun, block.stored, block.intents)
+            yield from self._mark(mark)
+
+    def _mark(self, mark: Commit) -> Steps[None]:
+        """The effect is there; from now on this job is committed here too."""
+        answer = yield Ask(lambda: self._store.job_commit(mark))
+        if isinstance(answer, DetentError):
+            raise answer
+        self._committed(mark.result)
+
+    def _committed(self, result: str | None) -> None:
+        self._context.committed = True
+        self._context.stored_result = result is not None
+
+
+def _first(context: AttemptContext, steps: Steps[None]) -> Steps[None]:
+    """What was said before the block is on record before it."""
+    yield Ask(context.before_commit)
+    yield from steps
