@@ -12,7 +12,7 @@ MEASURED_BIG := build/bench-big.json
 CODE := src tests $(wildcard benchmarks examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults faults-slice lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo setup test faults lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -32,11 +32,8 @@ $(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
 	@touch $@
 
-test: $(STAMP) ## all tests but the faults, on SQLite and on a real PostgreSQL
-	$(BIN)/python -m pytest -n 2 --ignore tests/faults
-
-faults-slice: $(STAMP) ## a slice of the faults, a few minutes
-	$(BIN)/python -m pytest tests/faults -n 2
+test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
+	$(BIN)/python -m pytest -n 2
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest tests/faults --whole -s

@@ -1,4 +1,4 @@
-"""Faults on real parts. `make faults-slice` runs a slice of each, `make faults` (`--whole`) the whole."""
+"""Faults on real parts. `make test` runs a slice of each, `make faults` (`--whole`) the whole."""
 
 from __future__ import annotations
 

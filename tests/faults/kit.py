@@ -40,6 +40,11 @@ class Ring(Bench):
     def __enter__(self) -> Self:
         return self
 
+    @property
+    def database(self) -> str:
+        """The name of the database, on a server."""
+        return self.url.rpartition("/")[2].partition("?")[0]
+
     def worker(self, *, url: str | None = None, environment: dict[str, str] | None = None, **options: Any) -> Worker:
         """Start a worker; `url` is its own way to the database, where it is not the straight one."""
         before = self._environment

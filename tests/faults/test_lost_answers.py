@@ -1,4 +1,4 @@
-"""Answers of PostgreSQL that never arrive. `make faults-slice` runs all of it, `make faults` ten times the jobs."""
+"""Answers of PostgreSQL that never arrive. `make test` runs all of it, `make faults` ten times the jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL at every statement of what a worker does. `make faults-slice`: before every fourth statement, beginning where
+"""SIGKILL at every statement of what a worker does. `make test`: before every fourth statement, beginning where
 chance has it; `make faults`: before and after each, with every invariant checked after every kill."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workers that stand still for three leases and then go on. `make faults-slice` and `make faults` run all of it."""
+"""Workers that stand still for three leases and then go on. `make test` and `make faults` run all of it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def one_effect(ring: Ring, zombie: Zombie) -> None:
     ring.rests(zombie.job, "succeeded")
     *before, last = ring.app.executions(zombie.job.id)
     assert last.outcome == "done", zombie.moment
-    assert {one.outcome for one in before} <= {"expired", "released"}, zombie.moment
+    # A block on a file is cut off when it is open for too long, and says so.
+    cut_off = {"error"} if zombie.moment == "in the block" else set()
+    assert {one.outcome for one in before} <= {"expired", "released"} | cut_off, (zombie.moment, before)
     if zombie.moment == "finishing":
         assert zombie.job.result == f"attempt {last.attempt}"
     else:

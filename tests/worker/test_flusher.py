@@ -5,18 +5,21 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from detent.model.clock import SystemClock
-from detent.model.records import Finish, NewEvent
+from detent.model.records import Abort, Finish, NewEvent
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.worker.flusher import Flusher
 from detent.worker.patience import Patience
+from tests.contract.kit import claim, claim_one, enqueue, state
 
 SECONDS_MAX = 20
 NO_JOB = 999
+LEASE = 30.0
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ class Writer:
         self.may_go_on = threading.Event()
         self.may_go_on.set()
         patience = Patience(SystemClock(), threading.Event())
-        self.flusher = Flusher(store, "w1", patience, written=self._written, aborted=lambda _: None)
+        self.flusher = Flusher(store, "w1", patience, lease=LEASE, written=self._written, aborted=lambda _: None)
 
     def _written(self, leases: list[int]) -> None:
         self.leases.put(leases)
@@ -68,3 +71,43 @@ def test_a_line_waits_for_company_and_a_flush_does_not(store: Store) -> None:
     assert writer.flusher.flush(SECONDS_MAX)
     assert writer.flusher.backlog == 0
     assert writer.flusher.close(SECONDS_MAX)
+
+
+def outcomes(store: Store, job_id: int) -> list[tuple[str | None, bool | None]]:
+    return [(one.outcome, one.counted) for one in store.job_executions(job_id)]
+
+
+def written(store: Store, *endings: Finish | Abort, line: NewEvent | None = None) -> None:
+    writer = Writer(store)
+    if line is not None:
+        writer.flusher.event(line)
+    writer.flusher.end(endings, [])
+    assert writer.flusher.close(SECONDS_MAX)
+
+
+def test_what_was_done_while_the_database_was_away_is_not_thrown_away(store_and_clock: Any) -> None:
+    """J7: its lease has run out, and its renewal has not come through yet; nobody else has it, so it counts."""
+    store, clock = store_and_clock
+    done, ended = enqueue(store), enqueue(store)
+    claim(store, limit=2, lease=LEASE)
+    clock.advance(3 * LEASE)
+    line = NewEvent(job_id=done, attempt=1, level="info", message="hello", payload=None)
+    written(store, Finish(done, 1), Abort(job_id=ended, attempt=1, outcome="released"), line=line)
+    assert (state(store, done), outcomes(store, done)) == ("succeeded", [("done", True)])
+    assert (state(store, ended), outcomes(store, ended)) == ("pending", [("released", False)])
+    assert [one.message for one in store.job_events(done)] == ["hello"]
+    assert store.verify() == []
+
+
+def test_what_was_taken_away_stays_lost(store_and_clock: Any) -> None:
+    """G3: reaped, and held by another now: the late ending changes nothing, and no lease of a stranger's is renewed."""
+    store, clock = store_and_clock
+    job_id = enqueue(store)
+    claim_one(store, lease=LEASE)
+    clock.advance(3 * LEASE)
+    store.lease_reap(10)
+    claim_one(store, lease=LEASE)
+    clock.advance(2 * LEASE)
+    written(store, Finish(job_id, 1))
+    assert (state(store, job_id), outcomes(store, job_id)[0]) == ("running", ("expired", True))
+    assert store.lease_reap(10).aborted == (job_id,)

@@ -43,11 +43,11 @@ class Request(NamedTuple):
 class Proxy:
     """Open inside `with`; at its end every connection is cut. `lost` says what was lost, by verb, oldest first."""
 
-    def __init__(self, url: str, loses: Callable[[Request], Loss | None]) -> None:
+    def __init__(self, url: str, loses: Callable[[Request], Loss | None], port: int = 0) -> None:
         self._server = urlsplit(url)
         self._loses = loses
         self._ended = threading.Event()
-        self._door = socket.create_server(("127.0.0.1", 0))
+        self._door = socket.create_server(("127.0.0.1", port))
         self._door.settimeout(_LOOK_EVERY)
         self._threads: list[threading.Thread] = []
         self.lost: list[str] = []

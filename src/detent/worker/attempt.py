@@ -45,7 +45,7 @@ class _CannotTell(DetentError):
 
 class Attempt:
     """One attempt at a job in this process. `run` and `run_async` never raise what the function raised: they give how
-    the attempt ends, or None where the lease was lost and there is nothing left to say.
+    the attempt ends, or None where there is nothing left to say.
 
     An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record. Where
     the effect of an earlier attempt is `unknown`, the task's probe is asked before the function is called.
@@ -148,7 +148,10 @@ class Attempt:
             return Finish(self.claimed.job_id, self.claimed.attempt)
         match error:
             case LeaseLost(job_id=self.claimed.job_id):
-                return None
+                # Where somebody has taken it away, this is refused in turn. Otherwise it ran out because the database
+                # was away: no attempt is used up, unless nobody knows how far it came.
+                spared = self.task.options.idempotent and self.claimed.spared < self.context.settings.spared_max
+                return self._abort("released", error_text(error)) if spared else None
             case Snooze():
                 return self._abort("snoozed", str(error), delay=error.delay)
             case Throttled():

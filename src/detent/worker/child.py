@@ -67,7 +67,14 @@ class Child:
         )
         self._stopping = threading.Event()
         self._patience = Patience(clock, self._stopping)
-        self._flusher = Flusher(store, options.name, self._patience, written=self._written, aborted=self._aborted)
+        self._flusher = Flusher(
+            store,
+            options.name,
+            self._patience,
+            lease=options.lease,
+            written=self._written,
+            aborted=self._aborted,
+        )
         self._claimer = Claimer(
             app,
             store,
@@ -250,7 +257,7 @@ class Child:
             try:
                 past = look_back(self._store, claimed, running.attempt.task)
                 if isinstance(past, DetentError):
-                    self._end(running.held, None)
+                    self._end(running.held, _ending(running.held))
                     return
                 running.suspect, running.unknown = past.suspect, past.unknown
                 self._loop.call_soon_threadsafe(self._call, running)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
-from detent.errors import AlreadyCommitted, DatabaseError, DetentError
+from detent.errors import AlreadyCommitted, DatabaseError, DetentError, LeaseLost
 from detent.model.records import Abort, Aborted, Finish, NewEvent
 from detent.store.contract import Store, Verbs
 from detent.worker.patience import Patience
 from detent.worker.vital import start_vital
 
 __all__ = ["Flusher"]
+
+T = TypeVar("T")
 
 _EVENTS_WAIT = 0.2
 _BATCH_MAX = 1000
@@ -44,12 +47,14 @@ class Flusher:
         worker: str,
         patience: Patience,
         *,
+        lease: float,
         written: Callable[[list[int]], None],
         aborted: Callable[[Aborted], None],
     ) -> None:
         self._store = store
         self._worker = worker
         self._patience = patience
+        self._lease = lease
         self._written = written
         self._aborted = aborted
         self._changed = threading.Condition()
@@ -153,16 +158,36 @@ class Flusher:
         self._written(batch.leases)
 
     def _write(self, verbs: Verbs, batch: _Batch) -> list[Aborted | DetentError]:
-        if batch.events:
-            verbs.event_append(batch.events)
-        if batch.finishes:
-            verbs.job_finish(batch.finishes, self._worker)
+        answers, late = self._send(verbs, batch)
+        if late.size and self._renewed(verbs, late):
+            answers += self._send(verbs, late)[0]
+        return answers
+
+    def _send(self, verbs: Verbs, batch: _Batch) -> tuple[list[Aborted | DetentError], _Batch]:
+        """What became of the aborted, and what was refused for want of a lease."""
+        appended = verbs.event_append(batch.events) if batch.events else []
+        finished = verbs.job_finish(batch.finishes, self._worker) if batch.finishes else []
         aborted = verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
         # Cut short after its commit: the effect has happened, so the job succeeds.
         committed = [answer.job_id for answer in aborted if isinstance(answer, AlreadyCommitted)]
         if committed:
             verbs.job_recover(committed)
-        return aborted
+        late = _Batch(
+            _refused(batch.events, appended), _refused(batch.finishes, finished), _refused(batch.aborts, aborted)
+        )
+        return aborted, late
+
+    def _renewed(self, verbs: Verbs, late: _Batch) -> bool:
+        """J7: a lease that ran out while the database was away, and that nobody took away since, is still ours, though
+        its renewal has not come through yet. What was done under it is not thrown away."""
+        asked = {(one.job_id, one.attempt) for some in (late.events, late.finishes, late.aborts) for one in some}
+        rows = verbs.job_get(sorted({job_id for job_id, _ in asked}))
+        leases = {
+            row.lease_id
+            for row in rows
+            if row is not None and row.lease_id and row.state == "running" and (row.id, row.attempt) in asked
+        }
+        return any(one.held for one in verbs.lease_renew(sorted(leases), self._lease)) if leases else False
 
     def _one_by_one(self, batch: _Batch) -> None:
         """A batch that raised for a reason of its own: each item alone, so that only the culprit is lost."""
@@ -175,3 +200,7 @@ class Flusher:
                 write()
             except Exception as error:
                 self._patience.failed("writing one result", error)
+
+
+def _refused(items: list[T], answers: Sequence[object]) -> list[T]:
+    return [item for item, answer in zip(items, answers, strict=True) if isinstance(answer, LeaseLost)]

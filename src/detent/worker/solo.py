@@ -18,6 +18,7 @@ import msgspec
 from detent.app.detent import Detent
 from detent.model.clock import SystemClock
 from detent.model.records import Abort, Claimed, Finish
+from detent.worker.arrival import arrive
 from detent.worker.attempt import Attempt
 from detent.worker.channel import Channel
 from detent.worker.context import AttemptContext
@@ -41,9 +42,15 @@ class _Solo:
         self._jobs: queue.SimpleQueue[tuple[Claimed, Unknown | None]] = queue.SimpleQueue()
         self._context: AttemptContext | None = None
         self._cancelled: tuple[int, int] | None = None
-        patience = Patience(SystemClock(), threading.Event())
+        clock = SystemClock()
+        store, _ = arrive(clock, lambda: app.store)
         self._flusher = Flusher(
-            app.store, options.name, patience, written=lambda leases: None, aborted=lambda aborted: None
+            store,
+            options.name,
+            Patience(clock, threading.Event()),
+            lease=options.lease,
+            written=lambda leases: None,
+            aborted=lambda aborted: None,
         )
 
     def run(self) -> None:

@@ -40,6 +40,10 @@ class Process:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def say(self, word: str = "go") -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -78,6 +79,33 @@ def test_a_frozen_writer_makes_others_fail_in_time(tmp_path: Path) -> None:
             store.ids_reserve(1)
         frozen.say()
         frozen.ends_well()
+    assert store.ids_reserve(1) == 1
+    store.close()
+
+
+def test_who_stands_still_at_the_head_of_the_line_makes_others_fail_in_time(tmp_path: Path) -> None:
+    """J7: stopped with SIGSTOP while it was next. They waited for ever; now they say what is the matter, and nothing is
+    left of their waiting when it goes on."""
+    path = tmp_path / "t.db"
+    store = opened(path, wait_seconds_max=0.05)
+    with Process(FROZEN, path) as writer, Process(WAITS, path) as first:
+        assert writer.hear() == "inside"
+        first.say()
+        eventually(lambda: is_locked(Path(f"{path}-detent-next")))
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            writer.say()
+            writer.ends_well()
+            for _ in range(3):
+                with pytest.raises(DatabaseBusy, match="next in line"):
+                    store.ids_reserve(1)
+            assert [thread.name for thread in threading.enumerate()].count("detent-turn") == 1
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
+        first.hear()
+        first.ends_well()
+    eventually(lambda: "detent-turn" not in [thread.name for thread in threading.enumerate()])
+    assert not is_locked(Path(f"{path}-detent-next"))
     assert store.ids_reserve(1) == 1
     store.close()
 

@@ -3,6 +3,7 @@
 SQLite hands its write lock to whoever asks at the right moment, so a process that commits in a tight loop keeps another
 one's renewal waiting for seconds. Here every writer first takes the lock file `next`, then `write`, then drops `next`:
 whoever holds `next` is the only one that waits for `write`, and is passed by the one transaction that runs already.
+A process that is stopped while it holds one of them keeps everybody out; they say so when their time is over.
 """
 
 from __future__ import annotations
@@ -102,6 +103,57 @@ class FairLock:
             self.release()
 
 
+class Place:
+    """A place in the system's own line for a lock file, which is fairer than to ask again and again. The system lets
+    nobody step out of its line: so a thread stands there, and lets the lock go where nobody wants it any more."""
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._mutex = threading.Lock()
+        self._come = threading.Event()
+        self._wanted = True
+        self._over = False
+        threading.Thread(target=self._stand, name="detent-turn", daemon=True).start()
+
+    def has_come(self, timeout: float) -> bool:
+        """Wait for the turn. False where it did not come in time, and is not wanted from then on."""
+        try:
+            if self._come.wait(timeout):
+                return True
+        except BaseException:
+            if not self._step_aside():
+                self.leave()
+            raise
+        return not self._step_aside()
+
+    def _step_aside(self) -> bool:
+        """Want it no more; False where the turn came in the same moment."""
+        with self._mutex:
+            self._wanted = self._come.is_set()
+            return not self._wanted
+
+    def take_again(self) -> bool:
+        """Want it again; False where it came meanwhile, and was let go."""
+        with self._mutex:
+            self._wanted = not self._over
+            return self._wanted
+
+    def leave(self) -> None:
+        """Let the next one come."""
+        # Said, and not only by closing: a process that was forked meanwhile has the file open too.
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        os.close(self._file)
+
+    def _stand(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        with self._mutex:
+            if self._wanted:
+                self._come.set()
+            else:
+                self._over = True
+                self.leave()
+
+
 class Turnstile:
     """The two lock files beside a database. One thread at a time may pass: the caller holds a `FairLock`."""
 
@@ -110,16 +162,22 @@ class Turnstile:
         self._path = path
         self._database = database
         self._files: tuple[int, int] | None = None
+        self._place: Place | None = None
 
     @contextmanager
     def passing(self, timeout: float) -> Iterator[None]:
-        """Hold `write`. `DatabaseBusy` where the writer in front holds it for more than `timeout` seconds."""
+        """Hold `write`. `DatabaseBusy` where that takes more than `timeout` seconds: the writer in front, or whoever
+        waits for it, is slow or stands still."""
         turn, write = self._open()
-        fcntl.flock(turn, fcntl.LOCK_EX)
+        deadline = _REAL.monotonic() + timeout
+        place = None if _try(turn) else self._stand_in_line(timeout)
         try:
-            self._take(write, timeout)
+            self._take(write, deadline, timeout)
         finally:
-            fcntl.flock(turn, fcntl.LOCK_UN)
+            if place is None:
+                fcntl.flock(turn, fcntl.LOCK_UN)
+            else:
+                place.leave()
         process = os.getpid()
         try:
             yield
@@ -128,9 +186,22 @@ class Turnstile:
             if os.getpid() == process:
                 fcntl.flock(write, fcntl.LOCK_UN)
 
-    def _take(self, write: int, timeout: float) -> None:
+    def _stand_in_line(self, timeout: float) -> Place:
+        """A place that has come to its turn. One that was given up is taken again where it still stands in line: there
+        is never more than one."""
+        place, self._place = self._place, None
+        if place is None or not place.take_again():
+            place = Place(self._open_one(self._names[0]))
+        if place.has_come(timeout):
+            return place
+        self._place = place
+        raise DatabaseBusy(
+            self._database,
+            f"another process has been next in line for {timeout:g} s; if it was stopped, let it go on or end it",
+        )
+
+    def _take(self, write: int, deadline: float, timeout: float) -> None:
         # Asking again and again is fair here, since nobody else asks: everybody else waits for `next`.
-        deadline = _REAL.monotonic() + timeout
         pause = _POLL_FIRST
         while not _try(write):
             if _REAL.monotonic() > deadline:
@@ -163,6 +234,7 @@ class Turnstile:
     def close(self) -> None:
         """Let go of the files. In a fork's child this leaves the parent's locks as they are."""
         files, self._files = self._files, None
+        self._place = None
         for file in files or ():
             with suppress(OSError):
                 os.close(file)
