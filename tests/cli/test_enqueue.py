@@ -127,8 +127,8 @@ def test_a_worker_stops_when_told(sqlite_shell: Shell) -> None:
         (("--max-jobs", "-1"), "max_jobs"),
     ],
 )
-def test_a_worker_refuses_what_it_cannot_take(sqlite_shell: Shell, arguments: tuple[str, str], says: str) -> None:
-    ended = sqlite_shell.run("worker", "shop:app", *arguments)
+def test_a_worker_refuses_what_it_cannot_take(lone_shell: Shell, arguments: tuple[str, str], says: str) -> None:
+    ended = lone_shell.run("worker", "shop:app", *arguments)
     assert ended.code == 2
     assert says in ended.err
-    assert not list(sqlite_shell.directory.glob("*.db"))
+    assert not list(lone_shell.directory.glob("*.db"))
