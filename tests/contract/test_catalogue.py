@@ -7,11 +7,14 @@ from pathlib import Path
 
 from detent.errors import DetentError
 from detent.store.contract import CATALOGUE, Store, Verbs
+from detent.store.effects import EffectVerbs
 from detent.store.keeping import KeepingVerbs
 from detent.store.limiting import LimitVerbs
 
 HERE = Path(__file__).parent
-METHODS = {name for kind in (Verbs, KeepingVerbs, LimitVerbs) for name in vars(kind) if not name.startswith("_")}
+METHODS = {
+    name for kind in (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs) for name in vars(kind) if not name.startswith("_")
+}
 
 
 def test_every_verb_is_in_the_catalogue_and_nothing_else() -> None:

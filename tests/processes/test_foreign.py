@@ -61,12 +61,12 @@ def test_killed_between_the_commit_there_and_the_mark_here(place: tuple[Bench, L
         bench.app.prepare_foreign(connection)
     jobs = [bench.send("book", data=ledger.url, line=f"line {n}") for n in range(3)]
     bench.drain(app="tests.processes.elsewhere:app", slots=1)
+    assert sorted(ledger.lines()) == ["line 0", "line 1", "line 2"]
     for job in jobs:
         bench.rests(job, "succeeded")
         assert bench.outcomes(job) == ["crashed", "done"]
         (line,) = [message for _, message in bench.lines(job)]
         assert line == "attempt 1 has committed in the other database: nothing is left to do"
-    assert sorted(ledger.lines()) == ["line 0", "line 1", "line 2"]
     followed = bench.app.jobs(task="follow")
     assert sorted(job.result for job in followed) == ["line 0", "line 1", "line 2"]
     assert bench.is_healthy()

@@ -44,7 +44,6 @@ from detent.errors import (
     KeyConflict,
     LeaseLost,
     NotFound,
-    NotUnknown,
 )
 from detent.lifecycle.declare import Lifecycle
 from detent.model.facts import Facts
@@ -57,7 +56,6 @@ from detent.model.records import (
     Commit,
     Committed,
     Count,
-    EffectBegun,
     Enqueued,
     EventRow,
     ExecutionRow,
@@ -72,10 +70,10 @@ from detent.model.records import (
     Renewal,
     RepairStep,
     Started,
-    ToldBy,
     TransitionRow,
     Violation,
 )
+from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.words import JobFilter, Verb
@@ -85,7 +83,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(KeepingVerbs, LimitVerbs, Protocol):
+class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -139,12 +137,6 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
 
     def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
         """Put (job, attempt) in progress on record; once started it stays as it is. Only by the holder."""
-        ...
-
-    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
-        """Put on record, before the attempt acts where its end may go unheard, that it does, and who can tell
-        afterwards whether it has happened: the task's `probe`, or a `marker` in another database. It starts the
-        attempt. Only by the holder; `AlreadyCommitted` where the job is committed, by whichever attempt."""
         ...
 
     def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
@@ -210,17 +202,6 @@ class Verbs(KeepingVerbs, LimitVerbs, Protocol):
         """An operator's override along the transitions declared as `force`; actor and reason are required and the
         record is marked. To succeeded: committed_at is set where it was not. Same state: nothing to do. Not declared:
         `InvalidTransition`."""
-        ...
-
-    def effect_settle(
-        self, job_id: int, done: bool, actor: str, reason: str, result: str | None = None
-    ) -> Moved | DetentError:
-        """What a person found out about a job that is quarantined as unknown; actor and reason are required.
-
-        Done: succeeded, with that result. Not done: pending, due now, with all attempts anew, and no probe is asked
-        about what was before. Other states: `InvalidTransition`; quarantined for another reason: `NotUnknown`; no such
-        job: `NotFound`. Settled as done already: nothing to do.
-        """
         ...
 
     # -- the services' verbs -----------------------------------------------------------------------------------
@@ -477,7 +458,6 @@ CATALOGUE: dict[str, Verb] = {
         Verb("job_claim", "worker"),
         Verb("claim_find", "worker"),
         Verb("job_start", "worker", (LeaseLost,)),
-        Verb("effect_begin", "worker", (LeaseLost, AlreadyCommitted)),
         Verb("lease_renew", "worker"),
         Verb("event_append", "worker", (LeaseLost, NotFound)),
         Verb("job_commit", "worker", (LeaseLost, AlreadyCommitted, IdConflict, KeyConflict)),
@@ -491,7 +471,6 @@ CATALOGUE: dict[str, Verb] = {
         Verb("queue_pause", "admin"),
         Verb("queue_resume", "admin"),
         Verb("job_force", "admin", (InvalidTransition, NotFound)),
-        Verb("effect_settle", "admin", (InvalidTransition, NotFound, NotUnknown)),
         Verb("job_prune", "admin"),
         Verb("job_get", "viewer"),
         Verb("job_list", "viewer"),
@@ -502,6 +481,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("counts", "viewer"),
         Verb("counts_as_of", "viewer"),
         Verb("now", "viewer"),
+        *EFFECTS,
         *KEEPING,
         *LIMITING,
     )

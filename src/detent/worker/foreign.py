@@ -13,8 +13,8 @@ from detent.declare.task import Call
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Commit, EffectBegun, NewJob
 from detent.store.contract import Store
-from detent.store.foreign.hands import Call as Ask
-from detent.store.foreign.hands import Hand, Run, Steps, drive, drive_async, hand_over
+from detent.store.foreign.driver import Call as Ask
+from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
 from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
 from detent.worker.boundary import Outcome
 

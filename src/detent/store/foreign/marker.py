@@ -16,7 +16,7 @@ from detent.errors import DetentError, MarkerMissing, WrongPlace
 from detent.model.records import Commit as Mark
 from detent.model.records import EffectBegun, NewJob
 from detent.store.contract import Store
-from detent.store.foreign.hands import (
+from detent.store.foreign.driver import (
     Call,
     Commit,
     Dialect,
