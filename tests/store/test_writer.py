@@ -40,8 +40,14 @@ class Watched:
         return getattr(self._store, name)
 
     def together(self, work: Callable[[Verbs], T]) -> T:
+        return self._transaction(lambda: self._store.together(work))
+
+    def job_enqueue(self, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
+        return self._transaction(lambda: self._store.job_enqueue(items))
+
+    def _transaction(self, work: Callable[[], T]) -> T:
         self.transactions += 1
-        done = self._store.together(work)
+        done = work()
         if self.answers_to_lose:
             self.answers_to_lose -= 1
             raise OutcomeUnknown(self._store.name, "the cable was pulled")

@@ -19,7 +19,7 @@ from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
 from detent.store.contract import Verbs
-from detent.store.writer import Writer
+from detent.store.writer import Writer, single_call
 
 __all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "moved", "one"]
 
@@ -28,6 +28,7 @@ T = TypeVar("T")
 Take = Callable[[int], list[int]]
 
 
+@single_call
 def job_enqueue(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | DetentError]:
     """The writer's name for the verb: one object, so that neighbours share a call."""
     return verbs.job_enqueue(items)

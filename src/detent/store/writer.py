@@ -24,14 +24,23 @@ from detent.errors import DatabaseBusy, DatabaseError, GuardViolation, OutcomeUn
 from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store, Verbs
 
-__all__ = ["Writer", "mutex"]
+__all__ = ["Writer", "mutex", "single_call"]
 
-T = TypeVar("T")
 Verb = Callable[[Verbs, list[Any]], Sequence[Any]]
+V = TypeVar("V", bound=Verb)
 
 _LOOKS_MAX = 8
 _PAUSE_FIRST = 0.1
 _PAUSE_LONGEST = 2.0
+
+
+_SINGLE_CALLS: set[Verb] = set()
+
+
+def single_call(verb: V) -> V:
+    """Marks what calls exactly one verb, once: it needs no transaction around it."""
+    _SINGLE_CALLS.add(verb)
+    return verb
 
 
 def mutex() -> AbstractContextManager[Any]:
@@ -180,7 +189,7 @@ class Writer:
 
     def _settle(self, batch: list[_Entry]) -> None:
         try:
-            answers = self._surely(lambda verbs: _run(verbs, batch)) if batch else []
+            answers = self._surely(batch) if batch else []
         except Exception as error:
             if len(batch) > 1 and self._may_be_one_callers(error):
                 for entry in batch:
@@ -199,14 +208,21 @@ class Writer:
             return not self._store.ids_by_transaction
         return not isinstance(error, DatabaseError) or isinstance(error, GuardViolation)
 
-    def _surely(self, work: Callable[[Verbs], T]) -> T:
-        """Do it, and where the answer to COMMIT was lost, look again, also while the database is away for some seconds.
+    def _write(self, batch: list[_Entry]) -> list[list[Any]]:
+        """A single call is a transaction by itself, without a trip to begin it and another to end it."""
+        verb = batch[0].verb
+        if verb in _SINGLE_CALLS and all(entry.verb is verb for entry in batch):
+            return _run(self._store, batch)
+        return self._store.together(lambda verbs: _run(verbs, batch))
+
+    def _surely(self, batch: list[_Entry]) -> list[list[Any]]:
+        """Write it; where the answer to COMMIT was lost, look again, also while the database is away for some seconds.
         `OutcomeUnknown` only where nobody could tell by then."""
         unknown: OutcomeUnknown | None = None
         pause = _PAUSE_FIRST
         for look in range(1 + _LOOKS_MAX):
             try:
-                return self._store.together(work)
+                return self._write(batch)
             except OutcomeUnknown as error:
                 unknown = error
             except DatabaseError as error:

@@ -142,7 +142,7 @@ class Flusher:
         """Again and again until the database has it: endings are never thrown away while this process lives."""
         while batch.size:
             try:
-                answers = self._store.together(lambda verbs: self._write(verbs, batch))
+                answers = self._write_all(batch)
             except DatabaseError as error:
                 self._patience.failed("writing results", error)
                 continue
@@ -156,6 +156,13 @@ class Flusher:
                     self._aborted(answer)
             break
         self._written(batch.leases)
+
+    def _write_all(self, batch: _Batch) -> list[Aborted | DetentError]:
+        """In one transaction. The ordinary batch is one verb, which is one by itself, without a trip to begin it and
+        another to end it."""
+        if batch.events or batch.aborts:
+            return self._store.together(lambda verbs: self._write(verbs, batch))
+        return self._write(self._store, batch)
 
     def _write(self, verbs: Verbs, batch: _Batch) -> list[Aborted | DetentError]:
         answers, late = self._send(verbs, batch)
