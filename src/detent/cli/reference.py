@@ -25,7 +25,8 @@ _HEADING = """\
 `detent NOUN VERB`, or `python -m detent.cli`. Data goes to stdout, messages to stderr.
 
 - **Database**: `--database URL`, else `DETENT_DATABASE_URL`, else `database_url` in `detent.toml` or in
-  `[tool.detent]` of `pyproject.toml`, else `sqlite:///detent.db`.
+  `[tool.detent]` of `pyproject.toml`, else `sqlite:///detent.db`. Only `migrate`, `worker`, `enqueue` and `demo` make
+  one that is not there; every other command refuses (exit code 5), so that a mistyped path is no empty database.
 - **`--json`** on every command gives one object or array: ids are strings, times are ISO 8601 in UTC, and there is
   never any colour. What streams (`jobs events --follow`, `top`) gives one object a line.
 - **Exit codes**: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or illegal transition, 5 database unreachable,
