@@ -6,18 +6,18 @@ STATES = """\
 -- L8, R3: every state and outcome on record is one this version knows; others are reported, never guessed.
 -- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'state ' || state AS detail
-  FROM {p}job
+  FROM {p}job j
  WHERE state NOT IN ({states})
 UNION ALL
 SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT),
        'outcome ' || outcome || ', next state ' || next_state
-  FROM {p}execution
+  FROM {p}execution e
  WHERE outcome NOT IN ({outcomes})
     OR next_state NOT IN ({ends})
 UNION ALL
 SELECT 'transition_log', CAST(n AS TEXT),
        'job ' || entity_id || ' from ' || coalesce(from_state, 'nothing') || ' to ' || to_state
-  FROM {p}transition_log
+  FROM {p}transition_log l
  WHERE entity = 'job'
    AND (to_state NOT IN ({states})
         OR (trigger <> 'repair' AND coalesce(from_state, '') NOT IN ({states})))

@@ -1,6 +1,6 @@
 -- E1, R3: the lines of a job are numbered from 1 without a gap; none is lost.
 SELECT 'job' AS entity, CAST(job_id AS TEXT) AS entity_id, count(*) || ' lines numbered ' || min(seq) || ' to ' || max(seq) AS detail
-  FROM detent.event
+  FROM detent.event v
  GROUP BY job_id
 HAVING min(seq) <> 1 OR max(seq) <> count(*)
  ORDER BY job_id;

@@ -3,7 +3,7 @@
 SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT) AS entity_id,
        'outcome ' || outcome || ' leads to ' || next_state || CASE WHEN counted THEN ', counted' ELSE ', not counted' END
        || CASE WHEN next_due_at IS NULL THEN '' ELSE ', due again' END AS detail
-  FROM detent.execution
+  FROM detent.execution e
  WHERE (outcome = 'done') <> (next_state = 'succeeded')
     OR (outcome = 'done') <> (committed_at IS NOT NULL)
     OR (outcome = 'done') <> (done_at IS NOT NULL)

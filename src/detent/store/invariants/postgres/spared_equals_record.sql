@@ -1,17 +1,18 @@
 -- J1, J7, R3: spared is the attempt of the newest retry, and every attempt since that did not count.
 WITH retried AS (
-    SELECT job_id, max(attempt) AS attempt
-      FROM detent.transition_log
-     WHERE entity = 'job' AND to_state = 'pending' AND trigger IN ('retry', 'settle') AND job_id IS NOT NULL
-     GROUP BY job_id
+    SELECT l.job_id, max(l.attempt) AS attempt
+      FROM detent.transition_log l
+     WHERE l.entity = 'job' AND l.to_state = 'pending' AND l.trigger IN ('retry', 'settle') AND l.job_id IS NOT NULL
+     GROUP BY l.job_id
   ),
   given AS (
-    SELECT j.id, coalesce(r.attempt, 0) + (
-             SELECT count(*) FROM detent.execution e
-              WHERE e.job_id = j.id AND e.attempt > coalesce(r.attempt, 0) AND NOT e.counted) AS spared
-      FROM detent.job j LEFT JOIN retried r ON r.job_id = j.id
+    SELECT j.id, j.spared AS shown, coalesce(r.attempt, 0) + count(e.attempt) AS spared
+      FROM detent.job j
+      LEFT JOIN retried r ON r.job_id = j.id
+      LEFT JOIN detent.execution e ON e.job_id = j.id AND NOT e.counted AND e.attempt > coalesce(r.attempt, 0)
+     GROUP BY j.id, j.spared, r.attempt
   )
-SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id, 'spared is ' || j.spared || ', the record gives ' || given.spared AS detail
-  FROM detent.job j JOIN given ON given.id = j.id
- WHERE j.spared <> given.spared
- ORDER BY j.id;
+SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'spared is ' || shown || ', the record gives ' || spared AS detail
+  FROM given
+ WHERE shown <> spared
+ ORDER BY id;

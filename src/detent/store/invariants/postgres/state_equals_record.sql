@@ -2,25 +2,30 @@
 -- An attempt without its execution row is in flight: running. Otherwise the last record by (attempt, rank, n) says it.
 -- Lines of trigger repair are left out: they say what was rebuilt from the others.
 WITH record AS (
-    SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
-      FROM detent.execution
+    SELECT e.job_id, e.attempt, 50 AS rank, 0 AS n, e.next_state AS state
+      FROM detent.execution e
     UNION ALL
-    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END
-      FROM detent.transition_log
-     WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
+    SELECT l.job_id, l.attempt, 90, l.n, l.to_state
+      FROM detent.transition_log l
+     WHERE l.entity = 'job' AND l.job_id IS NOT NULL AND l.trigger NOT IN ('request_cancel', 'move', 'repair')
   ),
   last AS (
-    SELECT job_id, state, at, due_at
+    SELECT job_id, state
       FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place
               FROM record) ranked
      WHERE place = 1
+  ),
+  newest AS (
+    SELECT e.job_id, max(e.attempt) AS attempt FROM detent.execution e GROUP BY e.job_id
+  ),
+  folded AS (
+    SELECT j.id, j.state AS shown,
+           CASE WHEN j.attempt > coalesce(newest.attempt, 0) THEN 'running' ELSE coalesce(last.state, 'pending') END AS state
+      FROM detent.job j
+      LEFT JOIN newest ON newest.job_id = j.id
+      LEFT JOIN last ON last.job_id = j.id
   )
-SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
-       'the row says ' || j.state || ', the record says ' || folded.state AS detail
-  FROM detent.job j
-  JOIN (SELECT k.id,
-               CASE WHEN k.attempt > (SELECT coalesce(max(e.attempt), 0) FROM detent.execution e WHERE e.job_id = k.id)
-                    THEN 'running' ELSE coalesce(last.state, 'pending') END AS state
-          FROM detent.job k LEFT JOIN last ON last.job_id = k.id) folded ON folded.id = j.id
- WHERE j.state <> folded.state
- ORDER BY j.id;
+SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'the row says ' || shown || ', the record says ' || state AS detail
+  FROM folded
+ WHERE shown <> state
+ ORDER BY id;

@@ -1,10 +1,10 @@
 -- J1, R3: a job at rest carries the time of the record that brought it there; retention decides by it.
 WITH record AS (
     SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
-      FROM detent_execution
+      FROM detent_execution e
     UNION ALL
     SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END
-      FROM detent_transition_log
+      FROM detent_transition_log l
      WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
   ),
   last AS (

@@ -1,8 +1,8 @@
 -- J1, J4, R3: a pending job stands once in ready or waiting, in the lane of its rank and at its own time; no other job does.
 WITH queued AS (
-    SELECT 'ready' AS place, job_id, lane_id, ready_at AS at, expires_at FROM detent_ready
+    SELECT 'ready' AS place, job_id, lane_id, ready_at AS at, expires_at FROM detent_ready r
     UNION ALL
-    SELECT 'waiting', job_id, lane_id, due_at, expires_at FROM detent_waiting
+    SELECT 'waiting', job_id, lane_id, due_at, expires_at FROM detent_waiting w
   )
 SELECT 'job' AS entity, CAST(found.id AS TEXT) AS entity_id, found.detail
   FROM (

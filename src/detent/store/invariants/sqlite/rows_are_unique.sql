@@ -1,25 +1,25 @@
 -- J3, R3: no two rows have the key that makes them one; possible only where a unique index was dropped.
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, count(*) || ' rows' AS detail
-  FROM detent_job GROUP BY id HAVING count(*) > 1
+  FROM detent_job j GROUP BY id HAVING count(*) > 1
 UNION ALL
 SELECT 'execution', CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT), count(*) || ' rows'
-  FROM detent_execution GROUP BY job_id, attempt HAVING count(*) > 1
+  FROM detent_execution e GROUP BY job_id, attempt HAVING count(*) > 1
 UNION ALL
 SELECT 'event', CAST(job_id AS TEXT) || '/' || CAST(seq AS TEXT), count(*) || ' rows'
-  FROM detent_event GROUP BY job_id, seq HAVING count(*) > 1
+  FROM detent_event v GROUP BY job_id, seq HAVING count(*) > 1
 UNION ALL
 SELECT 'event', CAST(job_id AS TEXT) || '/' || CAST(min(seq) AS TEXT), count(*) || ' lines under the key ' || key
-  FROM detent_event WHERE key IS NOT NULL GROUP BY job_id, key HAVING count(*) > 1
+  FROM detent_event v WHERE key IS NOT NULL GROUP BY job_id, key HAVING count(*) > 1
 UNION ALL
 SELECT 'job_key', tenant || '/' || key, count(*) || ' rows'
-  FROM detent_job_key GROUP BY tenant, key HAVING count(*) > 1
+  FROM detent_job_key k GROUP BY tenant, key HAVING count(*) > 1
 UNION ALL
 SELECT 'lane', CAST(min(id) AS TEXT), count(*) || ' lanes of one rank'
-  FROM detent_lane GROUP BY queue, task, tenant, priority HAVING count(*) > 1
+  FROM detent_lane l GROUP BY queue, task, tenant, priority HAVING count(*) > 1
 UNION ALL
 SELECT 'lease', CAST(id AS TEXT), count(*) || ' rows'
-  FROM detent_lease GROUP BY id HAVING count(*) > 1
+  FROM detent_lease l GROUP BY id HAVING count(*) > 1
 UNION ALL
 SELECT 'dead', CAST(job_id AS TEXT), count(*) || ' rows'
-  FROM detent_dead GROUP BY job_id HAVING count(*) > 1
+  FROM detent_dead d GROUP BY job_id HAVING count(*) > 1
  ORDER BY 1, 2;

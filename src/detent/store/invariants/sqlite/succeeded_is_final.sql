@@ -1,8 +1,8 @@
 -- R2, INV succeeded jobs are immutable: nothing is on record after the attempt that committed, or after a forced success.
 WITH success AS (
-    SELECT job_id, attempt, 50 AS rank, 0 AS n FROM detent_execution WHERE next_state = 'succeeded'
+    SELECT job_id, attempt, 50 AS rank, 0 AS n FROM detent_execution e WHERE next_state = 'succeeded'
     UNION ALL
-    SELECT job_id, attempt, 90, n FROM detent_transition_log
+    SELECT job_id, attempt, 90, n FROM detent_transition_log l
      WHERE entity = 'job' AND job_id IS NOT NULL AND to_state = 'succeeded' AND trigger <> 'repair'
   ),
   first AS (
