@@ -10,8 +10,9 @@ from contextlib import closing
 
 import pytest
 
-from detent.errors import DatabaseBusy
-from detent.store.postgres.driver.pool import Pool
+from detent.errors import DatabaseBusy, DatabaseUnreachable
+from detent.store.postgres.driver.pool import SILENCE, Pool
+from detent.testing.proxy import Proxy
 
 SIZE = 2
 SECONDS_MAX = 30.0
@@ -50,3 +51,31 @@ def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
             pass
         done.set()
         assert [one.result() for one in held] == [(1,), (1,)]
+
+
+def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str) -> None:
+    """W4: the pool gives up looking for its server, and who waited for it then, a renewal for instance, waited for as
+    long as for a connection that is in use."""
+    with Proxy(postgres_url, lambda _: None) as proxy:
+        port = int(proxy.url.rpartition(":")[2].partition("/")[0])
+        pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0, prepare_threshold=None)
+        with pool.connection() as connection:
+            connection.execute("SELECT 1")
+    with closing(pool):
+        with pytest.raises(DatabaseUnreachable), pool.connection():
+            pass
+        with Proxy(postgres_url, lambda _: None, port), pool.connection() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_url: str) -> None:
+    """W4"""
+    for url, patience in (
+        (postgres_url, SILENCE["tcp_user_timeout"]),
+        (f"{postgres_url}?tcp_user_timeout=99000", 99000),
+    ):
+        with (
+            closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0, prepare_threshold=None)) as pool,
+            pool.connection() as connection,
+        ):
+            assert connection.info.get_parameters()["tcp_user_timeout"] == str(patience)
