@@ -140,6 +140,7 @@ class World:
         self.app = Detent(url)
         self.app.task(name="do")(_do)
         self.app.task(name="other")(_other)
+        self.app.task(name="careful", idempotent=False)(_other)
 
     def pending(self, task: str = "do", **options: Any) -> int:
         return self.app.enqueue_named(task, '{"n":12345678901234567890}', **options).id
@@ -160,6 +161,13 @@ class World:
     def dead(self, task: str = "do", error: str = "Traceback\nValueError: no such thing", **options: Any) -> int:
         job_id = self.running(task, **options)
         self.app.store.job_abort([Abort(job_id=job_id, attempt=1, outcome="error", error=error, fatal=True)], "w1")
+        return job_id
+
+    def unknown(self) -> int:
+        """A dead letter of which nobody knows whether its effect has happened."""
+        job_id = self.running("careful")
+        self.app.store.job_start([(job_id, 1)])
+        self.app.store.job_abort([Abort(job_id=job_id, attempt=1, outcome="crashed")], "w1")
         return job_id
 
     def says(self, job_id: int, message: str, payload: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""`detent dead`: list, show, retry, discard; by id and by filter."""
+"""`detent dead`: list, show, retry, discard, settle; by id and by filter."""
 
 from __future__ import annotations
 
@@ -84,3 +84,30 @@ def test_which_ones_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...
     ended = sqlite_shell.run("dead", "discard", *arguments)
     assert ended.code == 2
     assert "either IDs, or a filter" in ended.err
+
+
+def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None:
+    """C5: by a person, with a reason, on record."""
+    happened, not_yet, known = world.unknown(), world.unknown(), world.dead()
+    told = ("--actor", "ana", "--reason", "asked the bank")
+    assert shell.run("dead", "settle", happened, "--done", "--result", '"paid"', *told).code == 0
+    assert shell.run("dead", "settle", not_yet, "--not-done", *told).code == 0
+    assert (world.state(happened), world.state(not_yet)) == ("succeeded", "pending")
+    job = world.app.get(happened)
+    assert (job.row.result, world.app.transitions(happened)[-1].actor) == ('"paid"', "ana")
+    refused = shell.run("dead", "settle", known, "--done", *told)
+    assert (refused.code, world.state(known)) == (4, "quarantined")
+    assert "not as unknown" in refused.err
+
+
+def test_settling_says_what_it_needs(shell: Shell, world: World) -> None:
+    job = world.unknown()
+    for wrong, says in (
+        (("--reason", "seen"), "--done or --not-done"),
+        (("--done",), "--reason"),
+        (("--not-done", "--result", "7", "--reason", "seen"), "--result goes with --done"),
+        (("--done", "--result", "{", "--reason", "seen"), "--result"),
+    ):
+        ended = shell.run("dead", "settle", job, *wrong)
+        assert (ended.code, says in ended.err) == (2, True), ended.err
+    assert world.state(job) == "quarantined"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from detent.cli.command import Group, reason_option
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.jobview import list_jobs, show_job
 from detent.cli.session import Session
+from detent.model import jsondoor
 
 __all__ = ["command"]
 
@@ -89,6 +91,28 @@ def discard(session: Session, /, reason: str | None, **chosen: Any) -> int:
     They rest as cancelled. Those named, or those that fit a filter.
     """
     return _act(session, "discard", reason, **chosen)
+
+
+@command.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--done/--not-done", default=None, help="Whether its effect has happened. Say which.")
+@click.option("--result", metavar="JSON", help="What the function would have returned, with --done.")
+@click.option("--reason", metavar="TEXT", required=True, help="How that was found out, for the record.")
+@click.pass_obj
+def settle(session: Session, /, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
+    """Say what became of an effect that nobody knew of.
+
+    For a dead letter with the reason unknown: its worker was lost after it had begun to act. With --done it has
+    succeeded; with --not-done it runs again.
+    """
+    if done is None:
+        raise click.UsageError("Say whether it has happened: --done or --not-done.")
+    if result is not None and not done:
+        raise click.UsageError("--result goes with --done.")
+    with session.open() as app:
+        value = None if result is None else jsondoor.decode(result, field="--result")
+        act = partial(app.settle, done=done, actor=session.who, reason=reason, result=value)
+        return act_on(session, (job_id,), lambda one: act(one).state)
 
 
 def _act(
