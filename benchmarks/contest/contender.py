@@ -80,7 +80,7 @@ CONTENDERS: tuple[Contender, ...] = (
         "floor",
         "PostgreSQL",
         _ours("floor"),
-        frozenset({"one", "bulk", "drain", "snapshot"}),
+        frozenset({"one", "bulk", "drain"}),
         left=f"SELECT EXISTS (SELECT FROM floor.job WHERE {_UNFINISHED})",
         is_peer=False,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Self
 __all__ = ["Tree"]
 
 STOP = 10.0
+LOOK = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CHILD = "detent.worker.main"
@@ -23,6 +25,8 @@ class Tree:
 
     def __init__(self) -> None:
         self._programs: list[subprocess.Popen[bytes]] = []
+        self._used: dict[int, float] = {}
+        self._look_at = 0.0
         self.peak = 0.0
         """The most megabytes that the largest of the programs had, with all below it."""
 
@@ -36,13 +40,19 @@ class Tree:
         return any(program.poll() is None for program in self._programs)
 
     def look(self) -> None:
-        """Remember the most memory that was seen."""
-        for program in self._programs:
-            self.peak = max(self.peak, sum(_resident(process) for process in _below(program.pid)))
+        """Remember what is used, now and then: looking costs time that is missing elsewhere."""
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + LOOK
+            for program in self._programs:
+                processes = _below(program.pid)
+                self.peak = max(self.peak, sum(map(_resident, processes)))
+                self._used.update((process, used) for process in processes if (used := _cpu(process)))
 
     def cpu_seconds(self) -> float:
-        """Processor time of all that run now, and of children they waited for."""
-        return sum(_cpu(process) for program in self._programs for process in _below(program.pid))
+        """Processor time of all that run or ran, as far as it was seen."""
+        self._look_at = 0.0
+        self.look()
+        return sum(self._used.values())
 
     def memory(self) -> dict[str, float]:
         """Megabytes resident and proportional (memory that is shared is divided): of the one that supervises, and of
@@ -111,5 +121,5 @@ def _proportional(process: int) -> float:
 def _cpu(process: int) -> float:
     with suppress(OSError):
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / TICKS
+        return sum(map(int, fields[11:13])) / TICKS
     return 0.0
