@@ -140,9 +140,9 @@ def renewing(path: str, fair: bool, looking: sqlite3.Connection) -> Iterator[Any
     class Watched(Turnstile):
         """Notes the number as soon as nobody else can come first."""
 
-        def _take(self, write: int, timeout: float) -> None:
+        def _take(self, write: int, deadline: float, timeout: float) -> None:
             seen[0] = look(looking)
-            super()._take(write, timeout)
+            super()._take(write, deadline, timeout)
 
     with closing(SqliteStore(path, clock=SystemClock())) as store:
         store._file._turnstile = Watched(path, store.name)
