@@ -32,8 +32,13 @@ BEGIN
       j.queue := coalesce(p_queue, j.queue);
       j.priority := coalesce(p_priority, j.priority);
       new := detent.lane_of(j.queue, j.task, j.tenant, j.priority);
-      UPDATE detent.ready r SET lane_id = new WHERE r.lane_id = old AND r.ready_at = j.due_at AND r.job_id = j.id;
       UPDATE detent.waiting w SET lane_id = new, priority = j.priority WHERE w.job_id = j.id;
+      IF NOT FOUND THEN
+        UPDATE detent.ready r SET lane_id = new WHERE r.lane_id = old AND r.ready_at = j.due_at AND r.job_id = j.id;
+        IF NOT FOUND THEN
+          PERFORM detent.job_misplaced(j.id);
+        END IF;
+      END IF;
       UPDATE detent.job SET queue = j.queue, priority = j.priority WHERE id = j.id;
     END IF;
     RETURN NEXT;

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from detent.errors import InvalidTransition, LeaseLost, TransitionRace
+from detent.errors import GuardViolation, InvalidTransition, LeaseLost, TransitionRace
 from detent.lifecycle.library import JOB
 from detent.model.clock import Clock, to_micros
 from detent.store.sqlite.driver.executor import Executor, Row
@@ -179,6 +179,13 @@ class VerbBase:
             ),
         )
         return at
+
+    def _in_place(self, job: Job, found: int) -> None:
+        """A pending job stands where its row says. Otherwise somebody changed that by hand, and a row left behind would
+        stand in the way of every claim: nothing is done (`GuardViolation`)."""
+        if not found:
+            found_at = f"job {job.id} does not stand where its queue, priority and due time say"
+            raise GuardViolation(self._database, f"{found_at}; `detent repair` puts it right")
 
     def _expect(self, changed: int, expected: int, jobs: Sequence[Any], state: str) -> None:
         """Every row that was to move has moved; otherwise nothing has."""

@@ -135,7 +135,7 @@ class MoveVerbs(VerbBase):
         self._expect(self._db.change(_PUT_AWAY, where), 1, [job.id], job.state)
         if job.state == "pending":
             if not self._db.change(_LEAVE_WAITING, (job.id,)):
-                self._db.change(_LEAVE_READY, (self._lane(job.lane), job.due_at, job.id))
+                self._in_place(job, self._db.change(_LEAVE_READY, (self._lane(job.lane), job.due_at, job.id)))
             self._db.change(_GIVE_KEY_BACK, (job.id,))
         else:
             self._db.change(_NOT_DEAD, (job.id,))

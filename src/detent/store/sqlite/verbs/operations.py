@@ -97,7 +97,7 @@ class OperationVerbs(MoveVerbs):
         lane = self._lane(to.lane)
         if not self._db.change(_WAITING_MOVES, (lane, to.priority, job.id)):
             moved = self._db.change(_READY_MOVES, (lane, self._lane(job.lane), job.due_at, job.id))
-            self._expect(moved, 1, [job.id], "pending")
+            self._in_place(job, moved)
         self._expect(self._db.change(_JOB_MOVES, (to.queue, to.priority, job.id)), 1, [job.id], "pending")
 
     def operation_start(self, item: NewOperation) -> OperationRow:
