@@ -228,3 +228,61 @@ def test_list_offers_the_states_there_are(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("jobs", "list", "--state", "sleeping")
     assert ended.code == 2
     assert all(state in ended.err for state in JOB.states)
+
+
+def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: World) -> None:
+    """J14: first how many it would affect, then a tracked operation; nothing is done unasked."""
+    world.succeeded(queue="mail")
+    running = world.running(queue="mail")
+    mail = [world.pending(queue="mail"), running]
+    other = world.pending()
+    assert shell.run("jobs", "cancel", "--queue", "mail", "--dry-run").out == "would affect 2\n"
+    assert shell.run("jobs", "cancel", "--queue", "mail", "--dry-run", "--json").json == {"would_affect": 2}
+    unasked = shell.run("jobs", "cancel", "--queue", "mail")
+    assert (unasked.code, "not without --yes" in unasked.err) == (2, True)
+    assert [world.app.get(one).state for one in mail] == ["pending", "running"]
+    done = shell.run("jobs", "cancel", "--queue", "mail", "--yes", "--json", "--actor", "ana", "--reason", "wrong").json
+    assert [(one["action"], one["state"], one["changed"], one["refused"]) for one in done] == [
+        ("cancel", "done", 1, 0),
+        ("cancel", "done", 1, 0),
+    ]
+    assert [(one["actor"], one["reason"], one["job_state"]) for one in done] == [
+        ("ana", "wrong", "pending"),
+        ("ana", "wrong", "running"),
+    ]
+    assert world.app.get(mail[0]).state == "cancelled"
+    assert world.app.get(mail[1]).row.cancel_requested_by == "ana"
+    assert world.app.get(other).state == "pending"
+
+
+def test_retry_by_filter_leaves_what_somebody_cancelled(shell: Shell, world: World) -> None:
+    """J14"""
+    dead = world.dead(queue="mail")
+    gone = world.pending(queue="mail")
+    world.app.cancel(gone, actor="ana")
+    ended = shell.run("jobs", "retry", "--queue", "mail", "--yes")
+    assert ended.code == 0
+    assert ended.out.endswith("retry done, 1 changed\n")
+    assert (world.app.get(dead).state, world.app.get(gone).state) == ("pending", "cancelled")
+    assert shell.run("jobs", "retry", "--state", "cancelled", "--yes").code == 0
+    assert world.app.get(gone).state == "pending"
+
+
+def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:
+    ended = shell.run("jobs", "retry", "--task", "nobody", "--json")
+    assert (ended.code, ended.json, ended.err) == (0, [], "no jobs\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("retry",),
+        ("cancel",),
+        ("retry", "1", "--queue", "mail"),
+        ("retry", "1", "--dry-run"),
+        ("cancel", "--state", "failed"),
+    ],
+)
+def test_which_jobs_must_be_said(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+    ended = sqlite_shell.run("jobs", *arguments)
+    assert (ended.code, ended.out) == (2, "")

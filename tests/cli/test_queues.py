@@ -39,6 +39,20 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     assert shell.run("queues", "list", "--json").json[0]["paused"] is False
 
 
+def test_a_paused_queue_is_listed_before_anything_is_in_it(shell: Shell) -> None:
+    """J12: whoever paused it must find it again."""
+    shell.run("queues", "pause", "mail", "--actor", "ana")
+    (found,) = shell.run("queues", "list", "--json").json
+    assert (found["name"], found["paused"], found["paused_by"], set(found["jobs"].values())) == (
+        "mail",
+        True,
+        "ana",
+        {0},
+    )
+    shell.run("queues", "resume", "mail")
+    assert shell.run("queues", "list", "--json").json == []
+
+
 def test_no_queues_are_said_to_be_none(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("queues", "list")
     assert (ended.code, ended.out) == (0, "")

@@ -123,7 +123,7 @@ def test_a_reset_ends_pause_and_breaker_and_is_on_record(limited: Store, clock: 
     throttled(limited, clock, IN_A_ROW)
     assert limited.limit_reset("shop", "ana", "they are back") == Moved("shop", "closed", True)
     assert claim_one(limited)
-    (line,) = limited.transitions("limit", "shop")
+    _opened, line = limited.transitions("limit", "shop")
     found = (line.from_state, line.to_state, line.trigger, line.actor, line.reason)
     assert found == ("open", "closed", "reset", "ana", "they are back")
 

@@ -14,7 +14,7 @@ from tests.migrations.schemas import Names, begin_with, known, names
 
 SQLITE = load("detent.store.sqlite")
 POSTGRES = load("detent.store.postgres")
-CONSTRAINT = re.compile(r"^\s*CONSTRAINT (\w+) (.+?),?(\s*-- differs.*)?$", re.MULTILINE)
+CONSTRAINT = re.compile(r"^(?:\s*|ALTER TABLE [\w.]+ ADD )CONSTRAINT (\w+) (.+?)[,;]?(\s*-- differs.*)?$", re.MULTILINE)
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)
 
 

@@ -311,6 +311,7 @@ def make_app(url: str | None = None) -> Detent:
     app.task(name="pay_async", retry=AGAIN, idempotent=False, probe=has_paid_async)(pay_async)
     app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=0.5)(pay)
     app.task(name="renamed", aliases=["old_name"])(add)
+    app.task(name="hold_once", retry=Retry(0))(hold)
     app.task(name="hold_capped", queue="capped")(hold)
     shell(app, "speak", ["sh", "-c", SPEECH])
     shell(app, "flood", ["sh", "-c", "yes | head -n 5000"], lines_max=3)
@@ -326,7 +327,8 @@ def make_app(url: str | None = None) -> Detent:
     @app.on_failure
     def remember(job: Job[Any]) -> None:
         if job.metadata.get("tell"):
-            Path(job.metadata["tell"]).write_text(f"{job.id} {job.state}")
+            with Path(job.metadata["tell"]).open("a") as file:
+                file.write(f"{job.id} {job.state}\n")
 
     return app
 

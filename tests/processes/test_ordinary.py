@@ -62,7 +62,7 @@ def test_a_fatal_error_is_not_tried_again_and_the_hook_hears_of_it(shop: Bench) 
     assert "never again" in str(shop.rests(job, "quarantined").error)
     assert shop.outcomes(job) == ["error"]
     until(told.exists, "the hook")
-    assert until(told.read_text) == f"{job.id} quarantined"
+    assert until(told.read_text) == f"{job.id} quarantined\n"
 
 
 def test_an_error_is_tried_again_and_then_kept(shop: Bench) -> None:

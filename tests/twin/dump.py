@@ -55,11 +55,12 @@ TABLES: dict[str, Kept] = {
     "rate_limit": Kept(of.RateLimit),
     "limit_member": Kept(of.LimitMember),
     "limit_slot": Kept(of.LimitSlot),
+    "untold": Kept(of.Untold),
 }
 NOT_COMPARED = {"migration", "ids", "test_clock"}
 """Tables without a counterpart elsewhere; ids are compared as they are given out."""
 
-BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", "forced", "stopping"}
+BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", "forced", "stopping", "unique_pending"}
 LISTS = {"job_ids", "queues", "tasks"}
 
 

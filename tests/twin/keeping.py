@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Cancelled, Moved
+from detent.model.records import Cancelled, Enqueued, Moved
 from detent.model.service_records import Fire, NewOperation, NewSchedule, OperationRow, ScheduleRow, WorkerSeen
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
@@ -121,8 +121,15 @@ class WholeModel(Model):
         self.fired = {
             place: fire for place, fire in self.fired.items() if fire.schedule != name or fire.fire_at >= kept
         }
-        self.job_enqueue(jobs)
-        return [job.id for job in jobs]
+        made = []
+        for job, answer in zip(jobs, self.job_enqueue(jobs), strict=True):
+            assert isinstance(answer, Enqueued)
+            if answer.created:
+                made.append(job.id)
+            else:
+                place = next(place for place, fire in self.fired.items() if fire.job_id == job.id)
+                self.fired[place] = self.fired[place]._replace(job_id=answer.job_id)
+        return made
 
     # -- many jobs at once -------------------------------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from detent.errors import DetentError, NotFound
 from detent.model.limit_records import NewLimit
 from detent.model.records import Moved
-from tests.twin.rows import LimitMember, LimitSlot, RateLimit, Ready
+from tests.twin.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
 from tests.twin.rules import SECOND, Record, micros
 
 THROTTLED_MAX = 5
@@ -15,44 +15,57 @@ OPEN = 60 * SECOND
 
 
 class Limits(Record):
-    """`limit_put` and `limit_reset`, and what claims and ends ask of limits."""
+    """`limit_put`, `limit_pause` and `limit_reset`, and what claims and ends ask of limits."""
 
     def __init__(self, clock: int = 0) -> None:
         super().__init__(clock)
         self.rate_limit: dict[str, RateLimit] = {}
         self.limit_member: dict[tuple[str, str], LimitMember] = {}
         self.limit_slot: dict[tuple[str, int], LimitSlot] = {}
+        self.templates: dict[str, str] = {}
 
     def limit_put(self, item: NewLimit) -> None:
-        old = self.rate_limit.get(item.key)
-        fresh = RateLimit(item.key, item.rate, item.per, item.burst, item.concurrency_max, item.burst, self.clock)
-        if old is not None:
-            fresh = fresh._replace(
-                tokens=item.burst if old.rate is None else min(self.tokens(old), item.burst),
-                refilled_at=max(old.refilled_at, self.clock),
-                paused_until=old.paused_until,
-                throttled=old.throttled,
-                throttled_at=old.throttled_at,
-                open_until=old.open_until,
-            )
-        self.rate_limit[item.key] = fresh
+        bounds = {name: getattr(item, name) for name in ("rate", "per", "burst", "concurrency_max")}
+        self.rate_limit.setdefault(item.key, RateLimit(item.key, **bounds, tokens=item.burst, refilled_at=self.clock))
+        for old in list(self.rate_limit.values()):
+            if item.key in (old.key, old.template):
+                self.rate_limit[old.key] = old._replace(
+                    **bounds,
+                    tokens=item.burst if old.rate is None else min(self.tokens(old), item.burst),
+                    refilled_at=max(old.refilled_at, self.clock),
+                    template=None if old.key == item.key else old.template,
+                )
         for kind, names in (("task", item.tasks), ("queue", item.queues)):
             for name in names:
                 self.limit_member[kind, name] = LimitMember(kind, name, item.key)
         for job in self.job.values():
             if job.state == "running" and (job.task in item.tasks or job.queue in item.queues):
-                self.limit_slot[item.key, job.id] = LimitSlot(item.key, job.id, job.attempt)
+                key = (job.limit_key if job.task in item.tasks else None) or item.key
+                self.limit_slot[key, job.id] = LimitSlot(key, job.id, job.attempt)
+
+    def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        if (template := self.template(key, self.lane.values())) is not None:
+            self.make(key, template)
+        row = self.rate_limit.get(key)
+        if row is None:
+            return NotFound("limit", key)
+        if row.held_at is None:
+            stood = "closed" if row.open_until is None else "half open"
+            self.log_of("limit", key, stood, "paused", "pause", actor, reason)
+            self.rate_limit[key] = row._replace(held_at=self.clock)
+        return Moved(key, "paused", row.held_at is None)
 
     def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         row = self.rate_limit.get(key)
         if row is None:
             return NotFound("limit", key)
-        paused = row.paused_until is not None and row.paused_until > self.clock
+        paused = row.held_at is not None or (row.paused_until is not None and row.paused_until > self.clock)
         found = "open" if row.open_until is not None else "paused" if paused else None
         if found is not None:
             self.log_of("limit", key, found, "closed", "reset", actor, reason)
         self.rate_limit[key] = row._replace(
             paused_until=None,
+            held_at=None,
             throttled=0,
             throttled_at=None,
             open_until=None,
@@ -63,21 +76,43 @@ class Limits(Record):
 
     # -- for claims and ends -----------------------------------------------------------------------------------
 
-    def rooms(self, queues: Sequence[str] | None, tasks: Sequence[str], most: int) -> dict[str, int]:
+    def rooms(
+        self, queues: Sequence[str] | None, tasks: Sequence[str], most: int, wanted: Sequence[Ready]
+    ) -> dict[str, int]:
         """How many more jobs may begin under each of the limits that a claim of these meets."""
         keys = {
             member.limit_key
             for member in self.limit_member.values()
             if (member.name in tasks if member.kind == "task" else queues is None or member.name in queues)
         }
-        for key in keys:
-            self.sweep(key)
-        return {key: self.room(self.rate_limit[key], most) for key in keys}
+        for row in list(self.rate_limit.values()):
+            if row.key in keys or (row.template in keys and row.open_until is not None):
+                self.sweep(row.key)
+        lanes = {row.lane for row in wanted}
+        keys |= {key for row in wanted for key in self.under(row)}
+        self.templates = {key: self.template(key, lanes) or key for key in keys}
+        return {key: self.room(self.rate_limit.get(key) or self.fresh(key, self.templates[key]), most) for key in keys}
+
+    def template(self, key: str, lanes: Iterable[Lane]) -> str | None:
+        """Whose bounds the limit of a key has: those of the first of the limits of its tasks."""
+        places = {("task", lane.task) for lane in lanes if lane.limit_key == key}
+        return min((self.limit_member[place].limit_key for place in places if place in self.limit_member), default=None)
+
+    def fresh(self, key: str, template: str) -> RateLimit:
+        own = self.rate_limit[template]
+        bounds = (own.rate, own.per, own.burst, own.concurrency_max)
+        return RateLimit(key, *bounds, own.burst, self.clock, template=template)
+
+    def make(self, key: str, template: str) -> None:
+        """The limit of a key, with the bounds of its task's; there already, it stays as it is."""
+        if key not in self.rate_limit:
+            self.rate_limit[key] = self.fresh(key, template)
 
     def room(self, row: RateLimit, most: int) -> int:
-        if any(until is not None and until > self.clock for until in (row.paused_until, row.open_until)):
+        closed = any(until is not None and until > self.clock for until in (row.paused_until, row.open_until))
+        if closed or row.held_at is not None:
             return 0
-        running = sum(slot.limit_key == row.key for slot in self.limit_slot.values())
+        running = sum(slot.limit_key == row.key and self.counts(slot) for slot in self.limit_slot.values())
         room = most
         if row.concurrency_max is not None:
             room = min(room, row.concurrency_max - running)
@@ -94,6 +129,8 @@ class Limits(Record):
         """The job is about to be claimed: it runs under its limits from now on."""
         for key in self.under(row):
             room[key] -= 1
+            self.make(key, self.templates[key])
+            self.sweep(key)
             limit = self.rate_limit[key]
             self.limit_slot[key, row.job_id] = LimitSlot(key, row.job_id, self.job[row.job_id].attempt + 1)
             if limit.rate is not None:
@@ -101,17 +138,25 @@ class Limits(Record):
                 self.rate_limit[key] = limit._replace(tokens=left, refilled_at=max(limit.refilled_at, self.clock))
 
     def under(self, row: Ready) -> set[str]:
-        places = (("task", row.lane.task), ("queue", row.lane.queue))
-        return {self.limit_member[place].limit_key for place in places if place in self.limit_member}
+        of_task, of_queue = (
+            self.limit_member.get(place) for place in (("task", row.lane.task), ("queue", row.lane.queue))
+        )
+        found = set() if of_task is None else {row.lane.limit_key or of_task.limit_key}
+        return found if of_queue is None else found | {of_queue.limit_key}
 
-    def throttled(self, task: str, delay: float) -> None:
+    def throttled(self, job: Job, delay: float) -> None:
         """The other side said no."""
-        member = self.limit_member.get(("task", task))
+        member = self.limit_member.get(("task", job.task))
         if member is None:
             return
-        self.sweep(member.limit_key)
-        row = self.rate_limit[member.limit_key]
+        key = job.limit_key or member.limit_key
+        self.make(key, member.limit_key)
+        self.sweep(key)
+        row = self.rate_limit[key]
         opens = row.throttled >= THROTTLED_MAX
+        if opens and row.open_until is None:
+            reason = f"{row.throttled + 1} attempts in a row were throttled"
+            self.log_of("limit", key, "closed", "open", "open", "system", reason)
         self.rate_limit[row.key] = row._replace(
             throttled=row.throttled + 1,
             throttled_at=max(row.throttled_at or 0, self.clock),
@@ -128,6 +173,20 @@ class Limits(Record):
         row = self.rate_limit[key]
         if done is not None and row.throttled_at is not None and row.throttled_at <= done:
             self.rate_limit[key] = row._replace(throttled=0, throttled_at=None, open_until=None)
+            if row.open_until is not None:
+                self.log_of("limit", key, "open", "closed", "close", "system", "an attempt has succeeded")
+
+    def forget_keys(self) -> None:
+        """Keys that say nothing their template does not go."""
+        for row in list(self.rate_limit.values()):
+            slots = [place for place, slot in self.limit_slot.items() if slot.limit_key == row.key]
+            quiet = row.held_at is None and row.open_until is None and row.throttled == 0
+            over = row.paused_until is None or row.paused_until <= self.clock
+            idle = self.tokens(row) >= row.burst and not any(self.counts(self.limit_slot[place]) for place in slots)
+            if row.template is not None and quiet and over and idle:
+                del self.rate_limit[row.key]
+                for place in slots:
+                    del self.limit_slot[place]
 
     def counts(self, slot: LimitSlot) -> bool:
         job = self.job.get(slot.job_id)

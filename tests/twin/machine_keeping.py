@@ -139,9 +139,23 @@ class WholeTwin(Twin):
             ends = [Abort(job_id=n, attempt=attempt, outcome="throttled", delay=delay) for n, attempt in held]
             self.everywhere("job_abort", ends, "w1")
 
-    @action(key=st.sampled_from((*some.LIMITS, "unknown")), actor=some.actors, reason=some.reasons)
-    def limit_reset(self, key: str, actor: str, reason: str | None) -> None:
-        self.everywhere("limit_reset", key, actor, reason)
+    @action(
+        verb=st.sampled_from(("limit_reset", "limit_reset", "limit_pause")),
+        key=st.sampled_from((*some.LIMITS, *some.KEYS_OF_LIMITS, "unknown")),
+        actor=some.actors,
+        reason=some.reasons,
+    )
+    def limit_move(self, verb: str, key: str, actor: str, reason: str | None) -> None:
+        self.everywhere(verb, key, actor, reason)
+
+    # -- failures ----------------------------------------------------------------------------------------------
+
+    @action(limit=some.limits, seconds=st.sampled_from((1.0, 60.0)), done=st.booleans())
+    def tell_failures(self, limit: int, seconds: float, done: bool) -> None:
+        """Of what the reaper gave up, some is told to the end."""
+        taken = self.everywhere("untold_take", some.TASKS, limit, seconds)
+        if done and taken:
+            self.everywhere("untold_done", taken)
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -154,6 +168,7 @@ class WholeTwin(Twin):
         self.looked_at("operation_list", None, limit)
         self.looked_at("recovery_list")
         self.looked_at("limit_list")
+        self.looked_at("queue_list")
         self.looked_at("job_silent", None, seconds, seconds, limit)
         for chosen in (JobFilter(), JobFilter(state="running", task="mail"), JobFilter(tenant="a", queue="slow")):
             self.looked_at("job_count", chosen)

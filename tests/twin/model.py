@@ -53,6 +53,7 @@ from tests.twin.rows import (
     Lease,
     Queue,
     Ready,
+    Untold,
 )
 from tests.twin.rules import EVENT_WINDOW, claimed, micros, undeclared
 
@@ -166,7 +167,7 @@ class Model(Limits):
             late = row.expires_at is not None and row.expires_at <= self.clock
             if wanted and not late and (tenants is None or lane.tenant in tenants) and lane.queue not in paused:
                 lines.setdefault(lane.tenant, []).append(row)
-        room = self.rooms(queues, tasks, limit)
+        room = self.rooms(queues, tasks, limit, [row for line in lines.values() for row in line])
         taken: list[Claimed] = []
         last = after_tenant
         while len(taken) < limit:
@@ -303,7 +304,7 @@ class Model(Limits):
             return lost
         answer = self.end(self.job[item.job_id], item, worker)
         if item.outcome == "throttled":
-            self.throttled(self.job[item.job_id].task, item.delay)
+            self.throttled(self.job[item.job_id], item.delay)
         return answer
 
     # -- anyone's verbs ----------------------------------------------------------------------------------------
@@ -416,7 +417,20 @@ class Model(Limits):
             recovered.append(job.id)
         else:
             self.end(job, Abort(job_id=job.id, attempt=job.attempt, outcome="expired"), worker)
+            if self.job[job.id].state in ("quarantined", "failed"):
+                self.untold[job.id] = Untold(job.id, job.task)
             aborted.append(job.id)
+
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+        free = [row for row in self.untold.values() if row.taken_until is None or row.taken_until <= self.clock]
+        taken = sorted(row.job_id for row in free if row.task in tasks)[:limit]
+        for job_id in taken:
+            self.untold[job_id] = self.untold[job_id]._replace(taken_until=self.clock + micros(seconds))
+        return taken
+
+    def untold_done(self, ids: Sequence[int]) -> None:
+        for job_id in ids:
+            self.untold.pop(job_id, None)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         answers: list[Finished | DetentError] = []
@@ -442,12 +456,14 @@ class Model(Limits):
         for job_id in old:
             del self.job[job_id]
             self.dead.pop(job_id, None)
+            self.untold.pop(job_id, None)
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}
         self.event = {place: row for place, row in self.event.items() if row.job_id not in old}
         self.transition_log = [row for row in self.transition_log if row.job_id not in old]
         self.job_key = {
             place: row for place, row in self.job_key.items() if row.expires_at is None or row.expires_at > self.clock
         }
+        self.forget_keys()
         return Pruned(len(old), looked[-1] if looked and len(looked) == limit else None)
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:

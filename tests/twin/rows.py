@@ -46,7 +46,7 @@ class Job(NamedTuple):
 
     @property
     def lane(self) -> Lane:
-        return Lane(self.queue, self.task, self.tenant, self.priority)
+        return Lane(self.queue, self.task, self.tenant, self.priority, self.limit_key or "")
 
 
 class JobKey(NamedTuple):
@@ -70,6 +70,7 @@ class Lane(NamedTuple):
     task: str
     tenant: str
     priority: int
+    limit_key: str = ""
 
 
 class Ready(NamedTuple):
@@ -191,6 +192,8 @@ class Schedule(NamedTuple):
     attempts_max: int
     dead_letter: bool
     idempotent: bool
+    unique_pending: bool
+    limit_key: str | None
     next_at: int
     last_at: int | None = None
     paused_at: int | None = None
@@ -248,6 +251,14 @@ class RateLimit(NamedTuple):
     throttled: int = 0
     throttled_at: int | None = None
     open_until: int | None = None
+    template: str | None = None
+    held_at: int | None = None
+
+
+class Untold(NamedTuple):
+    job_id: int
+    task: str
+    taken_until: int | None = None
 
 
 class LimitMember(NamedTuple):

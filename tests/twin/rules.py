@@ -31,6 +31,7 @@ from tests.twin.rows import (
     Queue,
     Ready,
     TransitionLog,
+    Untold,
     Waiting,
 )
 
@@ -58,6 +59,7 @@ class Record:
         self.transition_log: list[TransitionLog] = []
         self.event: dict[tuple[int, int], Event] = {}
         self.dead: dict[int, Dead] = {}
+        self.untold: dict[int, Untold] = {}
         self.horizon: list[Horizon] = []
 
     def now_for(self, job: Job) -> int:

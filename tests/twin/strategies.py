@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from detent.model.records import OUTCOMES
 
+LIMITS = ("shop", "mailer")
+KEYS_OF_LIMITS = ("shop:1", "shop:2")
 TASKS = ("mail", "pack")
 QUEUES = ("default", "slow")
 TENANTS = ("", "a", "Z", "é")
@@ -59,7 +61,7 @@ new_jobs = st.fixed_dictionaries(
         "correlation_id": st.sampled_from((None, "c1")),
         "traceparent": st.sampled_from((None, "t1")),
         "run_id": st.sampled_from((None, 77)),
-        "limit_key": st.sampled_from((None, "shop")),
+        "limit_key": st.sampled_from((None, None, "shop", *KEYS_OF_LIMITS)),
     },
 )
 
@@ -86,7 +88,6 @@ aborts = st.fixed_dictionaries(
 
 SCHEDULES = ("nightly", "hourly")
 SERVICES = ("schedules", "retention")
-LIMITS = ("shop", "mailer")
 worker_ids = st.sampled_from((901, 902, 903))
 
 workers = st.fixed_dictionaries(
@@ -117,6 +118,8 @@ schedules = st.fixed_dictionaries(
         "priority": st.sampled_from((0, 7)),
         "dead_letter": st.booleans(),
         "idempotent": st.booleans(),
+        "unique_pending": st.booleans(),
+        "limit_key": st.sampled_from((None, *KEYS_OF_LIMITS)),
     }
 )
 

@@ -97,7 +97,7 @@ class Detent(Keeping, Limiting):
         dead_letter: bool = True,
         result_ttl: float | None = None,
         limit: Limit | None = None,
-        limit_key: str | None = None,
+        limit_key: str | Callable[..., str] | None = None,
         probe: Callable[..., Any] | None = None,
     ) -> DeclareTask: ...
 
@@ -118,7 +118,9 @@ class Detent(Keeping, Limiting):
         same parameters that finds out whether the effect has happened, and answers with `Probed`. One that keeps the
         interpreter to itself, or may bring its process down, gets one of its own with `process=True`. `limit` bounds
         how many of its jobs run at once and begin in a time, for all workers together; tasks that name the same
-        `limit_key` share one. Two tasks of one name are refused.
+        `limit_key` share one. Where `limit_key` is a function of some of the arguments, such as
+        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. Two tasks of one name are
+        refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 
@@ -325,7 +327,7 @@ class Detent(Keeping, Limiting):
         return self._wiring.store.counts_as_of(as_of)
 
     def queues(self) -> list[QueueView]:
-        """Every queue that has a job on record: its jobs by state, and whether it is paused, by whom and why."""
+        """Every queue that has a job on record or is paused: its jobs by state, and by whom and why it is paused."""
         return queues(self._wiring.store)
 
     def why(self, job_id: int | str) -> str:

@@ -48,8 +48,8 @@ class Keeping:
         (the task's where none is given); its next tick stays unless cron or zone are other ones.
 
         Ticks that nobody was there for: `latest` makes one job for the newest of them, `all` one for each, `skip` none
-        for those more than a minute late. Each tick makes a job of its own, also of a task that is unique while
-        pending. Written at once. `InvalidInput`.
+        for those more than a minute late. Its jobs are treated as the task says; of a task that is unique while
+        pending, a tick makes none while an equal job still waits. Written at once. `InvalidInput`.
         """
         if not isinstance(call, Call):
             raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
@@ -73,6 +73,8 @@ class Keeping:
                 priority=job.priority,
                 dead_letter=job.dead_letter,
                 idempotent=job.idempotent,
+                unique_pending=job.unique_pending,
+                limit_key=job.limit_key,
             )
         )
 

@@ -44,14 +44,24 @@ class Limiting:
         """Every limit as it stands: what runs under it, what is left of its rate, its pause and its breaker."""
         return self._wiring.store.limit_list()
 
+    def pause_limit(self, key: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Let no job begin under a limit until it is reset; what runs goes on. A key that jobs have is a limit too.
+        `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        return one(self._wiring.store.limit_pause(self._limit_key(key), *who))
+
     def reset_limit(self, key: str, *, actor: str, reason: str | None = None) -> Moved:
-        """End a pause, close the breaker and fill the bucket of a limit. `NotFound`."""
-        return one(self._wiring.store.limit_reset(key, *actor_and_reason(actor, reason, self.settings)))
+        """End a pause, whoever made it, close the breaker and fill the bucket of a limit. `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        return one(self._wiring.store.limit_reset(self._limit_key(key), *who))
 
     def put_limits(self) -> None:
         """Write down the limits of the declared tasks. A worker does it when it starts."""
         for key, (limit, names) in sorted(_by_key(self._tasks).items()):
             self._wiring.store.limit_put(limit.under(key, tasks=names))
+
+    def _limit_key(self, key: str) -> str:
+        return jsondoor.text(key, field="key", bytes_max=self.settings.name_max + len("queue:"))
 
     def _check_limit(self, task: SendableTask[..., Any, Any]) -> None:
         """Tasks that share a key share its limit. `InvalidInput` where this one says something else."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from detent.client.operation import Operation
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
-__all__ = ["bulk", "say_operation"]
+__all__ = ["bulk", "bulk_by_state", "say_operation"]
 
 _LONG = 1000
 
@@ -34,21 +35,63 @@ def bulk(
     **where: Any,
 ) -> int:
     """Count, ask, do it and say what became of it. `where` is where a move goes."""
-    jobs = app.jobs(limit=1, **chosen)
-    count = jobs.count()
+    done = _each(session, app, action, [chosen], what=what, reason=reason, dry_run=dry_run, yes=yes, **where)
+    if session.json and done is not None:
+        render.json_value(render.plain(done[0].row) if done else None)
+    return OK
+
+
+def bulk_by_state(
+    session: Session,
+    app: Detent,
+    action: str,
+    states: Sequence[str],
+    chosen: dict[str, Any],
+    *,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """The same for jobs in any of these states: one operation for each of them, so that no job is looked at that it
+    could not be done to."""
+    each = [{**chosen, "state": state} for state in states]
+    done = _each(session, app, action, each, what="jobs", reason=reason, dry_run=dry_run, yes=yes)
+    if session.json and done is not None:
+        render.json_value([render.plain(one.row) for one in done])
+    return OK
+
+
+def _each(
+    session: Session,
+    app: Detent,
+    action: str,
+    each: Sequence[dict[str, Any]],
+    *,
+    what: str,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+    **where: Any,
+) -> list[Operation] | None:
+    """The operations that were carried out; None where it was only asked how many it would affect."""
+    fits = [(jobs, jobs.count()) for jobs in (app.jobs(limit=1, **chosen) for chosen in each)]
+    count = sum(many for _, many in fits)
     if dry_run:
         _say_how_many(session, count)
-        return OK
+        return None
     if not count:
         render.note(f"no {what}")
-        if session.json:
-            render.json_value(None)
-        return OK
+        return []
     confirm(session, f"{action} {count} {what}", yes=yes)
-    operation: Operation = getattr(jobs, action)(actor=session.who, reason=reason, **where)
-    _watch(operation)
-    say_operation(session, operation)
-    return OK
+    done = []
+    for jobs, many in fits:
+        if many:
+            operation: Operation = getattr(jobs, action)(actor=session.who, reason=reason, **where)
+            _watch(operation)
+            if not session.json:
+                say_operation(session, operation)
+            done.append(operation)
+    return done
 
 
 def _watch(operation: Operation) -> None:

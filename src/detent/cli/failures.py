@@ -8,8 +8,8 @@ import traceback
 
 import click
 
-from detent.cli import escape
 from detent.errors import TABLE, DetentError
+from detent.model import escape
 
 __all__ = ["FAILED", "INTERRUPTED", "NOT_FOUND", "OK", "USAGE", "CommandFailed", "exit_code", "report"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from detent.cli import escape
+from detent.model import escape
 
 __all__ = [
     "Cell",

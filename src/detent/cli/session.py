@@ -6,7 +6,6 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,14 +79,11 @@ class Session:
 
 
 def _import_app(where: str) -> Detent:
-    from detent.worker.main import load_app
+    from detent.worker.main import cannot_start, load_app
 
     try:
         return load_app(where)
     except DetentError:
         raise
     except (Exception, SystemExit) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise CommandFailed(
-            f"{where} cannot be imported: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-        ) from error
+        raise CommandFailed(cannot_start(where, error)) from error

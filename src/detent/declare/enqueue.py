@@ -67,7 +67,7 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
     if key is not None:
         jsondoor.text(key, field="key", bytes_max=settings.key_max)
     elif options.unique == "pending":
-        key = f"unique:{call.task.name[:300]}:{fingerprint}"
+        key = jsondoor.unique_key(call.task.name, fingerprint)
     if sending.key_ttl is not None:
         check_seconds("key_ttl", sending.key_ttl)
         if key is None:
@@ -94,6 +94,7 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         attempts_max=options.retry.attempts_max,
         dead_letter=options.dead_letter,
         idempotent=options.idempotent,
+        limit_key=call.task.limit_key_of(call.payload),
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from detent.declare.context import Context
 from detent.declare.limit import Limit
+from detent.declare.limit_key import KeyOf, check_key_function, key_for
 from detent.declare.probe import check_probe
 from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
@@ -43,7 +44,7 @@ class Options:
     dead_letter: bool = True
     result_ttl: float | None = None
     limit: Limit | None = None
-    limit_key: str | None = None
+    limit_key: str | KeyOf | None = None
     probe: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -60,6 +61,10 @@ class Options:
             raise InvalidSetting("retry", repr(self.retry), "a policy such as Retry(3)")
         if self.limit is not None and not isinstance(self.limit, Limit):
             raise InvalidSetting("limit", repr(self.limit)[:80], "a limit such as Limit(concurrency=5)")
+        key: object = self.limit_key
+        if key is not None and not isinstance(key, str) and not callable(key):
+            found = f"a value of type {type(key).__name__}"
+            raise InvalidSetting("limit_key", found, "a text, or a function of the arguments that gives one")
         if self.limit_key is not None and self.limit is None:
             raise InvalidSetting(
                 "limit_key", f"{self.limit_key!r} without a limit"[:80], "limit_key together with limit"
@@ -110,6 +115,9 @@ class Task(Generic[P, R, D]):
         self._parameters = _parameters(self.name, function)
         if options.probe is not None:
             check_probe(options.probe, function, idempotent=options.idempotent)
+        self._key_asks = (
+            check_key_function(options.limit_key, self._parameters) if callable(options.limit_key) else None
+        )
 
     def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
         """Run the function here and now, without any record."""
@@ -120,8 +128,21 @@ class Task(Generic[P, R, D]):
 
     @property
     def limit_key(self) -> str:
-        """Under which key its limit is shared: its name, where it says no other."""
-        return self.name if self.options.limit_key is None else self.options.limit_key
+        """Under which key its limit is shared: its name, where it says no other. Where each job has a key of its own,
+        the limit of this one says what holds for each of them."""
+        return self.options.limit_key if isinstance(self.options.limit_key, str) else self.name
+
+    def limit_key_of(self, payload: str) -> str | None:
+        """The key that a job with these arguments has of its own; None where its task's is meant. `InvalidInput`."""
+        if not callable(self.options.limit_key):
+            return None
+        left_out = {
+            name: parameter.default
+            for name, parameter in self._parameters.items()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        arguments = left_out | self.decode(payload)
+        return key_for(self.options.limit_key, self._key_asks, arguments, bytes_max=self._settings.name_max)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""

@@ -32,7 +32,7 @@ import msgspec
 
 from detent.errors import InvalidInput, InvalidPayload
 
-__all__ = ["check_text", "decode", "encode", "fingerprint", "text"]
+__all__ = ["check_text", "decode", "encode", "fingerprint", "text", "unique_key"]
 
 T = TypeVar("T")
 
@@ -105,6 +105,11 @@ def fingerprint(task: str, text: str) -> str:
     """
     ordered = _encode_ordered(_decode(text))
     return hashlib.sha256(b"\0".join((task.encode(), ordered))).hexdigest()[:32]
+
+
+def unique_key(task: str, fingerprint: str) -> str:
+    """The key that a job holds until its first claim where no two equal ones of its task are to wait."""
+    return f"unique:{task[:300]}:{fingerprint}"
 
 
 def text(value: str, *, field: str, bytes_max: int, allow_empty: bool = False) -> str:

@@ -1,6 +1,6 @@
 """The records of limits: how many at once, and how many in which time.
 
-Frozen, without behaviour, as in `records`.
+Frozen, as in `records`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class LimitRow(Struct, frozen=True, kw_only=True):
 
     `paused_until`: no claim before that time. `throttled`: how often in a row the other side said no; `open_until`: the
     breaker is open until then, and half open after it until an attempt has succeeded; None where it is closed.
+    `held_at`: paused by a person since then. `template`: the limit whose bounds it has, where it is one of many keys.
     """
 
     key: str
@@ -46,3 +47,21 @@ class LimitRow(Struct, frozen=True, kw_only=True):
     paused_until: datetime | None
     throttled: int
     open_until: datetime | None
+    template: str | None = None
+    held_at: datetime | None = None
+
+    def state(self, now: datetime) -> str:
+        """In a word, whether jobs may begin: open, or what keeps them back: paused, breaker, half open, full, spent."""
+        if self.held_at is not None or (self.paused_until is not None and self.paused_until > now):
+            return "paused"
+        if self.open_until is not None:
+            return "breaker" if self.open_until > now else "half open"
+        if self.concurrency_max is not None and self.running >= self.concurrency_max:
+            return "full"
+        return "spent" if self.rate is not None and self.tokens < 1 else "open"
+
+    def until(self, now: datetime) -> datetime | None:
+        """Until when it is paused or its breaker is open; None where it is not, or nobody knows."""
+        if self.held_at is not None:
+            return None
+        return max((at for at in (self.paused_until, self.open_until) if at is not None and at > now), default=None)

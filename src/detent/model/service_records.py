@@ -21,6 +21,7 @@ __all__ = [
     "NewOperation",
     "NewSchedule",
     "OperationRow",
+    "QueueRow",
     "RecoveryRow",
     "ScheduleRow",
     "SilentRow",
@@ -80,6 +81,8 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
     priority: int = 0
     dead_letter: bool = True
     idempotent: bool = True
+    unique_pending: bool = False
+    limit_key: str | None = None
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
@@ -97,6 +100,8 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
     attempts_max: int
     dead_letter: bool
     idempotent: bool
+    unique_pending: bool
+    limit_key: str | None
     next_at: datetime
     last_at: datetime | None
     paused_at: datetime | None
@@ -148,6 +153,15 @@ class OperationRow(Struct, frozen=True, kw_only=True):
     refused: int
     created_at: datetime
     finished_at: datetime | None
+
+
+class QueueRow(Struct, frozen=True, kw_only=True):
+    """A queue that was paused at some time: since when and by whom it is, None where it is open again."""
+
+    name: str
+    paused_at: datetime | None
+    paused_by: str | None
+    reason: str | None
 
 
 class SilentRow(Struct, frozen=True, kw_only=True):

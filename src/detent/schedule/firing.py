@@ -22,7 +22,7 @@ from cronsim import CronSimError
 
 from detent.errors import InvalidInput
 from detent.model.ids import Ids
-from detent.model.jsondoor import fingerprint
+from detent.model.jsondoor import fingerprint, unique_key
 from detent.model.records import NewJob
 from detent.model.service_records import Fire, ScheduleRow
 from detent.schedule.cron import ticks_after
@@ -87,13 +87,14 @@ def _fire(verbs: Verbs, ids: Ids, row: ScheduleRow, now: datetime) -> list[int]:
 
 
 def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
+    own = fingerprint(row.task, row.payload)
     told = {"schedule": row.name, "tick": tick.isoformat()}
     return NewJob(
         id=job_id,
         task=row.task,
         payload=row.payload,
         nonce=nonce,
-        fingerprint=fingerprint(row.task, row.payload),
+        fingerprint=own,
         tenant=row.tenant,
         queue=row.queue,
         priority=row.priority,
@@ -102,6 +103,9 @@ def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
         attempts_max=row.attempts_max,
         dead_letter=row.dead_letter,
         idempotent=row.idempotent,
+        limit_key=row.limit_key,
+        unique_pending=row.unique_pending,
+        key=unique_key(row.task, own) if row.unique_pending else None,
     )
 
 

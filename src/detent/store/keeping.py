@@ -16,6 +16,7 @@ from detent.model.service_records import (
     NewOperation,
     NewSchedule,
     OperationRow,
+    QueueRow,
     RecoveryRow,
     ScheduleRow,
     SilentRow,
@@ -92,8 +93,13 @@ class KeepingVerbs(Protocol):
         self, name: str, expected: datetime, fires: Sequence[Fire], next_at: datetime
     ) -> list[int] | None:
         """Deal with the ticks of a schedule that stands at `expected`: enqueue their jobs and move it to `next_at`, in
-        one transaction. The ids of the jobs; None where somebody else was first, or it is paused or gone: then nothing
-        was changed. A tick that was ever dealt with is never dealt with again."""
+        one transaction. The ids of the jobs that were made: not where an equal one waits already under the same key.
+        None where somebody else was first, or it is paused or gone: then nothing was changed. A tick that was ever
+        dealt with is never dealt with again."""
+        ...
+
+    def queue_list(self) -> list[QueueRow]:
+        """Every queue that was ever paused, by name; also where no job is in it."""
         ...
 
     # -- many jobs at once -------------------------------------------------------------------------------------
@@ -128,6 +134,17 @@ class KeepingVerbs(Protocol):
         """Operations (of that state), the newest first."""
         ...
 
+    # -- failures ----------------------------------------------------------------------------------------------
+
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+        """Up to `limit` jobs of these tasks that `lease_reap` gave up (quarantined, failed) and whose application was
+        not told. Nobody else gets them for `seconds`; then, if they were not done by then, whoever asks."""
+        ...
+
+    def untold_done(self, ids: Sequence[int]) -> None:
+        """The applications of these jobs were told. Said twice, it is said once."""
+        ...
+
     # -- silence -----------------------------------------------------------------------------------------------
 
     def job_silent(
@@ -159,6 +176,7 @@ KEEPING = (
     Verb("job_silent", "viewer"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),
+    Verb("queue_list", "viewer"),
     Verb("job_count", "viewer"),
     Verb("job_move", "client", (InvalidTransition, NotFound)),
     Verb("operation_start", "client"),
@@ -173,6 +191,8 @@ KEEPING = (
     Verb("schedule_list", "viewer"),
     Verb("schedule_due", "worker"),
     Verb("schedule_fire", "worker"),
+    Verb("untold_take", "worker"),
+    Verb("untold_done", "worker"),
     Verb("worker_seen", "worker"),
     Verb("worker_gone", "worker"),
     Verb("worker_list", "viewer"),

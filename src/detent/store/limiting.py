@@ -1,13 +1,17 @@
 """The contract's verbs of limits: how many at once, and how many in which time, for all workers together.
 
-The words are those of `contract`, which has these verbs too. A limit is on all jobs of its tasks and queues together. A
-claim takes none of them beyond what each limit has room for: as many as may run at once, less those that do; as many
+The words are those of `contract`, which has these verbs too. A limit is on all jobs of its tasks and queues together; a
+job with a `limit_key` of its own, whose task has a limit, is under the limit of that key instead, which has the same
+bounds, is made by the first claim that needs it and goes when nothing is left to say of it.
+
+A claim takes no jobs beyond what each limit has room for: as many as may run at once, less those that do; as many
 tokens as its bucket holds; none while it is paused or its breaker is open, one at a time while that is half open. What
 there is no room for stays ready in its place, and the next claim looks again: no attempt is made and no slot held. What
 runs under a limit is read out of the jobs themselves, so whatever ends an attempt makes room by that.
 
-`job_abort` with outcome throttled pauses the limit of the job's task, for everybody, until the delay is over. More than
-five in a row open its breaker for a minute; then one attempt at a time is let through, and one that succeeds closes it.
+`job_abort` with outcome throttled pauses the limit of the job, for everybody, until the delay is over; not that of its
+queue. More than five in a row open its breaker for a minute; then one attempt at a time is let through, and one that
+succeeds closes it. That it opened and that it closed is on record and logged, once each.
 """
 
 from __future__ import annotations
@@ -35,13 +39,20 @@ class LimitVerbs(Protocol):
         """Every limit as it stands, by key."""
         ...
 
+    def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Let no job begin under a limit until it is reset; what runs goes on. Recorded; paused by hand already, it
+        stays as it is. A key that jobs have is a limit, also where none of them was ever claimed. `NotFound`."""
+        ...
+
     def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
-        """End a pause, close the breaker and fill the bucket. Recorded where there was anything to end. `NotFound`."""
+        """End a pause, whoever made it, close the breaker and fill the bucket. Recorded where there was anything to
+        end. `NotFound`."""
         ...
 
 
 LIMITING = (
     Verb("limit_put", "client"),
     Verb("limit_list", "viewer"),
+    Verb("limit_pause", "admin", (NotFound,)),
     Verb("limit_reset", "admin", (NotFound,)),
 )

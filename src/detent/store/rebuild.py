@@ -48,6 +48,7 @@ class Job(NamedTuple):
     leased_at: Any
     started_at: Any
     committed_at: Any
+    limit_key: str | None
 
 
 class Execution(NamedTuple):
@@ -86,6 +87,7 @@ class Queued(NamedTuple):
     queue: str | None
     task: str | None
     tenant: str | None
+    limit_key: str | None
     priority: int | None
 
 

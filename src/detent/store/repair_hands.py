@@ -108,7 +108,7 @@ class CommonHands:
 
     def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
         self.unqueue(job.id)
-        lane = (job.queue, job.task, job.tenant, job.priority)
+        lane = (job.queue, job.task, job.tenant, job.priority, job.limit_key or "")
         self._execute(self._sql.new_lane, lane)
         if due_at <= self._now:
             self._execute(self._sql.to_ready, (*lane, due_at, job.id, holds_key, job.expires_at))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import NotFound
+from detent.model.limit_records import LimitRow
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
 
@@ -44,9 +45,12 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
 def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
     """Which limit keeps a ready job back, if one does."""
     now = verbs.now()
-    for limit in verbs.limit_list():
-        if row.task not in limit.tasks and row.queue not in limit.queues:
-            continue
+    for limit in _limits_of(verbs, row):
+        if limit.held_at is not None:
+            moves = verbs.transitions("limit", limit.key)
+            by = next((move for move in reversed(moves) if move.to_state == "paused"), None)
+            said = f" by {by.actor}: {by.reason or 'no reason given'}" if by else ""
+            return f"its limit {limit.key!r} is paused{said}"
         if limit.open_until is not None and limit.open_until > now:
             return f"the breaker of its limit {limit.key!r} is open until {limit.open_until.isoformat()}"
         if limit.paused_until is not None and limit.paused_until > now:
@@ -58,6 +62,18 @@ def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
         if limit.rate is not None and limit.tokens < 1:
             return f"its limit {limit.key!r} lets {limit.rate:g} begin in {limit.per:g} s, and they have"
     return None
+
+
+def _limits_of(verbs: Verbs, row: JobRow) -> list[LimitRow]:
+    """The limits that a job is under: that of its own key or else of its task, and that of its queue."""
+    found = verbs.limit_list()
+    limited = any(row.task in limit.tasks for limit in found)
+    of_key = row.limit_key if limited else None
+    return [
+        limit
+        for limit in found
+        if row.queue in limit.queues or (row.task in limit.tasks if of_key is None else limit.key == of_key)
+    ]
 
 
 def _who_could(verbs: Verbs, row: JobRow) -> str:

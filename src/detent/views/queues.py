@@ -24,22 +24,20 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 def queues(verbs: Verbs) -> list[QueueView]:
-    """Every queue that has a job on record, by name."""
-    jobs: dict[str, dict[str, int]] = {}
+    """Every queue that has a job on record or is paused, by name."""
+    paused = {row.name: row for row in verbs.queue_list() if row.paused_at is not None}
+    jobs = {name: dict.fromkeys(JOB.states, 0) for name in paused}
     for count in verbs.counts():
         states = jobs.setdefault(count.queue, dict.fromkeys(JOB.states, 0))
         states[count.state] = states.get(count.state, 0) + count.jobs
-    return [_queue(verbs, name, jobs[name]) for name in sorted(jobs)]
-
-
-def _queue(verbs: Verbs, name: str, jobs: dict[str, int]) -> QueueView:
-    moves = verbs.transitions("queue", name)
-    last = moves[-1] if moves and moves[-1].to_state == "paused" else None
-    return QueueView(
-        name=name,
-        paused=last is not None,
-        paused_at=last.at if last else None,
-        paused_by=last.actor if last else None,
-        paused_reason=last.reason if last else None,
-        jobs=jobs,
-    )
+    return [
+        QueueView(
+            name=name,
+            paused=name in paused,
+            paused_at=paused[name].paused_at if name in paused else None,
+            paused_by=paused[name].paused_by if name in paused else None,
+            paused_reason=paused[name].reason if name in paused else None,
+            jobs=jobs[name],
+        )
+        for name in sorted(jobs)
+    ]

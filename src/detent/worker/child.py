@@ -340,10 +340,12 @@ class Child:
         if aborted.state in ("quarantined", "failed"):
             self._tell_failures([aborted.job_id])
 
-    def _tell_failures(self, job_ids: list[int]) -> None:
+    def _tell_failures(self, job_ids: list[int], *, confirm: bool = False) -> None:
         """The user's hooks, on a thread of their own: slow ones hold nobody up."""
         for job_id in job_ids:
             self._hooks.submit(self._app.tell_failure, job_id)
+            if confirm:
+                self._hooks.submit(self._channel.send, "told", jobs=[job_id])
 
     # -- time-outs, cancels, the end ---------------------------------------------------------------------------
 
@@ -381,7 +383,7 @@ class Child:
             "stop": lambda message: self._stop(message["grace"]),
             "cancel": lambda message: self._cancel(message["jobs"]),
             "lost": lambda message: self._lost(message["leases"]),
-            "failed": lambda message: self._tell_failures(message["jobs"]),
+            "failed": lambda message: self._tell_failures(message["jobs"], confirm=True),
         }
         for message in self._channel.messages():
             handlers[message["kind"]](message)

@@ -39,6 +39,8 @@ class Kin:
         self.is_idle = False
         self.is_leaving = False
         self.killed: str | None = None
+        self.unable: str | None = None
+        self._told_failures: list[int] = []
         self._blamed = False
         self._channel, theirs = Channel.pair()
         self._board = Board.create(options.slots)
@@ -75,6 +77,10 @@ class Kin:
                 self.is_idle = message["holding"] == 0
             case "recycle":
                 self.is_leaving = True
+            case "told":
+                self._told_failures += message["jobs"]
+            case "unable":
+                self.unable = message["why"]
             case _:
                 pass
 
@@ -111,6 +117,12 @@ class Kin:
     def tell_failures(self, job_ids: list[int]) -> bool:
         """Let the application's hooks hear of jobs that came to rest without success; whether that went out."""
         return self._channel.send("failed", jobs=job_ids)
+
+    def take_told(self) -> list[int]:
+        """The jobs that its application has heard of since this was last asked."""
+        with self._lock:
+            told, self._told_failures = self._told_failures, []
+        return told
 
     def stop(self, grace: float) -> None:
         """Ask it to finish and go."""

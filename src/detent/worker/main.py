@@ -8,11 +8,12 @@ import os
 import signal
 import socket
 import sys
+import traceback
 
 import msgspec
 
 from detent.app.detent import Detent
-from detent.errors import InvalidSetting
+from detent.errors import DetentError, InvalidSetting
 from detent.model.clock import SystemClock
 from detent.worker.arrival import arrive
 from detent.worker.board import Board
@@ -20,8 +21,9 @@ from detent.worker.channel import Channel
 from detent.worker.child import Child
 from detent.worker.logs import EventHandler
 from detent.worker.options import WorkerOptions
+from detent.worker.output import set_up_output
 
-__all__ = ["load_app", "main", "set_up"]
+__all__ = ["cannot_start", "load_app", "main", "set_up"]
 
 
 def load_app(where: str) -> Detent:
@@ -46,6 +48,14 @@ def load_app(where: str) -> Detent:
     return found
 
 
+def cannot_start(where: str, error: BaseException) -> str:
+    """Why an application cannot be had, in one line: what was raised, and where."""
+    if isinstance(error, DetentError):
+        return str(error)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{where} cannot be imported: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+
+
 def set_up(options: WorkerOptions) -> Detent:
     """What every process with the user's code in it does first; its application."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -53,7 +63,7 @@ def set_up(options: WorkerOptions) -> Detent:
         # is not inherited by programs that the functions start; nor are copies of this process to be deaf.
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_hear_again)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up_output(options.log_format)
     app = load_app(options.app)
     # After the application, which may have its own idea of logging.
     logging.getLogger().addHandler(EventHandler())
@@ -68,10 +78,17 @@ def _hear_again() -> None:
 def main() -> None:
     """Run as `python -m detent.worker.main CHANNEL_FD BOARD_FD`, with the options on standard input."""
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
-    app = set_up(options)
-    clock = SystemClock()
-    arrive(clock, app.put_limits)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    clock = SystemClock()
+    try:
+        app = set_up(options)
+        arrive(clock, app.put_limits)
+    except (Exception, SystemExit) as error:
+        # The supervisor says it, as often as it tries: a traceback each time would bury it.
+        channel.send("unable", why=cannot_start(options.app, error))
+        if options.debug:
+            raise
+        os._exit(1)
     board = Board(int(sys.argv[2]), options.slots)
     Child(app, app.store, options, channel, board, clock).run()
 

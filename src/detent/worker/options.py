@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from detent.errors import InvalidSetting
+from detent.worker.output import LogFormat
 
 __all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
 
@@ -33,6 +34,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     held_up_max: float = 10.0
     keep_succeeded: float = 7.0
     keep_others: float = 30.0
+    log_format: LogFormat = "text"
+    debug: bool = False
 
     def __post_init__(self) -> None:
         _between("slots", self.slots, 1, 10_000)

@@ -73,6 +73,7 @@ class Supervisor:
         self._start_at = 0.0
         self._pause = _PAUSE_FIRST
         self._said_ready = False
+        self._starts_failed = 0
 
     def run(self) -> int:
         """Until told to stop, or until nothing is left with `drain`; the exit code."""
@@ -137,10 +138,13 @@ class Supervisor:
             self._said_ready = True
             self._notify.ready()
         self._notify.alive(self._clock.monotonic())
+        for child in self._children:
+            self._services.failed_jobs.told(child.take_told())
         listening = next((child for child in staying if child.is_ready), None)
-        if self._failures and listening is not None:
-            failures, self._failures = self._failures, []
-            listening.tell_failures(failures[:_FAILURES_MAX])
+        if listening is not None:
+            failures, self._failures = self._failures + self._services.failed_jobs.to_tell(), []
+            if failures:
+                listening.tell_failures(failures[:_FAILURES_MAX])
 
     def _bury(self, child: Kin, now: float) -> None:
         """Remember what a dead child held, and make room for another."""
@@ -151,10 +155,17 @@ class Supervisor:
         self._remains_there.set()
         if child.is_leaving and child.killed is None:
             return
-        log.warning("a child ended with %s", ended_with)
-        # A child that cannot even start is tried again less and less often.
-        self._pause = _PAUSE_FIRST if now - child.started_at > _LIVED else min(2 * self._pause, _PAUSE_LONGEST)
+        # A child that cannot even start is tried again less and less often, and said as often.
+        is_ill = not child.is_ready or now - child.started_at <= _LIVED
+        self._pause = min(2 * self._pause, _PAUSE_LONGEST) if is_ill else _PAUSE_FIRST
         self._start_at = now + self._pause
+        if child.is_ready:
+            log.warning("a child ended with %s", ended_with)
+        else:
+            self._starts_failed += 1
+            why = child.unable or f"it ended with {ended_with} before it was ready"
+            tries = "" if self._starts_failed == 1 else f", {self._starts_failed} times by now"
+            log.error("a child cannot start%s: %s; it is tried again in %g s", tries, why, self._pause)
 
     def _stop_children(self) -> None:
         for child in self._children:

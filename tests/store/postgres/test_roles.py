@@ -58,7 +58,7 @@ def test_a_client_enqueues_and_cannot_touch_tables(postgres_store_url: str, logi
             "INSERT INTO detent.ready VALUES (1, now(), 1)",
             "UPDATE detent.job SET payload = '0'",
             "DELETE FROM detent.event",
-            "SELECT detent.lane_of('q', 't', '', 0::smallint)",
+            "SELECT detent.lane_of('q', 't', '', 0::smallint, '')",
             "SELECT nextval('detent.id_seq')",
             "CREATE TABLE detent.mine (x integer)",
         ):

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
 from detent.cli import render
 from detent.cli.acting import act_on
+from detent.cli.bulk import bulk_by_state
 from detent.cli.command import Group, duration, reason_option
-from detent.cli.escape import block, line
 from detent.cli.failures import FAILED, OK
 from detent.cli.jobview import job_object, list_jobs, show_job
 from detent.cli.session import Session
 from detent.lifecycle.library import JOB
+from detent.model.escape import block, line
 from detent.model.records import EventRow
 
 __all__ = ["command"]
 
-ids = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 job_id = click.argument("job_id", metavar="ID")
+_FILTERS = ("task", "queue", "tenant")
 
 
 @click.group("jobs", cls=Group)
@@ -71,30 +73,78 @@ def events(session: Session, job_id: str, follow: bool) -> None:
                 _print_event(event, at_once=follow)
 
 
+def _many(*states: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What cancel and retry have in common: which jobs, how sure, and why."""
+    options: tuple[Callable[[Any], Any], ...] = (
+        click.argument("ids", nargs=-1, metavar="[ID]..."),
+        click.option("--state", type=click.Choice(states), help="All jobs in this state (that fit the other filters)."),
+        *(click.option(f"--{name}", metavar="NAME", help=f"All jobs of this {name}.") for name in _FILTERS),
+        click.option("--dry-run", is_flag=True, help="Only say how many it would affect."),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        reason_option,
+    )
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 @command.command()
-@ids
-@reason_option
+@_many("pending", "running")
 @click.pass_obj
-def cancel(session: Session, ids: tuple[str, ...], reason: str | None) -> int:
+def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
     """Stop jobs.
 
-    Pending ones at once, running ones at their next sign of life.
+    Pending ones at once, running ones at their next sign of life. Those named, or those that fit a filter: then it says
+    how many first, and is an operation that goes on where a worker runs.
     """
+    if _by_filter(ids, chosen):
+        return _act_by_filter(session, "cancel", ("pending", "running"), reason, **chosen)
     with session.open() as app:
         return act_on(session, ids, lambda one: app.cancel(one, actor=session.who, reason=reason).state)
 
 
 @command.command()
-@ids
-@reason_option
+@_many("failed", "quarantined", "cancelled")
 @click.pass_obj
-def retry(session: Session, ids: tuple[str, ...], reason: str | None) -> int:
+def retry(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
     """Send jobs through again.
 
-    Those that failed, are quarantined or were cancelled, with fresh attempts.
+    Those that failed, are quarantined or were cancelled, with fresh attempts. Those named, or those that fit a filter:
+    then it says how many first, and is an operation that goes on where a worker runs. Cancelled ones only with --state.
     """
+    if _by_filter(ids, chosen):
+        return _act_by_filter(session, "retry", ("failed", "quarantined"), reason, **chosen)
     with session.open() as app:
         return act_on(session, ids, lambda one: app.retry(one, actor=session.who, reason=reason).state)
+
+
+def _by_filter(ids: tuple[str, ...], chosen: dict[str, Any]) -> bool:
+    filters = any(chosen[name] is not None for name in ("state", *_FILTERS))
+    if bool(ids) == filters:
+        raise click.UsageError("Say which: either IDs, or a filter (--state, --task, --queue, --tenant).")
+    if ids and chosen["dry_run"]:
+        raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
+    return filters
+
+
+def _act_by_filter(
+    session: Session,
+    action: str,
+    states: Sequence[str],
+    reason: str | None,
+    *,
+    state: str | None,
+    dry_run: bool,
+    yes: bool,
+    **chosen: Any,
+) -> int:
+    wanted = states if state is None else [state]
+    with session.open() as app:
+        return bulk_by_state(session, app, action, wanted, chosen, reason=reason, dry_run=dry_run, yes=yes)
 
 
 @command.command()

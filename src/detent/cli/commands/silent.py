@@ -6,8 +6,8 @@ import click
 
 from detent.cli import render
 from detent.cli.command import Group, duration, reason_option
-from detent.cli.escape import line
 from detent.cli.session import Session
+from detent.model.escape import line
 from detent.model.records import Moved
 
 __all__ = ["command"]

@@ -10,10 +10,10 @@ import click
 
 from detent.cli import render
 from detent.cli.command import Command, duration
-from detent.cli.escape import line
 from detent.cli.session import Session
 from detent.lifecycle.library import JOB
 from detent.model.clock import SystemClock
+from detent.model.escape import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent

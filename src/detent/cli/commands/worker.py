@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+from typing import TYPE_CHECKING
 
 import click
 
-from detent.cli import logs
 from detent.cli.command import Command, duration
+from detent.cli.failures import CommandFailed, exit_code
 from detent.cli.session import Session
+from detent.errors import DetentError
+
+if TYPE_CHECKING:
+    from detent.worker.options import WorkerOptions
+    from detent.worker.output import LogFormat
 
 __all__ = ["command"]
 
@@ -41,20 +48,15 @@ def command(
     grace: float,
     drain: bool,
     max_jobs: int,
-    log_format: str,
+    log_format: LogFormat,
 ) -> int:
     """Claim jobs and run them.
 
     Those of the application's tasks, until told to stop. SIGTERM or Ctrl-C: no more claims, what runs may finish within
     the grace, the rest is handed back and loses no attempt. A second one stops at once.
     """
-    from msgspec.structs import replace
-
-    from detent.model.clock import SystemClock
-    from detent.worker.arrival import arrive
-    from detent.worker.notify import Notify
     from detent.worker.options import WorkerOptions, parse_queues
-    from detent.worker.supervisor import Supervisor
+    from detent.worker.output import set_up_output
 
     names, queue_slots = parse_queues(queues)
     options = WorkerOptions(
@@ -68,9 +70,28 @@ def command(
         grace=grace,
         drain=drain,
         max_jobs=max_jobs,
+        log_format=log_format,
+        debug=os.environ.get("DETENT_DEBUG") == "1",
     )
-    logs.set_up(log_format)
+    set_up_output(log_format)
     session.app = app
+    if log_format == "text":
+        return _work(session, options)
+    try:
+        return _work(session, options)
+    except (CommandFailed, DetentError) as error:
+        logging.getLogger("detent.worker").error("%s", error)
+        return exit_code(error)
+
+
+def _work(session: Session, options: WorkerOptions) -> int:
+    from msgspec.structs import replace
+
+    from detent.model.clock import SystemClock
+    from detent.worker.arrival import arrive
+    from detent.worker.notify import Notify
+    from detent.worker.supervisor import Supervisor
+
     with session.open_or_new() as found:
         kept = found.settings
         options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)

@@ -20,7 +20,7 @@ LOCK_MILLISECONDS_MAX = 500
 
 _JOBS = """
 SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
-       ended, error, finished_at, lease_id, leased_at, started_at, committed_at
+       ended, error, finished_at, lease_id, leased_at, started_at, committed_at, limit_key
   FROM detent.job WHERE id = ANY (%s) ORDER BY id
 """
 _EXECUTIONS = """
@@ -34,7 +34,7 @@ SELECT job_id, n, attempt, to_state, trigger, at
 """
 # A waiting row with another priority than its lane's stands in no lane.
 _QUEUED = """
-SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant,
+SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant, l.limit_key,
        CASE WHEN q.priority IS NULL OR q.priority = l.priority THEN l.priority END
   FROM (SELECT job_id, 'ready' AS place, ready_at AS at, expires_at, holds_key, lane_id, NULL::smallint AS priority
           FROM detent.ready
@@ -65,9 +65,12 @@ UPDATE detent.job
        leased_at = %(leased_at)s
  WHERE id = %(id)s AND state = %(found)s
 """
-_NEW_LANE = "INSERT INTO detent.lane (queue, task, tenant, priority) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_NEW_LANE = """
+INSERT INTO detent.lane (queue, task, tenant, priority, limit_key) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
+"""
 _LANE = """
-(SELECT id FROM detent.lane WHERE queue = %s AND task = %s AND tenant = %s AND priority = %s ORDER BY id LIMIT 1)
+(SELECT id FROM detent.lane
+  WHERE queue = %s AND task = %s AND tenant = %s AND priority = %s AND limit_key = %s ORDER BY id LIMIT 1)
 """
 _TO_READY = f"""
 INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES ({_LANE}, %s, %s, %s, %s)

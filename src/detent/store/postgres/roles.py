@@ -14,12 +14,13 @@ INCLUDES = {
 }
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
-# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, the entry of a
-# commit block, the sign of a waiter, the life of the server.
+# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, ticks without a
+# job of their own, the entry of a commit block, the sign of a waiter, the life of the server.
 BESIDE = {
     "lanes_make": "client",
     "migrations": "viewer",
     "commit_check": "worker",
+    "fire_stands_for": "worker",
     "wake_announce": "worker",
     "up_for": "worker",
 }

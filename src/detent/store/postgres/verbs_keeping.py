@@ -13,6 +13,7 @@ from detent.model.service_records import (
     NewOperation,
     NewSchedule,
     OperationRow,
+    QueueRow,
     RecoveryRow,
     ScheduleRow,
     SilentRow,
@@ -90,10 +91,16 @@ class PostgresKeeping:
             if fresh is None:
                 return None
             jobs = [one.job for one in fires if one.job is not None and one.fire_at in fresh]
-            for answer in session.run(job_enqueue(jobs, notify=False)) if jobs else ():
+            made = []
+            answers = session.run(job_enqueue(jobs, notify=False)) if jobs else []
+            for job, answer in zip(jobs, answers, strict=True):
                 if isinstance(answer, DetentError):
                     raise answer
-            return [job.id for job in jobs]
+                if answer.created:
+                    made.append(job.id)
+                else:
+                    session.run(scheduling.fire_stands_for(name, job.id, answer.job_id))
+            return made
 
         return self._session.together(fire)
 
@@ -163,9 +170,25 @@ class PostgresKeeping:
         """By key."""
         return self._session.run(limiting.limit_list())
 
+    def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(limiting.limit_pause(key, actor, reason))
+
     def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""
         return self._session.run(limiting.limit_reset(key, actor, reason))
+
+    def queue_list(self) -> list[QueueRow]:
+        """By name."""
+        return self._session.run(keeping.queue_list())
+
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+        """By their ids."""
+        return self._session.run(keeping.untold_take(tasks, limit, seconds))
+
+    def untold_done(self, ids: Sequence[int]) -> None:
+        """Their rows go."""
+        self._session.run(keeping.untold_done(ids))
 
     def _forget_bounds(self) -> None:
         """What was moved or brought back may stand below what was claimed."""

@@ -19,7 +19,7 @@ __all__ = ["SqliteHands", "violations"]
 _OF_THESE = "IN (SELECT value FROM json_each(?))"
 _JOBS = f"""
 SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
-       ended, error, finished_at, lease_id, leased_at, started_at, committed_at
+       ended, error, finished_at, lease_id, leased_at, started_at, committed_at, limit_key
   FROM detent_job WHERE id {_OF_THESE} ORDER BY id
 """
 _EXECUTIONS = f"""
@@ -33,7 +33,7 @@ SELECT job_id, n, attempt, to_state, trigger, at
 """
 # A waiting row with another priority than its lane's stands in no lane.
 _QUEUED = f"""
-SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant,
+SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant, l.limit_key,
        CASE WHEN q.priority IS NULL OR q.priority = l.priority THEN l.priority END
   FROM (SELECT job_id, 'ready' AS place, ready_at AS at, expires_at, holds_key, lane_id, NULL AS priority
           FROM detent_ready
@@ -62,8 +62,13 @@ UPDATE detent_job
        leased_at = :leased_at
  WHERE id = :id AND state = :found
 """
-_NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-_LANE = "(SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? ORDER BY id LIMIT 1)"
+_NEW_LANE = """
+INSERT INTO detent_lane (queue, task, tenant, priority, limit_key) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_LANE = """
+(SELECT id FROM detent_lane
+  WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ? ORDER BY id LIMIT 1)
+"""
 _TO_READY = f"""
 INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES ({_LANE}, ?, ?, ?, ?)
 """

@@ -16,6 +16,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
+from detent.worker.services.failures import Failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.operations import operations
@@ -43,12 +44,14 @@ class Services:
         self._clock = clock or SystemClock()
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
+        self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
         self._reaper = Reaper(store, options.lease, self._clock)
         self.services: list[Service] = [
             self.heartbeat.service(),
             promote(store),
             self._reaper.service(),
             expire(store),
+            self.failed_jobs.service(),
             schedules(store, ReservedIds(store.ids_reserve, 100)),
             operations(store),
             recovery(store),

@@ -48,6 +48,7 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('limit_member_pkey', 'limit_member', 'p'),
     ('limit_member_kind_known', 'limit_member', 'c'),
     ('limit_slot_pkey', 'limit_slot', 'p'),
+    ('untold_pkey', 'untold', 'p'),
     ('job_effect_told_by_known', 'job', 'c'),
     ('execution_one_commit', 'execution', 'i'),
     ('event_one_per_key', 'event', 'i')

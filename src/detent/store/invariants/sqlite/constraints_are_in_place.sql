@@ -112,14 +112,15 @@ WITH wanted (type, name, text) AS (VALUES
   until_claim INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT job_key_pkey PRIMARY KEY (tenant, key)
 ) STRICT, WITHOUT ROWID'),
-    ('table', 'detent_lane', 'CREATE TABLE detent_lane (
-  id       INTEGER  NOT NULL,
-  queue    TEXT     NOT NULL,
-  task     TEXT     NOT NULL,
-  tenant   TEXT     NOT NULL,
-  priority INTEGER NOT NULL,
+    ('table', 'detent_lane', 'CREATE TABLE "detent_lane" (
+  id        INTEGER NOT NULL,
+  queue     TEXT    NOT NULL,
+  task      TEXT    NOT NULL,
+  tenant    TEXT    NOT NULL,
+  priority  INTEGER NOT NULL,
+  limit_key TEXT    NOT NULL DEFAULT '''',
   CONSTRAINT lane_pkey PRIMARY KEY (id),
-  CONSTRAINT lane_of_one_rank UNIQUE (queue, task, tenant, priority)
+  CONSTRAINT lane_of_one_rank UNIQUE (queue, task, tenant, priority, limit_key)
 ) STRICT'),
     ('table', 'detent_lease', 'CREATE TABLE detent_lease (
   id         INTEGER      NOT NULL,
@@ -188,7 +189,7 @@ WITH wanted (type, name, text) AS (VALUES
   paused_until    INTEGER,
   throttled       INTEGER          NOT NULL DEFAULT 0,
   throttled_at    INTEGER,
-  open_until      INTEGER,
+  open_until      INTEGER, template TEXT, held_at INTEGER,
   CONSTRAINT rate_limit_pkey PRIMARY KEY (key),
   CONSTRAINT rate_limit_is_possible CHECK (rate > 0 AND per > 0 AND burst >= 1 AND concurrency_max >= 1)
 ) STRICT, WITHOUT ROWID'),
@@ -228,7 +229,7 @@ WITH wanted (type, name, text) AS (VALUES
   paused_at    INTEGER,
   paused_by    TEXT,
   reason       TEXT,
-  changed_at   INTEGER NOT NULL,
+  changed_at   INTEGER NOT NULL, unique_pending INTEGER NOT NULL DEFAULT 0, limit_key TEXT,
   CONSTRAINT schedule_pkey PRIMARY KEY (name),
   CONSTRAINT schedule_catch_up_known CHECK (catch_up IN (''latest'', ''all'', ''skip''))
 ) STRICT, WITHOUT ROWID'),
@@ -265,6 +266,12 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT transition_log_pkey PRIMARY KEY (n),
   CONSTRAINT transition_log_has_actor CHECK (actor <> ''''),
   CONSTRAINT transition_log_force_has_reason CHECK (NOT forced OR (reason IS NOT NULL AND reason <> ''''))
+) STRICT'),
+    ('table', 'detent_untold', 'CREATE TABLE detent_untold (
+  job_id      INTEGER NOT NULL,
+  task        TEXT    NOT NULL,
+  taken_until INTEGER,
+  CONSTRAINT untold_pkey PRIMARY KEY (job_id)
 ) STRICT'),
     ('table', 'detent_waiting', 'CREATE TABLE detent_waiting (
   job_id     INTEGER      NOT NULL,

@@ -18,7 +18,8 @@ SELECT 'job' AS entity, CAST(found.id AS TEXT) AS entity_id, found.detail
       LEFT JOIN detent_lane l ON l.id = q.lane_id
      WHERE j.state = 'pending'
        AND (q.at <> j.due_at OR q.expires_at IS NOT j.expires_at OR l.queue IS NOT j.queue OR l.task IS NOT j.task
-            OR l.tenant IS NOT j.tenant OR l.priority IS NOT j.priority)
+            OR l.tenant IS NOT j.tenant OR l.priority IS NOT j.priority
+            OR l.limit_key <> coalesce(j.limit_key, ''))
     UNION ALL
     SELECT j.id, 'its row in waiting has another priority'
       FROM detent_job j JOIN detent_waiting w ON w.job_id = j.id

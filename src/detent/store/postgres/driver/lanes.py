@@ -9,8 +9,8 @@ from detent.model.records import NewJob
 
 __all__ = ["Lane", "Lanes"]
 
-Lane = tuple[str, str, str, int]
-"""Queue, task, tenant, priority."""
+Lane = tuple[str, str, str, int, str]
+"""Queue, task, tenant, priority, and the key of its limit (empty: its task's own)."""
 
 _KNOWN_MAX = 100_000
 
@@ -27,7 +27,7 @@ class Lanes:
 
     def ensure(self, jobs: Iterable[NewJob]) -> None:
         """Lanes for these jobs are there, committed. They are never deleted, so it is enough to have seen them once."""
-        missing = {(job.queue, job.task, job.tenant, job.priority) for job in jobs} - self._known
+        missing = {(job.queue, job.task, job.tenant, job.priority, job.limit_key or "") for job in jobs} - self._known
         if missing:
             self._make(sorted(missing))
             if len(self._known) > _KNOWN_MAX:

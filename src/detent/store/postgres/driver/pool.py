@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
@@ -56,6 +57,20 @@ def _is_of_another_pool(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("psycopg.pool").addFilter(_is_of_another_pool)
+
+_TOLD = "DT010"
+"""What a function has to tell, beside its answer, about a limit."""
+
+
+def hear(connection: Connection) -> None:
+    """Let what functions tell come to the log."""
+    connection.add_notice_handler(_log_notice)
+
+
+def _log_notice(told: Diagnostic) -> None:
+    if told.sqlstate == _TOLD:
+        level = logging.WARNING if told.severity_nonlocalized == "WARNING" else logging.INFO
+        logging.getLogger("detent.limits").log(level, "%s", told.message_primary)
 
 
 class Pool:
@@ -103,9 +118,11 @@ class Pool:
     def connect(self) -> Connection:
         """A connection of its own, outside the pool. `DatabaseUnreachable`."""
         try:
-            return psycopg.connect(self._url, **self._options)
+            connection = psycopg.connect(self._url, **self._options)
         except psycopg.Error as error:
             raise no_connection(error, self._name) from error
+        hear(connection)
+        return connection
 
     def _taken(self) -> tuple[ConnectionPool[PooledConnection], PooledConnection]:
         deadline = _REAL.monotonic() + self._wait_seconds_max
@@ -144,6 +161,10 @@ class Pool:
         if pool is not None and os.getpid() == self._pid:
             pool.close()
 
+    def _take_in(self, connection: PooledConnection) -> None:
+        self._living.add(connection)
+        hear(connection)
+
     def _opened(self) -> ConnectionPool[PooledConnection]:
         if os.getpid() != self._pid:
             self._begin()
@@ -157,7 +178,7 @@ class Pool:
                     max_size=self._size_max,
                     timeout=self._wait_seconds_max,
                     check=_check_unless_quiet,
-                    configure=self._living.add,
+                    configure=self._take_in,
                     open=True,
                     reconnect_timeout=RECONNECT_SECONDS_MAX,
                     name=_POOL_NAME,

@@ -1,9 +1,9 @@
--- Take ready rows where some of the lanes are under limits: none is taken beyond what each limit has room for.
+-- Take ready rows where some of the lanes are under limits: none is taken beyond what each limit has room for. What there
+-- is no room for is passed over and stays where it is.
 --
--- Takes what the ordinary claim would, and keeps it in that order up to the first job there is no room for. That one and all
--- behind it go back to their places, and the next round begins with the turn of its tenant: to be passed over costs nobody
--- a turn. Lanes under a limit without room are not entered, so there are at most as many rounds as limits, and one.
--- The rows of the limits stay locked until the claim is durable; whoever claims under the same limit comes after.
+-- The limits of tasks and queues are locked first. Those of keys, of which there may be very many, are looked at, and only
+-- those that would be used are locked, made where they were not, and looked at again. All of them stay locked until the
+-- claim is durable; whoever claims under the same limit comes after.
 CREATE OR REPLACE FUNCTION detent.claim_within_limits(
   p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text,
   OUT ids bigint[], OUT keyed bigint[]
@@ -11,68 +11,69 @@ CREATE OR REPLACE FUNCTION detent.claim_within_limits(
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  t       timestamptz;
+  t       timestamptz := detent.clock();
+  shared  text[];
+  lanes   record;
   keys    text[];
-  room    jsonb := '{}';
-  lanes   integer[];
-  tenants integer;
+  rooms   integer[];
+  task_ns integer[];
+  queue_ns integer[];
+  used    text[];
+  held    text[];
   taken   record;
-  item    record;
-  one     text;
-  passed  boolean;
 BEGIN
   ids := '{}';
   keyed := '{}';
-  keys := ARRAY(
+  shared := ARRAY(
     SELECT l.key FROM detent.rate_limit l WHERE l.key IN (
       SELECT m.limit_key FROM detent.limit_member m
        WHERE (m.kind = 'task' AND m.name = ANY (p_tasks))
           OR (m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))))
      ORDER BY l.key FOR UPDATE);
+  PERFORM detent.limit_sweep(u.key, t) FROM unnest(shared || ARRAY(
+    SELECT l.key FROM detent.rate_limit l WHERE l.template = ANY (shared) AND l.open_until IS NOT NULL ORDER BY l.key
+       FOR UPDATE)) AS u (key);
   t := detent.clock();
-  FOREACH one IN ARRAY keys LOOP
-    PERFORM detent.limit_sweep(one);
-    room := room || jsonb_build_object(one, detent.limit_room(one, p_limit, t));
-  END LOOP;
-  LOOP
-    SELECT array_agg(l.id), count(DISTINCT l.tenant) INTO lanes, tenants
-      FROM detent.lane l
-     WHERE l.task = ANY (p_tasks)
-       AND (p_queues IS NULL OR l.queue = ANY (p_queues))
-       AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
-       AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)
-       AND NOT EXISTS (SELECT 1 FROM detent.limit_member m
-                        WHERE (m.kind, m.name) IN (('task', l.task), ('queue', l.queue))
-                          AND (room ->> m.limit_key)::integer = 0);
-    EXIT WHEN lanes IS NULL;
-    SELECT c.ids, c.keyed INTO taken
-      FROM detent.claim_from_lanes(lanes, array_fill('-infinity'::timestamptz, ARRAY[cardinality(lanes)]),
-             array_fill(0::bigint, ARRAY[cardinality(lanes)]), tenants, p_limit - cardinality(ids), p_after_tenant) c;
-    passed := true;
-    FOR item IN
-      SELECT c.job, c.id, c.tenant, c.under FROM (
-        SELECT j AS job, j.id, j.tenant,
-               row_number() OVER (PARTITION BY j.tenant ORDER BY j.priority DESC, j.due_at, j.id) AS turn,
-               ARRAY(SELECT DISTINCT m.limit_key FROM detent.limit_member m
-                      WHERE (m.kind, m.name) IN (('task', j.task), ('queue', j.queue)) AND m.limit_key = ANY (keys)) AS under
-          FROM detent.job j WHERE j.id = ANY (taken.ids)) c
-       ORDER BY c.turn, coalesce(c.tenant COLLATE "C" <= p_after_tenant, false), c.tenant COLLATE "C"
-    LOOP
-      passed := passed AND NOT EXISTS (SELECT 1 FROM unnest(item.under) AS u (key) WHERE (room ->> u.key)::integer = 0);
-      IF NOT passed THEN
-        PERFORM detent.queue_enter(item.job, t, item.id = ANY (taken.keyed));
-      ELSE
-        ids := ids || item.id;
-        IF item.id = ANY (taken.keyed) THEN
-          keyed := keyed || item.id;
-        END IF;
-        p_after_tenant := item.tenant;
-        FOREACH one IN ARRAY item.under LOOP
-          room := jsonb_set(room, ARRAY[one], to_jsonb((room ->> one)::integer - 1));
-          PERFORM detent.limit_spend(one, ARRAY[item.id], t);
-        END LOOP;
-      END IF;
-    END LOOP;
-    EXIT WHEN passed OR cardinality(ids) >= p_limit;
-  END LOOP;
+  SELECT array_agg(l.lane_id) AS ids, array_agg(l.tenant) AS tenants, array_agg(l.priority) AS priorities,
+         array_agg(l.task_key) AS task_keys, array_agg(l.queue_key) AS queue_keys, array_agg(l.template) AS templates,
+         array_agg(l.task_room) AS task_rooms, array_agg(l.queue_room) AS queue_rooms
+    INTO lanes
+    FROM detent.lanes_with_room(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, t) l;
+  IF lanes.ids IS NULL THEN
+    RETURN;
+  END IF;
+  SELECT array_agg(u.key ORDER BY u.key), array_agg(u.room ORDER BY u.key) INTO keys, rooms
+    FROM (SELECT w.key, min(w.room) AS room FROM unnest(lanes.task_keys || lanes.queue_keys, lanes.task_rooms || lanes.queue_rooms)
+            AS w (key, room) WHERE w.key IS NOT NULL GROUP BY w.key) u;
+  task_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.task_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
+  queue_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.queue_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
+  taken := detent.claim_choose(
+    lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, rooms, p_limit, p_after_tenant, t);
+  used := ARRAY(SELECT DISTINCT keys[u.n] FROM unnest(taken.task_ns) AS u (n) WHERE u.n > 0 AND keys[u.n] <> ALL (shared));
+  IF cardinality(used) > 0 THEN
+    PERFORM detent.limit_make(u.key, u.template, t)
+       FROM (SELECT DISTINCT ON (w.key) w.key, w.template FROM unnest(lanes.task_keys, lanes.templates) AS w (key, template)
+              WHERE w.key = ANY (used) ORDER BY w.key, w.template) u;
+    held := ARRAY(SELECT l.key FROM detent.rate_limit l WHERE l.key = ANY (used) ORDER BY l.key FOR UPDATE);
+    PERFORM detent.limit_sweep(u.key, t) FROM unnest(held) AS u (key);
+    t := detent.clock();
+    -- A key that is not held, or that went meanwhile, waits for the next claim.
+    rooms := ARRAY(
+      SELECT CASE WHEN u.key = ANY (held) THEN detent.limit_room(u.key, NULL, p_limit, t) WHEN u.key = ANY (shared) THEN u.room ELSE 0 END
+        FROM unnest(keys, rooms) WITH ORDINALITY AS u (key, room, n) ORDER BY u.n);
+    taken := detent.claim_choose(
+      lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, rooms, p_limit, p_after_tenant, t);
+  END IF;
+  WITH gone AS (
+    DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
+      SELECT r.ctid FROM detent.ready r WHERE r.ctid = ANY (taken.places) AND r.job_id = ANY (taken.jobs) FOR UPDATE SKIP LOCKED))
+    RETURNING job_id, holds_key
+  )
+  SELECT coalesce(array_agg(g.job_id), '{}'), coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}')
+    INTO ids, keyed FROM gone g;
+  PERFORM detent.limit_spend(keys[u.n], array_agg(u.job_id), t)
+     FROM (SELECT w.n, w.job_id FROM unnest(taken.task_ns, taken.jobs) AS w (n, job_id)
+           UNION SELECT w.n, w.job_id FROM unnest(taken.queue_ns, taken.jobs) AS w (n, job_id)) u
+    WHERE u.n > 0 AND u.job_id = ANY (ids)
+    GROUP BY u.n;
 END $$;

@@ -2,7 +2,7 @@
 -- takes:   jobs, attempts, outcomes, errors, seconds until due again, whether fatal; and the worker's name
 -- gives:   one row per item: the outcome on record and the state it led to, or what was found instead of the holder;
 --          `committed` where the effect has happened
--- locks:   the jobs, by id; after a throttled one the limit of its task
+-- locks:   the jobs, by id; after a throttled one its limit
 -- refuses: whoever is not the holder; a committed attempt
 CREATE OR REPLACE FUNCTION detent.job_abort_v1(
   p_ids bigint[], p_attempts integer[], p_outcomes text[], p_errors text[], p_delays double precision[],
@@ -36,7 +36,7 @@ BEGIN
           SELECT a.outcome, a.state INTO outcome, state
             FROM detent.attempt_abort(j, p_worker, item.outcome, item.error, item.delay, item.fatal, t) a;
           IF item.outcome = 'throttled' THEN
-            PERFORM detent.limit_throttled(j.task, item.delay, t);
+            PERFORM detent.limit_throttled(j, item.delay, t);
           END IF;
         END IF;
       END IF;

@@ -43,7 +43,8 @@ BEGIN
   IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] THEN
     -- The ordinary call, kept short: one job, in a lane that is known. Whatever else it may be is judged below.
     SELECT l.id INTO lane FROM detent.lane l
-     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1];
+     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1]
+       AND l.limit_key = coalesce(p_limit_keys[1], '');
     IF FOUND THEN
       INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
           traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
@@ -71,7 +72,7 @@ BEGIN
     -- Many of one kind, to be done now: two plain inserts, at half the price. Should an id be there already, they are
     -- taken back, and everything is judged below.
     BEGIN
-      lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1]);
+      lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1], NULL);
       INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, payload, metadata, correlation_id,
           traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent)
         SELECT u.id, p_tenants[1], p_tasks[1], p_queues[1], p_priorities[1], t, coalesce(u.payload, p_payloads[1]),

@@ -13,7 +13,7 @@ BEGIN
     in_line := false;
     IF seen.state = 'pending' THEN
       PERFORM 1 FROM detent.ready r
-        WHERE r.lane_id = detent.lane_of(seen.queue, seen.task, seen.tenant, seen.priority)
+        WHERE r.lane_id = detent.lane_of(seen.queue, seen.task, seen.tenant, seen.priority, seen.limit_key)
           AND r.ready_at = seen.due_at AND r.job_id = p_job_id FOR UPDATE;
       in_line := FOUND;
       IF NOT in_line THEN

@@ -28,10 +28,10 @@ BEGIN
           reason, metadata, correlation_id, at)
         VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, 'pending', 'pending', 'move', p_actor, p_reason, p_metadata,
                 j.correlation_id, detent.job_now(j, t));
-      old := detent.lane_of(j.queue, j.task, j.tenant, j.priority);
+      old := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
       j.queue := coalesce(p_queue, j.queue);
       j.priority := coalesce(p_priority, j.priority);
-      new := detent.lane_of(j.queue, j.task, j.tenant, j.priority);
+      new := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
       UPDATE detent.waiting w SET lane_id = new, priority = j.priority WHERE w.job_id = j.id;
       IF NOT FOUND THEN
         UPDATE detent.ready r SET lane_id = new WHERE r.lane_id = old AND r.ready_at = j.due_at AND r.job_id = j.id;

@@ -25,8 +25,23 @@ BEGIN
   DELETE FROM detent.event e WHERE e.job_id = ANY (old);
   DELETE FROM detent.transition_log l WHERE l.job_id = ANY (old);
   DELETE FROM detent.dead d WHERE d.job_id = ANY (old);
+  DELETE FROM detent.untold u WHERE u.job_id = ANY (old);
   DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
     SELECT k.ctid FROM detent.job_key k WHERE k.expires_at <= t FOR UPDATE SKIP LOCKED));
+  -- A key whose bucket is full and that nothing runs under says nothing that its template does not.
+  WITH gone AS (
+    DELETE FROM detent.rate_limit WHERE ctid = ANY (ARRAY(
+      SELECT l.ctid FROM detent.rate_limit l
+       WHERE l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
+         AND coalesce(l.paused_until <= t, true) AND detent.limit_tokens(l, t) >= l.burst
+         AND NOT EXISTS (
+           SELECT 1 FROM detent.limit_slot s
+             JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+            WHERE s.limit_key = l.key)
+         FOR UPDATE SKIP LOCKED))
+    RETURNING key
+  )
+  DELETE FROM detent.limit_slot s USING gone g WHERE s.limit_key = g.key;
   jobs := cardinality(old);
   next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;

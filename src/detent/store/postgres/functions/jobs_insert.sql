@@ -14,16 +14,17 @@ DECLARE
   created bigint[];
 BEGIN
   IF cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1 AND cardinality(p_tenants) = 1
-     AND cardinality(p_priorities) = 1 THEN
-    lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1]);
+     AND cardinality(p_priorities) = 1 AND cardinality(p_limit_keys) = 0 THEN
+    lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1], NULL);
   ELSE
-    PERFORM detent.lane_of(k.queue, k.task, k.tenant, k.priority) FROM (
+    PERFORM detent.lane_of(k.queue, k.task, k.tenant, k.priority, k.limit_key) FROM (
       SELECT DISTINCT coalesce(u.queue, p_queues[1]) AS queue, coalesce(u.task, p_tasks[1]) AS task,
-             coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority
-        FROM unnest(p_ids, p_queues, p_tasks, p_tenants, p_priorities) WITH ORDINALITY
-          AS u (id, queue, task, tenant, priority, ord)
+             coalesce(u.tenant, p_tenants[1]) AS tenant, coalesce(u.priority, p_priorities[1]) AS priority,
+             coalesce(u.limit_key, '') AS limit_key
+        FROM unnest(p_ids, p_queues, p_tasks, p_tenants, p_priorities, p_limit_keys) WITH ORDINALITY
+          AS u (id, queue, task, tenant, priority, limit_key, ord)
        WHERE u.ord <> ALL (p_without)
-       ORDER BY 1, 2, 3, 4) k;
+       ORDER BY 1, 2, 3, 4, 5) k;
   END IF;
   IF true = ANY (p_unique_pendings) THEN
     keyed := ARRAY(SELECT u.id FROM unnest(p_ids, p_unique_pendings) AS u (id, is_unique)
@@ -44,11 +45,12 @@ BEGIN
                 expires_at, metadata, correlation_id, traceparent, run_id, limit_key, ord)
        WHERE u.ord <> ALL (p_without)
       ON CONFLICT (id) DO NOTHING
-    RETURNING id, queue, task, tenant, priority, due_at, expires_at
+    RETURNING id, queue, task, tenant, priority, due_at, expires_at, limit_key
   ), in_lane AS (
     SELECT m.id, m.due_at, m.expires_at, m.priority, m.id = ANY (keyed) AS holds_key,
            coalesce(lane, (SELECT l.id FROM detent.lane l WHERE l.queue = m.queue AND l.task = m.task
-                              AND l.tenant = m.tenant AND l.priority = m.priority)) AS lane_id
+                              AND l.tenant = m.tenant AND l.priority = m.priority
+                              AND l.limit_key = coalesce(m.limit_key, ''))) AS lane_id
       FROM made m
   ), due AS (
     INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)

@@ -14,6 +14,7 @@ DECLARE
   t     timestamptz := detent.clock();
   lease detent.lease;
   j     detent.job;
+  state text;
 BEGIN
   leases := 0;
   aborted := '{}';
@@ -29,7 +30,12 @@ BEGIN
        ORDER BY k.id FOR UPDATE SKIP LOCKED
     LOOP
       IF j.committed_at IS NULL THEN
-        PERFORM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t);
+        SELECT a.state INTO state FROM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t) a;
+        IF state IN ('quarantined', 'failed') THEN
+          -- Nobody holds it any more who could tell its application.
+          INSERT INTO detent.untold (job_id, task) VALUES (j.id, j.task)
+            ON CONFLICT ON CONSTRAINT untold_pkey DO UPDATE SET taken_until = NULL;
+        END IF;
         aborted := aborted || j.id;
       ELSE
         PERFORM detent.attempt_done(j, lease.worker, t);

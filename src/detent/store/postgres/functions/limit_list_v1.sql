@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.limit_list_v1() RETURNS TABLE (
   key text, rate double precision, per double precision, burst double precision, concurrency_max integer, tasks text[],
   queues text[], tokens double precision, running integer, paused_until timestamptz, throttled integer,
-  open_until timestamptz
+  open_until timestamptz, template text, held_at timestamptz
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
@@ -18,6 +18,6 @@ BEGIN
            (SELECT count(*)::integer FROM detent.limit_slot s
               JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
              WHERE s.limit_key = l.key),
-           l.paused_until, l.throttled, l.open_until
+           l.paused_until, l.throttled, l.open_until, l.template, l.held_at
       FROM detent.rate_limit l ORDER BY l.key COLLATE "C";
 END $$;

@@ -1,4 +1,4 @@
--- limit_reset: end a limit's pause, close its breaker and fill its bucket.
+-- limit_reset: end a limit's pause, whoever made it, close its breaker and fill its bucket.
 -- takes:   the key, who, why
 -- gives:   whether there was a pause or an open breaker; null where there is no such limit
 -- locks:   the limit's row
@@ -14,14 +14,15 @@ BEGIN
   IF l.key IS NULL THEN
     RETURN NULL;
   END IF;
-  found := CASE WHEN l.open_until IS NOT NULL THEN 'open' WHEN l.paused_until > t THEN 'paused' END;
+  found := CASE WHEN l.open_until IS NOT NULL THEN 'open'
+                WHEN l.held_at IS NOT NULL OR l.paused_until > t THEN 'paused' END;
   UPDATE detent.rate_limit k
-     SET paused_until = NULL, throttled = 0, throttled_at = NULL, open_until = NULL, tokens = k.burst,
+     SET paused_until = NULL, held_at = NULL, throttled = 0, throttled_at = NULL, open_until = NULL, tokens = k.burst,
          refilled_at = greatest(k.refilled_at, t)
    WHERE k.key = p_key;
   IF found IS NOT NULL THEN
-    INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
-      VALUES ('limit', p_key, found, 'closed', 'reset', p_actor, p_reason, t);
+    PERFORM detent.limit_log(p_key, found, 'closed', 'reset', p_actor, p_reason, t);
+    PERFORM detent.wake_waiters(false);
   END IF;
   RETURN found IS NOT NULL;
 END $$;

@@ -7,7 +7,8 @@ BEGIN
     DELETE FROM detent.waiting w WHERE w.job_id = j.id;
     IF NOT FOUND THEN
       DELETE FROM detent.ready r
-        WHERE r.lane_id = detent.lane_of(j.queue, j.task, j.tenant, j.priority) AND r.ready_at = j.due_at AND r.job_id = j.id;
+        WHERE r.lane_id = detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key)
+          AND r.ready_at = j.due_at AND r.job_id = j.id;
       IF NOT FOUND THEN
         PERFORM detent.job_misplaced(j.id);
       END IF;

@@ -40,7 +40,7 @@ _LEFT_OUT: tuple[tuple[str, str, str], ...] = (
 )
 """What the function takes by default need not be said: to read a short call costs the server a fraction."""
 
-_LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[])"
+_LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
 
 def ids_reserve(count: int) -> Statement[int]:
@@ -50,10 +50,10 @@ def ids_reserve(count: int) -> Statement[int]:
     return Statement("SELECT detent.ids_reserve_v1(%s::integer)", (count,), lambda rows: int(rows[0][0]))
 
 
-def lanes_make(lanes: Sequence[tuple[str, str, str, int]]) -> Statement[None]:
-    """Each a queue, a task, a tenant and a priority."""
-    queues, tasks, tenants, priorities = zip(*lanes, strict=True)
-    params = (texts(queues), texts(tasks), texts(tenants), numbers(priorities))
+def lanes_make(lanes: Sequence[tuple[str, str, str, int, str]]) -> Statement[None]:
+    """Each a queue, a task, a tenant, a priority and the key of a limit."""
+    queues, tasks, tenants, priorities, limit_keys = zip(*lanes, strict=True)
+    params = (texts(queues), texts(tasks), texts(tenants), numbers(priorities), texts(limit_keys))
     return Statement(_LANES, params, lambda rows: None)
 
 

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from detent.model.service_records import WorkerRow, WorkerSeen
-from detent.store.postgres.statements.base import Row, Statement, named
+from detent.model.service_records import QueueRow, WorkerRow, WorkerSeen
+from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
 
-__all__ = ["service_drop", "service_take", "worker_gone", "worker_list", "worker_seen"]
+__all__ = [
+    "queue_list",
+    "service_drop",
+    "service_take",
+    "untold_done",
+    "untold_take",
+    "worker_gone",
+    "worker_list",
+    "worker_seen",
+]
 
 _SEEN = """
 SELECT detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
@@ -60,3 +69,21 @@ def service_take(name: str, holder: int, seconds: float) -> Statement[int | None
 def service_drop(name: str, holder: int) -> Statement[None]:
     """Expired from now on."""
     return Statement("SELECT detent.service_drop_v1(%s::text, %s::bigint)", (name, holder), lambda rows: None)
+
+
+def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[int]]:
+    """By their ids."""
+    sql = "SELECT detent.untold_take_v1(%s::text[], %s::integer, %s::double precision)"
+    return Statement(sql, (texts(tasks), limit, float(seconds)), lambda rows: list(rows[0][0]))
+
+
+def untold_done(ids: Sequence[int]) -> Statement[None]:
+    """Their rows go."""
+    return Statement("SELECT detent.untold_done_v1(%s::bigint[])", (numbers(ids),), lambda rows: None)
+
+
+def queue_list() -> Statement[list[QueueRow]]:
+    """By name."""
+    fields = QueueRow.__struct_fields__
+    sql = f"SELECT {', '.join(fields)} FROM detent.queue_list_v1()"
+    return Statement(sql, (), lambda rows: [QueueRow(**named(fields, row)) for row in rows], writes=False)

@@ -7,13 +7,14 @@ from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.postgres.statements.base import Row, Statement, named, texts
 
-__all__ = ["limit_list", "limit_put", "limit_reset"]
+__all__ = ["limit_list", "limit_pause", "limit_put", "limit_reset"]
 
 _PUT = """
 SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
                            %s::text[], %s::text[])
 """
 _LIST = f"SELECT {', '.join(LimitRow.__struct_fields__)} FROM detent.limit_list_v1()"
+_PAUSE = "SELECT detent.limit_pause_v1(%s::text, %s::text, %s::text)"
 _RESET = "SELECT detent.limit_reset_v1(%s::text, %s::text, %s::text)"
 
 
@@ -26,6 +27,15 @@ def limit_put(item: NewLimit) -> Statement[None]:
 def limit_list() -> Statement[list[LimitRow]]:
     """By key."""
     return Statement(_LIST, (), lambda rows: [_limit(row) for row in rows], writes=False)
+
+
+def limit_pause(key: str, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
+    """Whether it was not paused by hand before."""
+    return Statement(
+        _PAUSE,
+        (key, actor, reason),
+        lambda rows: NotFound("limit", key) if rows[0][0] is None else Moved(key, "paused", rows[0][0]),
+    )
 
 
 def limit_reset(key: str, actor: str, reason: str | None) -> Statement[Moved | DetentError]:

@@ -11,6 +11,7 @@ from detent.model.service_records import Fire, NewSchedule, ScheduleRow
 from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, times, utc
 
 __all__ = [
+    "fire_stands_for",
     "schedule_due",
     "schedule_fire",
     "schedule_list",
@@ -25,7 +26,7 @@ _ROW = ", ".join(_FIELDS)
 _PUT = f"""
 SELECT {_ROW} FROM detent.schedule_put_v1(
   %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint, %s::integer,
-  %s::boolean, %s::boolean, %s::timestamptz)
+  %s::boolean, %s::boolean, %s::boolean, %s::text, %s::timestamptz)
 """
 _FIRE = """
 SELECT detent.schedule_fire_v1(%s::text, %s::timestamptz, %s::timestamptz[], %s::bigint[], %s::timestamptz)
@@ -36,7 +37,8 @@ def schedule_put(item: NewSchedule) -> Statement[ScheduleRow]:
     """The schedule as it stands then."""
     params = (
         *(item.name, item.tenant, item.cron, item.zone, item.catch_up, item.task, item.payload, item.queue),
-        *(item.priority, item.attempts_max, item.dead_letter, item.idempotent, moment(item.next_at, field="next_at")),
+        *(item.priority, item.attempts_max, item.dead_letter, item.idempotent, item.unique_pending, item.limit_key),
+        moment(item.next_at, field="next_at"),
     )
     return Statement(_PUT, params, lambda rows: _schedules(rows)[0])
 
@@ -91,3 +93,9 @@ def schedule_fire(
         moment(next_at, field="next_at"),
     )
     return Statement(_FIRE, params, lambda rows: None if rows[0][0] is None else {utc(at) for at in rows[0][0]})
+
+
+def fire_stands_for(name: str, job_id: int, holder: int) -> Statement[None]:
+    """A tick whose job was there already."""
+    sql = "SELECT detent.fire_stands_for_v1(%s::text, %s::bigint, %s::bigint)"
+    return Statement(sql, (name, job_id, holder), lambda rows: None)

@@ -119,3 +119,7 @@ class EachAlone:
     limit_put = _writing(SqliteVerbs.limit_put)
     limit_list = _reading(SqliteVerbs.limit_list)
     limit_reset = _writing(SqliteVerbs.limit_reset)
+    limit_pause = _writing(SqliteVerbs.limit_pause)
+    untold_take = _writing(SqliteVerbs.untold_take)
+    untold_done = _writing(SqliteVerbs.untold_done)
+    queue_list = _reading(SqliteVerbs.queue_list)

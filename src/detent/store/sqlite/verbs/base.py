@@ -59,14 +59,14 @@ def _list_insert(table: str, columns: tuple[str, ...]) -> str:
 _JOBS = """
 SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.correlation_id, j.attempts_max,
        j.dead_letter, j.idempotent, j.state, j.attempt, j.spared, j.result, j.lease_id, j.leased_at, j.started_at,
-       j.committed_at, j.cancel_requested_at,
+       j.committed_at, j.cancel_requested_at, j.limit_key,
        max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
            coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
        l.expires_at, coalesce(l.worker, ''), j.effect_told_by
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
-_LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ?"
-_NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, ?, ?) RETURNING id"
+_LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ?"
+_NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority, limit_key) VALUES (?, ?, ?, ?, ?) RETURNING id"
 _TO_READY = Insert("detent_ready", "lane_id, ready_at, job_id, holds_key, expires_at")
 _TO_WAITING = Insert("detent_waiting", "lane_id, due_at, job_id, holds_key, expires_at, priority")
 _START = """
@@ -78,7 +78,7 @@ INSERT INTO detent_transition_log
 VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
-Lane = tuple[str, str, str, int]
+Lane = tuple[str, str, str, int, str]
 
 
 class Job(NamedTuple):
@@ -104,6 +104,7 @@ class Job(NamedTuple):
     started_at: int | None
     committed_at: int | None
     cancel_requested_at: int | None
+    limit_key: str | None
     last_at: int
     lease_expires_at: int | None
     lease_worker: str
@@ -112,7 +113,7 @@ class Job(NamedTuple):
     @property
     def lane(self) -> Lane:
         """The line in which it stands while it is pending."""
-        return self.queue, self.task, self.tenant, self.priority
+        return self.queue, self.task, self.tenant, self.priority, self.limit_key or ""
 
 
 class VerbBase:

@@ -19,7 +19,7 @@ __all__ = ["ClaimVerbs"]
 
 # Lanes that this claim may enter and in which somebody stands. What stands in other lanes costs nothing.
 _LANES = """
-SELECT l.tenant, l.priority, l.id, l.queue, l.task
+SELECT l.tenant, l.priority, l.id, l.queue, l.task, l.limit_key
   FROM detent_lane l LEFT JOIN detent_queue q ON q.name = l.queue
  WHERE l.task IN (SELECT value FROM json_each(:tasks))
    AND (:queues IS NULL OR l.queue IN (SELECT value FROM json_each(:queues)))
@@ -28,6 +28,14 @@ SELECT l.tenant, l.priority, l.id, l.queue, l.task
    AND EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id = l.id)
  ORDER BY l.tenant, l.priority DESC, l.id
 """
+# The same where limits are: of keys there may be very many, and only lanes in which somebody stands count.
+_STANDING = f"""
+WITH RECURSIVE standing (id) AS (
+  SELECT min(lane_id) FROM detent_ready
+  UNION ALL
+  SELECT (SELECT min(r.lane_id) FROM detent_ready r WHERE r.lane_id > s.id) FROM standing s WHERE s.id IS NOT NULL
+)
+{_LANES.replace("FROM detent_lane l", "FROM standing s CROSS JOIN detent_lane l ON l.id = s.id")}"""
 _HEAD = """
 SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
  WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
@@ -89,8 +97,8 @@ class ClaimVerbs(LimitVerbs):
     ) -> list[Claimed]:
         """Looks at the lanes first, then at the heads of those it may enter: about limit + lanes rows."""
         chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
-        lanes = self._db.rows(_LANES, chosen) if limit > 0 else []
         room = self._room(queues, tasks, limit)
+        lanes = self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else []
         now = self._now()
         if room is None:
             heads = self._choose(lanes, limit, after_tenant, now)
@@ -120,13 +128,13 @@ class ClaimVerbs(LimitVerbs):
         self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int
     ) -> list[Row]:
         """The same, passing over whatever a limit has no room for: that costs its tenant no turn."""
-        under = {lane[2]: room.under(lane[3], lane[4]) for lane in lanes}
+        under = {lane[2]: room.under(*lane[3:]) for lane in lanes}
 
         def fits(lane: int) -> bool:
             return room.has_room(under[lane])
 
         heads: list[Row] = []
-        for head in self._in_order([lane for lane in lanes if fits(lane[2])], limit, after_tenant, now, fits):
+        for head in self._in_order(lanes, limit, after_tenant, now, fits):
             room.spend(under[head[2]], head[1])
             heads.append(head)
             if len(heads) == limit:

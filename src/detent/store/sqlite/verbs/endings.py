@@ -60,6 +60,9 @@ UPDATE detent_job SET state = ?, ended = attempt, spared = ?, due_at = ?, error 
  WHERE id = ? AND attempt = ? AND state = 'running'
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
+_NEW_UNTOLD = """
+INSERT INTO detent_untold (job_id, task) VALUES (?, ?) ON CONFLICT (job_id) DO UPDATE SET taken_until = NULL
+"""
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
 _EXPIRED = "SELECT id FROM detent_lease WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?"
 _HELD = """
@@ -164,7 +167,7 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         end = _aborted(job, item, worker, now)
         self._end([end])
         if item.outcome == "throttled":
-            self._throttled(job.task, item.delay, now)
+            self._throttled(job, item.delay, now)
         # Named once more in the same call, it has ended.
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
@@ -186,6 +189,9 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
                     ends.append(_aborted(job, expired, job.lease_worker, now))
             self._succeed(dict.fromkeys(committed), None, None, now)
             self._end(ends)
+            # Nobody holds them any more who could tell their application.
+            given_up = [(end.job.id, end.job.task) for end in ends if end.state in ("quarantined", "failed")]
+            self._db.change_many(_NEW_UNTOLD, given_up)
             recovered += committed
             aborted += [end.job.id for end in ends]
             gone += self._db.change(_LEASE_GOES, (lease_id, now))

@@ -92,7 +92,7 @@ class EnqueueVerbs(VerbBase):
                     *(item.attempts_max, int(item.dead_letter), int(item.idempotent), item.limit_key),
                 )
             )
-            lane = (item.queue, item.task, item.tenant, item.priority)
+            lane = (item.queue, item.task, item.tenant, item.priority, item.limit_key or "")
             lines.append((lane, due_at, item.id, int(item.unique_pending), expires_at))
             if item.key is not None:
                 gone = None if item.key_ttl is None else now + micros(item.key_ttl)

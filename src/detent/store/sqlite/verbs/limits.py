@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
-from detent.store.sqlite.verbs.base import VerbBase, micros
+from detent.store.sqlite.verbs.base import Job, VerbBase, micros
 
 __all__ = ["LimitVerbs", "Room"]
 
-_PUT = """
-INSERT INTO detent_rate_limit (key, rate, per, burst, concurrency_max, tokens, refilled_at)
-VALUES (:key, :rate, :per, :burst, :concurrency_max, :tokens, :now)
-ON CONFLICT (key) DO UPDATE
-  SET rate = :rate, per = :per, burst = :burst, concurrency_max = :concurrency_max, tokens = :tokens,
-      refilled_at = max(refilled_at, :now)
+log = logging.getLogger("detent.limits")
+
+_IN_A_ROW = 5
+"""Throttled attempts that a breaker bears."""
+
+_FIELDS = "rate, per, burst, concurrency_max"
+_NEW = f"""
+INSERT INTO detent_rate_limit (key, {_FIELDS}, tokens, refilled_at)
+VALUES (:key, :rate, :per, :burst, :concurrency_max, :burst, :now)
+ON CONFLICT (key) DO NOTHING
 """
+_OF_KEY = f"""
+INSERT INTO detent_rate_limit (key, {_FIELDS}, tokens, refilled_at, template)
+SELECT :key, {_FIELDS}, burst, :now, key FROM detent_rate_limit WHERE key = :template
+ON CONFLICT (key) DO NOTHING
+"""
+_PUT = """
+UPDATE detent_rate_limit
+   SET rate = :rate, per = :per, burst = :burst, concurrency_max = :concurrency_max, tokens = :tokens,
+       template = CASE WHEN key <> :template THEN template END, refilled_at = max(refilled_at, :now)
+ WHERE key = :key
+"""
+_WITH_BOUNDS_OF = "SELECT key FROM detent_rate_limit WHERE key = :key OR template = :key"
 _MEMBER = """
 INSERT INTO detent_limit_member (kind, name, limit_key) VALUES (?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET limit_key = excluded.limit_key
 """
 _RUNNING_ALREADY = """
 INSERT INTO detent_limit_slot (limit_key, job_id, attempt)
-SELECT :key, j.id, j.attempt
+SELECT CASE WHEN j.task IN (SELECT value FROM json_each(:tasks)) THEN coalesce(j.limit_key, :key) ELSE :key END,
+       j.id, j.attempt
   FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
  WHERE j.task IN (SELECT value FROM json_each(:tasks)) OR j.queue IN (SELECT value FROM json_each(:queues))
@@ -35,10 +53,15 @@ ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt
 """
 _MEMBERS = "SELECT kind, name, limit_key FROM detent_limit_member ORDER BY kind, name"
 _LIMITS = """
-SELECT key, rate, per, burst, concurrency_max, tokens, refilled_at, paused_until, throttled, open_until
+SELECT key, rate, per, burst, concurrency_max, tokens, refilled_at, paused_until, throttled, throttled_at, open_until,
+       template, held_at
   FROM detent_rate_limit ORDER BY key
 """
 _LIMIT = _LIMITS.replace("ORDER BY key", "WHERE key = ?")
+_OPEN_OF_TEMPLATES = """
+SELECT key FROM detent_rate_limit
+ WHERE template IN (SELECT value FROM json_each(?)) AND open_until IS NOT NULL ORDER BY key
+"""
 _SWEEP = """
 DELETE FROM detent_limit_slot
  WHERE limit_key = ? AND NOT EXISTS (
@@ -52,9 +75,7 @@ SELECT max(e.done_at)
   JOIN detent_execution e
     ON e.job_id = json_extract(gone.value, '$[0]') AND e.attempt = json_extract(gone.value, '$[1]')
 """
-_CLOSE = """
-UPDATE detent_rate_limit SET throttled = 0, throttled_at = NULL, open_until = NULL WHERE key = ? AND throttled_at <= ?
-"""
+_CLOSE = "UPDATE detent_rate_limit SET throttled = 0, throttled_at = NULL, open_until = NULL WHERE key = ?"
 _RUNNING = """
 SELECT count(*) FROM detent_limit_slot s
   JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running' WHERE s.limit_key = ?
@@ -75,13 +96,18 @@ UPDATE detent_rate_limit
 """
 _RESET = """
 UPDATE detent_rate_limit
-   SET paused_until = NULL, throttled = 0, throttled_at = NULL, open_until = NULL, tokens = burst,
+   SET paused_until = NULL, held_at = NULL, throttled = 0, throttled_at = NULL, open_until = NULL, tokens = burst,
        refilled_at = max(refilled_at, :now)
  WHERE key = :key
 """
+_HOLD = "UPDATE detent_rate_limit SET held_at = ? WHERE key = ?"
+_TASKS_WITH_KEY = """
+SELECT min(m.limit_key) FROM detent_lane l JOIN detent_limit_member m ON m.kind = 'task' AND m.name = l.task
+ WHERE l.limit_key = ? AND l.limit_key <> ''
+"""
 _LOG_LIMIT = """
 INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
-VALUES ('limit', ?, ?, 'closed', 'reset', ?, ?, ?)
+VALUES ('limit', ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -95,47 +121,71 @@ class _Limit(NamedTuple):
     refilled_at: int
     paused_until: int | None
     throttled: int
+    throttled_at: int | None
     open_until: int | None
+    template: str | None
+    held_at: int | None
 
     def tokens_at(self, now: int) -> float:
         """How many may begin as far as the rate goes, with what is left of the next one."""
         return min(self.burst, self.tokens + (self.rate or 0) / self.per * (max(now - self.refilled_at, 0) / 1_000_000))
 
 
-class Room:
-    """How many jobs more may be claimed under each limit, and which limits a job is under."""
+_CLOSED: dict[str, Any] = {
+    "paused_until": None,
+    "throttled": 0,
+    "throttled_at": None,
+    "open_until": None,
+    "held_at": None,
+}
 
-    def __init__(self, members: dict[tuple[str, str], str], room: dict[str, int]) -> None:
+
+class Room:
+    """How many jobs more may be claimed under each limit, and which limits a job is under. Looked up when needed."""
+
+    def __init__(self, members: dict[tuple[str, str], str], look: Callable[[str], int]) -> None:
         self._members = members
-        self._room = room
+        self._look = look
+        self._room: dict[str, int] = {}
         self.spent: dict[str, list[int]] = {}
+        self.templates: dict[str, str] = {}
 
     def has_room(self, under: Collection[str]) -> bool:
         """Whether every one of these limits has."""
-        return all(self._room[key] > 0 for key in under)
+        for key in under:
+            if key not in self._room:
+                self._room[key] = self._look(key)
+            if self._room[key] <= 0:
+                return False
+        return True
 
-    def under(self, queue: str, task: str) -> frozenset[str]:
-        """The limits on jobs of that queue and task."""
-        found = (self._members.get(("task", task)), self._members.get(("queue", queue)))
-        return frozenset(key for key in found if key in self._room)
+    def under(self, queue: str, task: str, limit_key: str) -> frozenset[str]:
+        """The limits on jobs of that queue and task, with that key."""
+        of_task, of_queue = self._members.get(("task", task)), self._members.get(("queue", queue))
+        if of_task is not None and limit_key:
+            self.templates[limit_key] = min(of_task, self.templates.get(limit_key, of_task))
+            of_task = limit_key
+        return frozenset(key for key in (of_task, of_queue) if key is not None)
 
     def spend(self, under: Iterable[str], job_id: int) -> None:
-        """One less under each of these."""
+        """One less under each of these, which have room."""
         for key in under:
             self._room[key] -= 1
             self.spent.setdefault(key, []).append(job_id)
 
 
 class LimitVerbs(VerbBase):
-    """`limit_put`, `limit_list` and `limit_reset`, and what claims and ends ask of limits."""
+    """`limit_put`, `limit_list`, `limit_pause` and `limit_reset`, and what claims and ends ask of limits."""
 
     def limit_put(self, item: NewLimit) -> None:
         """What is left in the bucket stays, as far as the new one goes."""
         now = self._now()
-        old = self._limit(item.key)
-        tokens = item.burst if old is None or old.rate is None else min(old.tokens_at(now), item.burst)
-        bounds = {name: getattr(item, name) for name in ("key", "rate", "per", "burst", "concurrency_max")}
-        self._db.change(_PUT, bounds | {"tokens": tokens, "now": now})
+        bounds = {name: getattr(item, name) for name in ("rate", "per", "burst", "concurrency_max")} | {"now": now}
+        self._db.change(_NEW, bounds | {"key": item.key})
+        for (key,) in self._db.rows(_WITH_BOUNDS_OF, {"key": item.key}):
+            old = self._limit(key)
+            tokens = item.burst if old is None or old.rate is None else min(old.tokens_at(now), item.burst)
+            self._db.change(_PUT, bounds | {"key": key, "template": item.key, "tokens": tokens})
         named = [("task", name, item.key) for name in item.tasks] + [("queue", name, item.key) for name in item.queues]
         self._db.change_many(_MEMBER, named)
         lists = {"tasks": json.dumps(item.tasks), "queues": json.dumps(item.queues)}
@@ -159,9 +209,26 @@ class LimitVerbs(VerbBase):
                 paused_until=None if limit.paused_until is None else from_micros(limit.paused_until),
                 throttled=limit.throttled,
                 open_until=None if limit.open_until is None else from_micros(limit.open_until),
+                template=limit.template,
+                held_at=None if limit.held_at is None else from_micros(limit.held_at),
             )
             for limit in map(_Limit._make, self._db.rows(_LIMITS))
         ]
+
+    def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """A key that jobs have is made a limit by that."""
+        now = self._now()
+        ((template,),) = self._db.rows(_TASKS_WITH_KEY, (key,))
+        if template is not None:
+            self._make(key, template, now)
+        limit = self._limit(key)
+        if limit is None:
+            return NotFound("limit", key)
+        if limit.held_at is None:
+            self._db.change(_HOLD, (now, key))
+            stood = "closed" if limit.open_until is None else "half open"
+            self._log_limit(key, stood, "paused", "pause", actor, reason, now)
+        return Moved(key, "paused", limit.held_at is None)
 
     def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record where there was a pause or an open breaker."""
@@ -169,10 +236,11 @@ class LimitVerbs(VerbBase):
         limit = self._limit(key)
         if limit is None:
             return NotFound("limit", key)
-        found = "open" if limit.open_until is not None else "paused" if (limit.paused_until or 0) > now else None
+        paused = limit.held_at is not None or (limit.paused_until or 0) > now
+        found = "open" if limit.open_until is not None else "paused" if paused else None
         self._db.change(_RESET, {"key": key, "now": now})
         if found is not None:
-            self._db.change(_LOG_LIMIT, (key, found, actor, reason, now))
+            self._log_limit(key, found, "closed", "reset", actor, reason, now)
         return Moved(key, "closed", found is not None)
 
     # -- for claims and ends -----------------------------------------------------------------------------------
@@ -187,22 +255,28 @@ class LimitVerbs(VerbBase):
         if not members:
             return None
         now = self._now()
-        return Room(members, {key: self._room_under(key, most, now) for key in sorted(set(members.values()))})
+        shared = sorted(set(members.values()))
+        for key in [*shared, *(row[0] for row in self._db.rows(_OPEN_OF_TEMPLATES, (json.dumps(shared),)))]:
+            self._sweep(key, now)
+        room = Room(members, lambda key: self._room_under(key, room.templates.get(key), most, now))
+        return room
 
-    def _room_under(self, key: str, most: int, now: int) -> int:
-        self._sweep(key)
+    def _room_under(self, key: str, template: str | None, most: int, now: int) -> int:
         limit = self._limit(key)
+        if limit is None and template is not None:
+            # Nobody has claimed under it yet: nothing runs, and its bucket is full.
+            own = self._limit(template)
+            limit = own and own._replace(key=key, tokens=own.burst, refilled_at=now, **_CLOSED)
         if limit is None:
             return most
-        if max(limit.paused_until or 0, limit.open_until or 0) > now:
+        if limit.held_at is not None or max(limit.paused_until or 0, limit.open_until or 0) > now:
             return 0
-        running = self._running(key)
         room = most
         if limit.concurrency_max is not None:
-            room = min(room, limit.concurrency_max - running)
+            room = min(room, limit.concurrency_max - self._running(key))
         if limit.open_until is not None:
             # Half open: one tries for all.
-            room = min(room, 1 - running)
+            room = min(room, 1 - self._running(key))
         if limit.rate is not None:
             # What rounding took from a whole token is not held against it.
             room = min(room, int(limit.tokens_at(now) + 1e-6))
@@ -212,24 +286,48 @@ class LimitVerbs(VerbBase):
         """What was claimed runs under its limits from now on; said before the jobs are changed."""
         now = self._now()
         for key, ids in room.spent.items():
+            if key in room.templates:
+                self._make(key, room.templates[key], now)
+            self._sweep(key, now)
             self._db.change(_TO_SLOTS, (key, json.dumps(ids)))
             limit = self._limit(key)
             if limit is not None and limit.rate is not None:
                 self._db.change(_SPEND, (max(limit.tokens_at(now) - len(ids), 0.0), now, key))
 
-    def _throttled(self, task: str, delay: float, now: int) -> None:
-        """The other side said no to a job of this task, whose attempt has ended."""
-        for kind, name, key in self._db.rows(_MEMBERS):
-            if (kind, name) == ("task", task):
-                self._sweep(key)
+    def _throttled(self, job: Job, delay: float, now: int) -> None:
+        """The other side said no to this job, whose attempt has ended."""
+        for kind, name, of_task in self._db.rows(_MEMBERS):
+            if (kind, name) == ("task", job.task):
+                key = of_task if job.limit_key is None else job.limit_key
+                self._make(key, of_task, now)
+                self._sweep(key, now)
+                before = self._limit(key)
                 self._db.change(_THROTTLED, {"key": key, "now": now, "until": now + micros(delay)})
+                if before is not None and before.throttled >= _IN_A_ROW and before.open_until is None:
+                    reason = f"{before.throttled + 1} attempts in a row were throttled"
+                    self._log_limit(key, "closed", "open", "open", "system", reason, now)
 
-    def _sweep(self, key: str) -> None:
+    def _make(self, key: str, template: str, now: int) -> None:
+        """The limit of a key, with the bounds of its task's; there already, it stays as it is."""
+        self._db.change(_OF_KEY, {"key": key, "template": template, "now": now})
+
+    def _sweep(self, key: str, now: int) -> None:
         """Take away the slots that no longer count; a success since the last no closes the breaker."""
         if gone := self._db.rows(_SWEEP, (key,)):
             ((done,),) = self._db.rows(_DONE, (json.dumps(gone),))
-            if done is not None:
-                self._db.change(_CLOSE, (key, done))
+            limit = self._limit(key)
+            if done is not None and limit is not None and (limit.throttled_at or now + 1) <= done:
+                self._db.change(_CLOSE, (key,))
+                if limit.open_until is not None:
+                    self._log_limit(key, "open", "closed", "close", "system", "an attempt has succeeded", now)
+
+    def _log_limit(self, key: str, was: str, to: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
+        """On record, and a breaker's change is told at once."""
+        self._db.change(_LOG_LIMIT, (key, was, to, trigger, actor, reason, now))
+        if to == "open":
+            log.warning("the breaker of limit %r is open: %s", key, reason)
+        elif was == "open":
+            log.info("the breaker of limit %r is closed: %s", key, reason or f"by {actor}")
 
     def _running(self, key: str) -> int:
         return int(self._db.rows(_RUNNING, (key,))[0][0])

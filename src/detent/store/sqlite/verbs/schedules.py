@@ -22,15 +22,15 @@ _ALL = f"{_ROW} ORDER BY name"
 _DUE = f"{_ROW} WHERE next_at <= ? AND paused_at IS NULL ORDER BY next_at, name LIMIT ?"
 _NEW = """
 INSERT INTO detent_schedule (name, tenant, cron, zone, catch_up, task, payload, queue, priority, attempts_max,
-  dead_letter, idempotent, next_at, changed_at)
+  dead_letter, idempotent, unique_pending, limit_key, next_at, changed_at)
 VALUES (:name, :tenant, :cron, :zone, :catch_up, :task, :payload, :queue, :priority, :attempts_max, :dead_letter,
-  :idempotent, :next_at, :now)
+  :idempotent, :unique_pending, :limit_key, :next_at, :now)
 """
 _CHANGE = """
 UPDATE detent_schedule
    SET tenant = :tenant, cron = :cron, zone = :zone, catch_up = :catch_up, task = :task, payload = :payload,
        queue = :queue, priority = :priority, attempts_max = :attempts_max, dead_letter = :dead_letter,
-       idempotent = :idempotent, changed_at = :now,
+       idempotent = :idempotent, unique_pending = :unique_pending, limit_key = :limit_key, changed_at = :now,
        next_at = CASE WHEN cron = :cron AND zone = :zone THEN next_at ELSE :next_at END
  WHERE name = :name
 """
@@ -49,6 +49,7 @@ _FIRED = """
 INSERT INTO detent_schedule_fire (schedule, fire_at, job_id, at) VALUES (?, ?, ?, ?)
 ON CONFLICT (schedule, fire_at) DO NOTHING
 """
+_STANDS_FOR = "UPDATE detent_schedule_fire SET job_id = ? WHERE schedule = ? AND job_id = ?"
 _OLD_FIRES_GO = "DELETE FROM detent_schedule_fire WHERE schedule = ? AND fire_at < ?"
 _FIRES_KEPT = micros(30 * 86_400)
 _CALLED_FOR = tuple(name for name in NewSchedule.__struct_fields__ if name != "next_at")
@@ -131,10 +132,15 @@ class ScheduleVerbs(EnqueueVerbs):
             if fresh and fire.job is not None:
                 jobs.append(fire.job)
         self._db.change(_OLD_FIRES_GO, (name, now - _FIRES_KEPT))
-        for answer in self.job_enqueue(jobs):
+        made = []
+        for job, answer in zip(jobs, self.job_enqueue(jobs), strict=True):
             if isinstance(answer, DetentError):
                 raise answer
-        return [job.id for job in jobs]
+            if answer.created:
+                made.append(job.id)
+            else:
+                self._db.change(_STANDS_FOR, (answer.job_id, name, job.id))
+        return made
 
     def _schedule(self, name: str) -> ScheduleRow | None:
         found = self._db.rows(_OF_NAME, (name,))
@@ -155,5 +161,5 @@ def _schedule(row: Row) -> ScheduleRow:
     times = {
         name: value if value is None else from_micros(value) for name, value in fields.items() if name[-3:] == "_at"
     }
-    flags = {name: bool(fields[name]) for name in ("dead_letter", "idempotent")}
+    flags = {name: bool(fields[name]) for name in ("dead_letter", "idempotent", "unique_pending")}
     return ScheduleRow(**fields | times | flags)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.model.clock import to_micros
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved, Pruned
+from detent.model.service_records import QueueRow
 from detent.store.sqlite.verbs.base import VerbBase, ids_json
 
 __all__ = ["ServiceVerbs"]
@@ -29,9 +31,25 @@ _GO = (
     "DELETE FROM detent_event WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_transition_log WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_dead WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))",
 )
 _KEYS_GO = "DELETE FROM detent_job_key WHERE expires_at IS NOT NULL AND expires_at <= ?"
+# A key whose bucket is full and that nothing runs under says nothing that its template does not.
+_KEYS_AT_REST = """
+SELECT key FROM detent_rate_limit l
+ WHERE template IS NOT NULL AND held_at IS NULL AND open_until IS NULL AND throttled = 0
+   AND coalesce(paused_until <= :now, true)
+   AND (rate IS NULL OR tokens + rate / per * max(:now - refilled_at, 0) / 1000000 >= burst)
+   AND NOT EXISTS (SELECT 1 FROM detent_limit_slot s
+                     JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+                    WHERE s.limit_key = l.key)
+"""
+_LIMITS_GO = (
+    "DELETE FROM detent_limit_slot WHERE limit_key IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_rate_limit WHERE key IN (SELECT value FROM json_each(?))",
+)
 _PAUSED = "SELECT 1 FROM detent_queue WHERE name = ? AND paused_at IS NOT NULL"
+_QUEUES = "SELECT name, paused_at, paused_by, reason FROM detent_queue ORDER BY name"
 _SET_QUEUE = """
 INSERT INTO detent_queue (name, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE
@@ -44,7 +62,7 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 
 
 class ServiceVerbs(VerbBase):
-    """`job_promote`, `job_prune`, `queue_pause` and `queue_resume`."""
+    """`job_promote`, `job_prune`, `queue_pause`, `queue_resume` and `queue_list`."""
 
     def job_promote(self, limit: int) -> int:
         """In the order of their time."""
@@ -65,6 +83,9 @@ class ServiceVerbs(VerbBase):
         for statement in _GO if old else ():
             self._db.change(statement, (ids_json(old),))
         self._db.change(_KEYS_GO, (now,))
+        if at_rest := [key for (key,) in self._db.rows(_KEYS_AT_REST, {"now": now})]:
+            for statement in _LIMITS_GO:
+                self._db.change(statement, (json.dumps(at_rest),))
         return Pruned(len(old), looked[-1][0] if looked and len(looked) == limit else None)
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
@@ -83,3 +104,10 @@ class ServiceVerbs(VerbBase):
         self._db.change(_LOG_QUEUE, (queue, "paused", "open", "resume", actor, reason, self._now()))
         self._db.change(_SET_QUEUE, (queue, None, None, None))
         return Moved(queue, "open", True)
+
+    def queue_list(self) -> list[QueueRow]:
+        """By name."""
+        return [
+            QueueRow(name=name, paused_at=None if at is None else from_micros(at), paused_by=by, reason=reason)
+            for name, at, by, reason in self._db.rows(_QUEUES)
+        ]

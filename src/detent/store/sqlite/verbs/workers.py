@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from detent.model.clock import from_micros
 from detent.model.service_records import WorkerRow, WorkerSeen
-from detent.store.sqlite.verbs.base import VerbBase, micros
+from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
 
 __all__ = ["WorkerVerbs"]
 
@@ -33,11 +34,19 @@ ON CONFLICT (name) DO UPDATE
   WHERE s.holder = :holder OR s.expires_at <= :now
 RETURNING term
 """
+_UNTOLD = """
+UPDATE detent_untold SET taken_until = :until
+ WHERE job_id IN (SELECT job_id FROM detent_untold
+                   WHERE task IN (SELECT value FROM json_each(:tasks)) AND coalesce(taken_until <= :now, true)
+                   ORDER BY job_id LIMIT :limit)
+RETURNING job_id
+"""
+_TOLD = "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))"
 _DROP = "UPDATE detent_service SET expires_at = :now WHERE name = :name AND holder = :holder AND expires_at > :now"
 
 
 class WorkerVerbs(VerbBase):
-    """`worker_seen`, `worker_gone`, `worker_list`, `service_take` and `service_drop`."""
+    """`worker_seen`, `worker_gone`, `worker_list`, `service_take`, `service_drop`, `untold_take` and `untold_done`."""
 
     def worker_seen(self, seen: WorkerSeen) -> None:
         """Lists of names are kept as JSON."""
@@ -66,6 +75,16 @@ class WorkerVerbs(VerbBase):
     def service_drop(self, name: str, holder: int) -> None:
         """Expired from now on."""
         self._db.change(_DROP, {"name": name, "holder": holder, "now": self._now()})
+
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+        """By their ids."""
+        now = self._now()
+        chosen = {"tasks": json.dumps(list(tasks)), "limit": limit, "until": now + micros(seconds), "now": now}
+        return sorted(row[0] for row in self._db.rows(_UNTOLD, chosen))
+
+    def untold_done(self, ids: Sequence[int]) -> None:
+        """Their rows go."""
+        self._db.change(_TOLD, (ids_json(ids),))
 
 
 def _worker(fields: dict[str, Any]) -> WorkerRow:

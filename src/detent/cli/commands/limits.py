@@ -1,0 +1,124 @@
+"""`detent limits`: how much may be done at once, and in which time."""
+
+from __future__ import annotations
+
+import click
+
+from detent.cli import render
+from detent.cli.command import Group, duration, reason_option
+from detent.cli.session import Session
+from detent.model.escape import line
+from detent.model.limit_records import LimitRow
+from detent.model.records import Moved
+
+__all__ = ["command"]
+
+key = click.argument("key", metavar="KEY")
+
+
+@click.group("limits", cls=Group)
+def command() -> None:
+    """Look at limits, bound queues, pause and resume."""
+
+
+@command.command("list")
+@click.option("--waiting", is_flag=True, help="Only those that let nothing begin now.")
+@click.pass_obj
+def list_(session: Session, waiting: bool) -> None:
+    """List limits with what runs under them.
+
+    STATE is open where jobs may begin; full, spent (its rate), paused or breaker where they may not; half open where
+    one tries for all.
+    """
+    with session.open() as app:
+        now = app.store.now()
+        found = [one for one in app.limits() if not waiting or one.state(now) != "open"]
+    if session.json:
+        render.json_value([render.plain(one) | {"state": one.state(now)} for one in found])
+        return
+    render.table(
+        ["KEY", "STATE", "RUNNING", "AT ONCE", "RATE", "TOKENS", "UNTIL", "THROTTLED", "TASKS", "QUEUES", "BOUNDS OF"],
+        [
+            [
+                *(one.key, one.state(now), one.running, one.concurrency_max, _rate(one)),
+                *(None if one.rate is None else f"{one.tokens:.1f}", one.until(now), one.throttled),
+                *(",".join(one.tasks), ",".join(one.queues), one.template),
+            ]
+            for one in found
+        ],
+        empty="no limits" if not waiting else "no limit keeps anybody waiting",
+    )
+
+
+@command.command("set")
+@click.argument("queue", metavar="QUEUE")
+@click.option("--concurrency", type=int, metavar="N", help="So many at once.")
+@click.option("--rate", type=float, metavar="N", help="So many may begin in the time of --per, on the average.")
+@click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="For --rate.")
+@click.option("--burst", type=float, metavar="N", help="So many may begin together after a quiet time.")
+@click.option("--none", "lift", is_flag=True, help="Lift the bounds again.")
+@click.pass_obj
+def set_(
+    session: Session,
+    queue: str,
+    concurrency: int | None,
+    rate: float | None,
+    per: float,
+    burst: float | None,
+    lift: bool,
+) -> None:
+    """Bound the jobs of a queue, for all workers together.
+
+    Its key is queue:QUEUE. The limits of tasks are in their code.
+    """
+    if lift == (concurrency is not None or rate is not None):
+        raise click.UsageError("Say which: --concurrency, --rate or both, or --none to lift them.")
+    if burst is not None and rate is None:
+        raise click.UsageError("--burst goes with --rate.")
+    with session.open() as app:
+        app.limit_queue(queue, concurrency=concurrency, rate=rate, per=per, burst=burst)
+        (row,) = [one for one in app.limits() if one.key == f"queue:{queue}"]
+    if session.json:
+        render.json_value(render.plain(row))
+    else:
+        bounds = [f"{concurrency} at once"] if concurrency is not None else []
+        bounds += [f"{_rate(row)}, burst {row.burst:g}"] if rate is not None else []
+        render.out(f"limit {line(row.key)}: {', '.join(bounds) or 'no bounds'}")
+
+
+@command.command()
+@key
+@reason_option
+@click.pass_obj
+def pause(session: Session, key: str, reason: str | None) -> None:
+    """Let no job begin under a limit until it is resumed; what runs goes on.
+
+    KEY is that of a limit, or one that jobs have, such as shop:7.
+    """
+    with session.open() as app:
+        _say(session, app.pause_limit(key, actor=session.who, reason=reason))
+
+
+@command.command()
+@key
+@reason_option
+@click.pass_obj
+def resume(session: Session, key: str, reason: str | None) -> None:
+    """Let jobs begin under a limit again.
+
+    Ends a pause, whoever made it, closes the breaker and fills the bucket.
+    """
+    with session.open() as app:
+        _say(session, app.reset_limit(key, actor=session.who, reason=reason))
+
+
+def _rate(row: LimitRow) -> str | None:
+    return None if row.rate is None else f"{row.rate:g} in {row.per:g} s"
+
+
+def _say(session: Session, moved: Moved) -> None:
+    state = "open" if moved.state == "closed" else moved.state
+    if session.json:
+        render.json_value({"limit": moved.entity_id, "state": state, "changed": moved.changed})
+    else:
+        render.out(f"limit {line(moved.entity_id)}: {state}" + ("" if moved.changed else " (it was already)"))

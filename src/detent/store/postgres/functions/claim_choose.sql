@@ -1,0 +1,66 @@
+-- Which ready rows of these lanes to take, where each limit has only so much room; nothing is locked or changed.
+--
+-- Tenants in turn, one job each: the first of the tenant's that no limit keeps back. Lanes name their two limits by their
+-- places in rooms; 0 is none.
+CREATE OR REPLACE FUNCTION detent.claim_choose(
+  p_lanes integer[], p_tenants text[], p_priorities smallint[], p_task_ns integer[], p_queue_ns integer[], p_rooms integer[],
+  p_limit integer, p_after_tenant text, t timestamptz,
+  OUT places tid[], OUT jobs bigint[], OUT task_ns integer[], OUT queue_ns integer[]
+)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  found  record;
+  at     integer[];
+  took   boolean := true;
+  chosen integer[] := '{}';
+  n      integer;
+BEGIN
+  -- A tenant's jobs stand together in their order; firsts and lasts say where each tenant's begin and end.
+  WITH candidate AS (
+    SELECT r.ctid AS place, r.job_id, u.task_n, u.queue_n, u.priority, r.ready_at, dense_rank() OVER (
+             ORDER BY coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C") AS tenant_n
+      FROM unnest(p_lanes, p_tenants, p_priorities, p_task_ns, p_queue_ns)
+        AS u (lane_id, tenant, priority, task_n, queue_n)
+     CROSS JOIN LATERAL (
+       SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
+        WHERE q.lane_id = u.lane_id AND (q.expires_at IS NULL OR q.expires_at > t)
+        ORDER BY q.ready_at, q.job_id LIMIT least(p_limit, p_rooms[u.task_n], p_rooms[u.queue_n])) r
+  ), in_order AS (
+    SELECT c.*, row_number() OVER (ORDER BY c.tenant_n, c.priority DESC, c.ready_at, c.job_id) AS nth FROM candidate c
+  ), tenants AS (
+    SELECT o.tenant_n, min(o.nth)::integer AS first, max(o.nth)::integer AS last FROM in_order o GROUP BY o.tenant_n
+  )
+  SELECT array_agg(o.place ORDER BY o.nth) AS places, array_agg(o.job_id ORDER BY o.nth) AS jobs,
+         array_agg(o.task_n ORDER BY o.nth) AS task_ns, array_agg(o.queue_n ORDER BY o.nth) AS queue_ns,
+         (SELECT array_agg(s.first ORDER BY s.tenant_n) FROM tenants s) AS firsts,
+         (SELECT array_agg(s.last ORDER BY s.tenant_n) FROM tenants s) AS lasts
+    INTO found FROM in_order o;
+  at := coalesce(found.firsts, '{}');
+  WHILE took AND cardinality(chosen) < p_limit LOOP
+    took := false;
+    FOR tenant IN 1 .. cardinality(at) LOOP
+      EXIT WHEN cardinality(chosen) >= p_limit;
+      WHILE at[tenant] <= found.lasts[tenant] LOOP
+        n := at[tenant];
+        at[tenant] := n + 1;
+        IF coalesce(p_rooms[found.task_ns[n]], 1) > 0 AND coalesce(p_rooms[found.queue_ns[n]], 1) > 0 THEN
+          chosen := chosen || n;
+          took := true;
+          IF found.task_ns[n] > 0 THEN
+            p_rooms[found.task_ns[n]] := p_rooms[found.task_ns[n]] - 1;
+          END IF;
+          IF found.queue_ns[n] > 0 AND found.queue_ns[n] <> found.task_ns[n] THEN
+            p_rooms[found.queue_ns[n]] := p_rooms[found.queue_ns[n]] - 1;
+          END IF;
+          EXIT;
+        END IF;
+      END LOOP;
+    END LOOP;
+  END LOOP;
+  SELECT coalesce(array_agg(found.places[u.n] ORDER BY u.nth), '{}'), coalesce(array_agg(found.jobs[u.n] ORDER BY u.nth), '{}'),
+         coalesce(array_agg(found.task_ns[u.n] ORDER BY u.nth), '{}'),
+         coalesce(array_agg(found.queue_ns[u.n] ORDER BY u.nth), '{}')
+    INTO places, jobs, task_ns, queue_ns
+    FROM unnest(chosen) WITH ORDINALITY AS u (n, nth);
+END $$;

@@ -1,0 +1,122 @@
+"""What `detent worker` says while it works, and while it cannot."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from detent.app.detent import Detent
+from tests.cli.kit import SECONDS_MAX, Shell
+
+NOISY = """
+import logging, sys, threading, warnings
+from detent import Context, Detent, Retry
+
+app = Detent()
+log = logging.getLogger("noisy")
+
+@app.task(name="speak", retry=Retry(0))
+def speak(ctx: Context) -> None:
+    print("printed"); print("two\\nlines", file=sys.stderr)
+    log.warning("logged \u2028 over two lines\\nlike this")
+    warnings.warn("old ways")
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        log.exception("caught")
+    thread = threading.Thread(target=lambda: 1 / 0, name="loose")
+    thread.start(); thread.join()
+
+@app.on_failure
+def never(job): raise RuntimeError("hook")
+
+@app.task(name="fail", retry=Retry(0))
+def fail(ctx: Context) -> None:
+    raise RuntimeError("as it must")
+"""
+ILL = """
+import sys
+from detent import Detent
+
+if sys.argv[0].endswith("main.py"):
+    raise ImportError("no module of\\nmine")
+app = Detent()
+"""
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_as_json_every_line_is_one(sqlite_shell: Shell) -> None:
+    """U2, M1: what is logged with its traceback, what is printed, what nobody caught."""
+    (sqlite_shell.directory / "noisy.py").write_text(NOISY)
+    with Detent(sqlite_shell.environment["DETENT_DATABASE_URL"]) as app:
+        for name in ("speak", "fail"):
+            app.task(name=name)(lambda ctx: None).enqueue()
+    ended = sqlite_shell.run("worker", "noisy:app", "--drain", "--log-format", "json")
+    assert (ended.code, ended.out) == (0, "")
+    told = lines(ended.err)
+    said = {(line["logger"], line["message"]) for line in told}
+    assert {("stdout", "printed"), ("stderr", "two"), ("stderr", "lines")} <= said
+    assert ("noisy", "logged \u2028 over two lines\nlike this") in said
+    assert any("old ways" in line["message"] for line in told)
+    errors = {line["message"]: line["error"] for line in told if "error" in line}
+    assert "ZeroDivisionError" in errors["caught"]
+    assert "Traceback" in errors["ZeroDivisionError: division by zero"]
+    assert any("RuntimeError: hook" in error for error in errors.values())
+
+
+def test_as_json_a_worker_that_cannot_start_says_so(sqlite_shell: Shell) -> None:
+    ended = sqlite_shell.run("worker", "nowhere:app", "--log-format", "json")
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = lines(ended.err)
+    assert "no module 'nowhere'" in line["message"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: Shell, form: str) -> None:
+    """G6: one line each time that says why and when it is tried again, and no traceback."""
+    (sqlite_shell.directory / "ill.py").write_text(ILL)
+    process = sqlite_shell.start("worker", "ill:app", "--log-format", form)
+    try:
+        assert process.stderr is not None
+        seen: list[str] = []
+        while sum("cannot start" in line for line in seen) < 3:
+            line = process.stderr.readline()
+            assert line, seen
+            seen.append(line)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=SECONDS_MAX)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    failed = [line for line in seen if "cannot start" in line]
+    assert all("ImportError: no module of" in line and "ill.py:6" in line for line in failed)
+    pauses = [line.rpartition("tried again in ")[2].split()[0] for line in failed]
+    assert pauses == ["1", "2", "4"]
+    assert not any("Traceback" in line for line in (*seen, rest))
+    assert len(seen) <= 4
+    assert process.returncode == 0
+    if form == "json":
+        lines("".join(seen) + rest)
+
+
+def test_debug_shows_the_traceback(sqlite_shell: Shell) -> None:
+    (sqlite_shell.directory / "ill.py").write_text(ILL)
+    sqlite_shell.environment["DETENT_DEBUG"] = "1"
+    process = sqlite_shell.start("worker", "ill:app")
+    try:
+        assert process.stderr is not None
+        assert any("Traceback" in line for line in iter(process.stderr.readline, ""))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
