@@ -1,14 +1,15 @@
-"""What is found in a user's own table before it comes under guards."""
+"""A user's own table: what is found in it before it comes under guards, and what a trigger makes of a state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from detent.errors import UnknownState
-from detent.lifecycle.declare import Lifecycle
+from detent.errors import DetentError, InvalidTransition, NotFound, UnknownState
+from detent.lifecycle.declare import Lifecycle, Pair
+from detent.model.records import Moved
 
-__all__ = ["refuse_undeclared"]
+__all__ = ["decide", "refuse_undeclared"]
 
 _STATES_SHOWN_MAX = 5
 
@@ -24,3 +25,30 @@ def refuse_undeclared(database: str, lifecycle: Lifecycle, found: Sequence[tuple
     detail = f"{rows} rows are in states that are not declared: {shown}{more}; nothing was changed"
     state, _, some_id = found[0]
     raise UnknownState(database, detail, lifecycle.name, str(some_id), str(state), tuple(lifecycle.states))
+
+
+def decide(
+    database: str, lifecycle: Lifecycle, entity_id: str, found: Sequence[str], trigger: str
+) -> Pair | Moved | DetentError:
+    """The move that a trigger makes of an entity found in these states (none, or the first): from and to. Otherwise the
+    answer: it is there already, `NotFound`, `UnknownState` or `InvalidTransition`."""
+    if not found:
+        return NotFound(lifecycle.name, entity_id)
+    state = found[0]
+    if state not in lifecycle.states:
+        known = tuple(lifecycle.states)
+        return UnknownState(database, "nothing was changed", lifecycle.name, entity_id, state, known)
+    ways = lifecycle.by_trigger(state, trigger)
+    if not ways:
+        return _no_way(lifecycle, entity_id, state, trigger)
+    to_state = ways[0].target
+    return Moved(entity_id, state, False) if to_state == state else (state, to_state)
+
+
+def _no_way(lifecycle: Lifecycle, entity_id: str, state: str, trigger: str) -> Moved | InvalidTransition:
+    """There already, where the trigger leads here from elsewhere; otherwise refused."""
+    targets = [way.target for way in lifecycle.transitions if way.trigger == trigger]
+    if state in targets:
+        return Moved(entity_id, state, False)
+    to_state = targets[0] if targets else trigger
+    return InvalidTransition(lifecycle.name, entity_id, state, to_state, lifecycle.allowed(state))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from detent.errors import DetentError, InvalidTransition, NotFound, TransitionRace, UnknownState
+from detent.errors import DetentError, TransitionRace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import quoted
 from detent.model.records import Moved
+from detent.store.attaching import decide
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements.base import Statement
 from detent.store.postgres.statements.moving import entity_log
@@ -29,29 +30,12 @@ def move(
     table, id_column, state_column = (quoted(name).replace("%", "%%") for name in names)
     look = f"SELECT {state_column}::text FROM {table} WHERE {id_column} = %s FOR UPDATE"
     found = session.run(Statement(look, (entity_id,), lambda rows: [str(row[0]) for row in rows]))
-    if not found:
-        return NotFound(lifecycle.name, entity_id)
-    state = found[0]
-    if state not in lifecycle.states:
-        known = tuple(lifecycle.states)
-        return UnknownState(database, "nothing was changed", lifecycle.name, entity_id, state, known)
-    ways = lifecycle.by_trigger(state, trigger)
-    if not ways:
-        return _no_way(lifecycle, entity_id, state, trigger)
-    to_state = ways[0].target
-    if to_state == state:
-        return Moved(entity_id, state, False)
+    decided = decide(database, lifecycle, entity_id, found, trigger)
+    if not isinstance(decided, tuple):
+        return decided
+    state, to_state = decided
     session.run(entity_log(lifecycle.name, entity_id, state, to_state, trigger, *told))
     change = f"UPDATE {table} SET {state_column} = %s WHERE {id_column} = %s AND {state_column} = %s RETURNING 1"
     if session.run(Statement(change, (to_state, entity_id, state), len)) != 1:
         raise TransitionRace(lifecycle.name, entity_id, state, "another state, or more than one row of this id")
     return Moved(entity_id, to_state, True)
-
-
-def _no_way(lifecycle: Lifecycle, entity_id: str, state: str, trigger: str) -> Moved | InvalidTransition:
-    """There already, where the trigger leads here from elsewhere; otherwise refused."""
-    targets = [way.target for way in lifecycle.transitions if way.trigger == trigger]
-    if state in targets:
-        return Moved(entity_id, state, False)
-    to_state = targets[0] if targets else trigger
-    return InvalidTransition(lifecycle.name, entity_id, state, to_state, lifecycle.allowed(state))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from detent.errors import AlreadyCommitted, DetentError, InvalidTransition, NotFound, TransitionRace, UnknownState
+from detent.errors import AlreadyCommitted, DetentError, NotFound, TransitionRace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import JOB
 from detent.model.records import Cancelled, Moved
+from detent.store.attaching import decide
 from detent.store.sqlite.verbs.base import Job, VerbBase, undeclared
 
 __all__ = ["MoveVerbs"]
@@ -157,18 +158,10 @@ class MoveVerbs(VerbBase):
         """The statement is made of quoted names only; every value is a parameter."""
         names = {"table": _quoted(table), "id": _quoted(id_column), "state": _quoted(state_column)}
         found = self._db.rows("SELECT {state} FROM {table} WHERE {id} = ?".format(**names), (entity_id,))
-        if not found:
-            return NotFound(lifecycle.name, entity_id)
-        state = str(found[0][0])
-        if state not in lifecycle.states:
-            known = tuple(lifecycle.states)
-            return UnknownState(self._database, "nothing was changed", lifecycle.name, entity_id, state, known)
-        ways = lifecycle.by_trigger(state, trigger)
-        if not ways:
-            return _no_way(lifecycle, entity_id, state, trigger)
-        to_state = ways[0].target
-        if to_state == state:
-            return Moved(entity_id, state, False)
+        decided = decide(self._database, lifecycle, entity_id, [str(row[0]) for row in found], trigger)
+        if not isinstance(decided, tuple):
+            return decided
+        state, to_state = decided
         line = {"entity": lifecycle.name, "id": entity_id, "from": state, "to": to_state, "trigger": trigger}
         told = {
             "actor": actor,
@@ -182,15 +175,6 @@ class MoveVerbs(VerbBase):
         if self._db.change(move, (to_state, entity_id, state)) != 1:
             raise TransitionRace(lifecycle.name, entity_id, state, "another state, or more than one row of this id")
         return Moved(entity_id, to_state, True)
-
-
-def _no_way(lifecycle: Lifecycle, entity_id: str, state: str, trigger: str) -> Moved | InvalidTransition:
-    """There already, where the trigger leads here from elsewhere; otherwise refused."""
-    targets = [way.target for way in lifecycle.transitions if way.trigger == trigger]
-    if state in targets:
-        return Moved(entity_id, state, False)
-    to_state = targets[0] if targets else trigger
-    return InvalidTransition(lifecycle.name, entity_id, state, to_state, lifecycle.allowed(state))
 
 
 def _quoted(name: str) -> str:
