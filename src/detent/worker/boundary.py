@@ -87,15 +87,20 @@ class Boundary:
     def __enter__(self) -> Block:
         self._context.before_commit()
         self._tx = self._store.commit_block(self._context.job_id, self._context.attempt)
-        return Block(self._tx.__enter__(), self._context)
+        block = Block(self._tx.__enter__(), self._context)
+        self._context.block_entered()
+        return block
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._tx is not None
-        self._tx.__exit__(kind, error, trace)
-        if error is None:
-            self._context.committed = True
+        try:
+            self._tx.__exit__(kind, error, trace)
+            if error is None:
+                self._context.committed = True
+        finally:
+            self._context.block_left()
 
     async def __aenter__(self) -> AsyncBlock:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-commit")

@@ -77,6 +77,8 @@ class AttemptContext:
         self._cancelled = False
         self._on_cancel: Callable[[], None] | None = None
         self._wrote = False
+        self._in_block = False
+        self._kept: list[NewEvent] = []
 
     @property
     def job_id(self) -> int:
@@ -126,16 +128,19 @@ class AttemptContext:
         if key is not None:
             jsondoor.text(key, field="event key", bytes_max=self.settings.key_max)
         self._wrote = True
-        self._sink.event(
-            NewEvent(
-                job_id=self.job_id,
-                attempt=self.attempt,
-                level=level,
-                message=message_text(message, bytes_max=self.settings.event_max),
-                payload=text,
-                key=key,
-            )
+        line = NewEvent(
+            job_id=self.job_id,
+            attempt=self.attempt,
+            level=level,
+            message=message_text(message, bytes_max=self.settings.event_max),
+            payload=text,
+            key=key,
         )
+        if self._in_block and self._store.ids_by_transaction:
+            # While the block is open nobody else can write: not even who writes the lines.
+            self._kept.append(line)
+        else:
+            self._sink.event(line)
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         payload: dict[str, Any] = {"done": done} if total is None else {"done": done, "total": total}
@@ -151,9 +156,22 @@ class AttemptContext:
         return Boundary(self, self._store) if connection is None else ForeignBoundary(self, self._store, connection)
 
     def before_commit(self) -> None:
-        """What was said before the commit is on record before it."""
+        """What was said before the commit is on record before it. `WrongPlace` inside another block of this attempt."""
+        if self._in_block:
+            raise WrongPlace("ctx.commit()", "inside a commit block of the same attempt", "write in the block there is")
         if self._wrote:
             self._sink.flush()
+
+    def block_entered(self) -> None:
+        """From now on the block is open."""
+        self._in_block = True
+
+    def block_left(self) -> None:
+        """What was said in the block can be written now, whatever became of it."""
+        self._in_block = False
+        kept, self._kept = self._kept, []
+        for line in kept:
+            self._sink.event(line)
 
     def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
         """The job of an intent: under a key that every attempt would make again."""

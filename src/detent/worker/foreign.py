@@ -76,23 +76,31 @@ class ForeignBoundary:
         self._context.before_commit()
         drive(self._entering(), self._hand)
         block = self._block = _PlainBlock(self._hand, self._context)
+        self._context.block_entered()
         return block
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        drive(self._leaving() if error is None else rolling_back(), self._hand)
+        try:
+            drive(self._leaving() if error is None else rolling_back(), self._hand)
+        finally:
+            self._context.block_left()
 
     async def __aenter__(self) -> _AsyncBlock:
         self._check_colour(is_async=True)
         await drive_async(_first(self._context, self._entering()), self._hand)
         block = self._block = _AsyncBlock(self._hand, self._context)
+        self._context.block_entered()
         return block
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await drive_async(self._leaving() if error is None else rolling_back(), self._hand)
+        try:
+            await drive_async(self._leaving() if error is None else rolling_back(), self._hand)
+        finally:
+            self._context.block_left()
 
     def _check_colour(self, *, is_async: bool) -> None:
         if self._hand.is_async != is_async:

@@ -19,6 +19,13 @@ from detent.store.postgres.named import translate
         ("SELECT $$ :a $$, $x$ $$ :a $$ $x$, :a", "SELECT $$ :a $$, $x$ $$ :a $$ $x$, %(a)s"),
         ("SELECT x[:a:2], x % 2", "SELECT x[%(a)s:2], x %% 2"),
         ("SELECT x[y:z]", "SELECT x[y:z]"),
+        ("SELECT x[1:a], x[y:b], x[1 : :a]", "SELECT x[1:a], x[y:b], x[1 : %(a)s]"),
+        ("SELECT /* one /* :a % */ :b */ :a", "SELECT /* one /* :a %% */ :b */ %(a)s"),
+        ("SELECT 1 /* open :a %", "SELECT 1 /* open :a %%"),
+        ("SELECT a$b$c, :a, d$b$e", "SELECT a$b$c, %(a)s, d$b$e"),
+        (r"SELECT date'\', ':a', :b", r"SELECT date'\', ':a', %(b)s"),
+        ("SELECT '{1:a}'::int[] @> :a::int[]", "SELECT '{1:a}'::int[] @> %(a)s::int[]"),
+        ("SELECT :a%:b, 5 %% 2, '%(a)s'", "SELECT %(a)s%%%(b)s, 5 %%%% 2, '%%(a)s'"),
     ],
 )
 def test_translation(given: str, expected: str) -> None:

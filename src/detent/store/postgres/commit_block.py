@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -21,11 +22,15 @@ from detent.store.postgres.statements.holding import commit_check, job_commit
 
 __all__ = ["PostgresTx", "commit_block"]
 
+_ORDINARY = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
+_OF_THE_SESSION = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
+
 
 class PostgresTx:
     """The hand on the transaction that will mark the attempt committed."""
 
     def __init__(self, connection: Connection, name: str) -> None:
+        self.leaves_traces = False
         self._connection = connection
         self._name = name
         self._intents: list[NewJob] = []
@@ -34,6 +39,7 @@ class PostgresTx:
     @property
     def connection(self) -> Connection:
         """The driver's connection. Its transaction is not the user's to end."""
+        self.leaves_traces = True
         return self._connection
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
@@ -46,6 +52,7 @@ class PostgresTx:
         try:
             with self._connection.cursor(row_factory=tuple_row) as cursor:
                 cursor.execute(translate(sql, values).encode(), values)
+                self.leaves_traces |= _leaves_traces(sql, cursor.statusmessage)
                 rows = cursor.fetchall() if cursor.description else []
                 return rows, max(0, cursor.rowcount)
         except psycopg.Error as error:
@@ -66,6 +73,20 @@ class PostgresTx:
         return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
+def _leaves_traces(sql: str, said: str | None) -> bool:
+    """Whether a statement may have changed the session, which others use after this block."""
+    return (said or "").partition(" ")[0] not in _ORDINARY or _OF_THE_SESSION.search(sql) is not None
+
+
+def _wipe(connection: Connection) -> None:
+    """Settings, temporary tables, locks of the session: nothing of the block is left for whoever comes next."""
+    if not connection.closed:
+        try:
+            connection.execute("DISCARD ALL")
+        except psycopg.Error:
+            connection.close()
+
+
 @contextmanager
 def commit_block(
     pool: Pool, name: str, job_id: int, attempt: int, settle: Callable[[int, int], DetentError | None]
@@ -74,7 +95,7 @@ def commit_block(
 
     `settle` looks at what a COMMIT whose answer was lost has left behind.
     """
-    with pool.connection() as connection:
+    with pool.connection() as connection, ExitStack() as after:
         session = ConnectionSession(connection, name)
         with translating(name):
             connection.execute("BEGIN")
@@ -83,6 +104,7 @@ def commit_block(
             if refused is not None:
                 raise refused
             tx = PostgresTx(connection, name)
+            after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
             yield tx
             mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
             answer = session.run(job_commit(mark, xact))

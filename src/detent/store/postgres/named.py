@@ -7,30 +7,50 @@ from collections.abc import Container
 
 __all__ = ["translate"]
 
-# What a colon or a percent sign may stand in without meaning anything to us, and then the two themselves.
+# What a colon or a percent sign may stand in without meaning anything to us, and then the two themselves. A name may
+# have a dollar sign in it, and end in e before a quote: neither begins anything then. A colon right after a value is
+# that of a slice: x[1:a] names a column, x[1 : :a] a parameter.
 _TOKEN = re.compile(
     r"""
       (?P<quiet>
-          [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
-        | \$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?(tag)(?P=tag))\$
-        | --[^\n]* | /\*.*?\*/ | ::
+          (?<![\w$])[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
+        | (?<![\w$])\$(?P<tag>[^\W\d]\w*)?\$.*?\$(?(tag)(?P=tag))\$
+        | --[^\n]* | ::
       )
-      | (?P<param>:(?P<name>[A-Za-z_]\w*))
+      | (?P<comment>/\*)
+      | (?P<param>(?<![\w\])'"]):(?P<name>[^\W\d]\w*))
       | (?P<percent>%)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_IN_COMMENT = re.compile(r"/\*|\*/")
 
 
 def translate(sql: str, known: Container[str]) -> str:
     """The statement for psycopg: `:name` becomes %(name)s where `name` is known, and every other % is doubled.
 
-    Strings, quoted names, dollar quotes, comments and casts are left as they are.
+    Strings, quoted names, dollar quotes, comments (which may be nested) and casts are left as they are.
     """
-
-    def written(found: re.Match[str]) -> str:
+    parts: list[str] = []
+    place = 0
+    while (found := _TOKEN.search(sql, place)) is not None:
+        parts.append(sql[place : found.start()])
+        place = _comment_end(sql, found.end()) if found["comment"] else found.end()
         if found["param"] and found["name"] in known:
-            return f"%({found['name']})s"
-        return found[0].replace("%", "%%")
+            parts.append(f"%({found['name']})s")
+        else:
+            parts.append(sql[found.start() : place].replace("%", "%%"))
+    parts.append(sql[place:])
+    return "".join(parts)
 
-    return _TOKEN.sub(written, sql)
+
+def _comment_end(sql: str, place: int) -> int:
+    """Where a comment ends that began before `place`; comments inside it end first."""
+    depth = 1
+    while depth:
+        found = _IN_COMMENT.search(sql, place)
+        if found is None:
+            return len(sql)
+        depth += 1 if found[0] == "/*" else -1
+        place = found.end()
+    return place

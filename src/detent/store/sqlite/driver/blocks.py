@@ -156,8 +156,11 @@ class Blocks:
                 with connection.hand:
                     self._take_back(group)
                     _undo(connection)
-            if isinstance(error, sqlite3.Error) and (own := _worlds(error, name)) is not None:
-                raise own from error
+            if isinstance(error, sqlite3.Error):
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                    raise _too_long(group) from error
+                if (own := _worlds(error, name)) is not None:
+                    raise own from error
             raise
         if os.getpid() != group.process:
             raise WrongPlace("the end of a commit block", "in a process forked inside it", "fork before the block")
@@ -205,11 +208,7 @@ class Blocks:
         try:
             if group.ended or group.process != os.getpid():
                 return
-            connection.lost = WrongPlace(
-                "a commit block",
-                f"that is open for more than {_REAL.monotonic() - group.begun:.2g} s on SQLite",
-                "prepare before the block: nobody else can write while it is open",
-            )
+            connection.lost = _too_long(group)
             group.cut_off = group.in_body
             if group.cut_off:
                 self._database.drop_writer()
@@ -226,6 +225,15 @@ def _undo(connection: GuardedConnection) -> None:
     if connection.lost is None and connection.in_transaction:
         connection.execute(f"ROLLBACK TO {_SAVEPOINT}")
         connection.execute(f"RELEASE {_SAVEPOINT}")
+
+
+def _too_long(group: _Group) -> WrongPlace:
+    """The block's own fault, so its attempt counts: to be repeated as it is would not help."""
+    return WrongPlace(
+        "a commit block",
+        f"that is open for more than {_REAL.monotonic() - group.begun:.2g} s on SQLite",
+        "prepare before the block: nobody else can write while it is open",
+    )
 
 
 def _busy(name: str) -> DatabaseBusy:

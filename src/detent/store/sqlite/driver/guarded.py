@@ -24,6 +24,10 @@ _NEVER = {
     sqlite3.SQLITE_PRAGMA: "PRAGMA",
     sqlite3.SQLITE_ATTACH: "ATTACH",
     sqlite3.SQLITE_DETACH: "DETACH",
+    # They would stay for whoever uses the connection next.
+    sqlite3.SQLITE_CREATE_TEMP_TABLE: "CREATE TEMP TABLE",
+    sqlite3.SQLITE_CREATE_TEMP_VIEW: "CREATE TEMP VIEW",
+    sqlite3.SQLITE_CREATE_TEMP_TRIGGER: "CREATE TEMP TRIGGER",
 }
 _LOOKS = (sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _ROWS = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
@@ -79,8 +83,10 @@ class GuardedConnection(sqlite3.Connection):
         self.set_authorizer(self._refusals.authorize)
 
     def guard(self, on: bool) -> None:
-        """Give the connection into the user's hands, or take it back."""
+        """Give the connection into the user's hands, or take it back as it was."""
         self._refusals.guarded = on
+        self.row_factory = None
+        self.text_factory = str
 
     def speak_for_engine(self) -> None:
         """This thread's statements are the engine's, though a block is open."""

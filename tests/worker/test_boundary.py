@@ -1,0 +1,175 @@
+"""The commit boundary in the hand: what a block leaves behind, and what it does not."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import pytest
+
+from detent import Context, Job, Retry
+from detent.testing.harness import Harness
+
+ONCE = Retry(0)
+
+
+class Place:
+    """A shop with a ledger in Detent's own database."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.app = harness.app
+        self._names = 0
+        self.run(lambda ctx, tx: tx.execute("CREATE TABLE ledger (line text NOT NULL)"))
+
+    def run(self, inside: Callable[[Context, Any], object]) -> Job[Any]:
+        """A job whose block does this."""
+
+        def body(ctx: Context) -> None:
+            with ctx.commit() as tx:
+                inside(ctx, tx)
+
+        return self.call(body)
+
+    def call(self, body: Callable[[Context], Any]) -> Job[Any]:
+        self._names += 1
+
+        def one(ctx: Context) -> Any:
+            return body(ctx)
+
+        job: Job[Any] = self.app.task(name=f"task {self._names}", retry=ONCE)(one).enqueue()
+        self.harness.work()
+        return job.refresh()
+
+    def ledger(self) -> list[str]:
+        lines: list[str] = []
+        self.run(lambda ctx, tx: lines.extend(row[0] for row in tx.execute("SELECT line FROM ledger")[0]))
+        return lines
+
+
+@pytest.fixture
+def place(database_url: str) -> Iterator[Place]:
+    with closing(Harness(database_url)) as harness:
+        yield Place(harness)
+        assert harness.app.verify() == []
+
+
+def _execute(sql: str, ctx: Context, tx: Any) -> None:
+    tx.execute(sql)
+
+
+def write(tx: Any, line: str) -> None:
+    tx.execute("INSERT INTO ledger (line) VALUES (:line)", {"line": line})
+
+
+def test_a_block_within_a_block_is_refused(place: Place) -> None:
+    """C1: the inner one would commit, and what the outer one wrote would be lost without a word."""
+
+    def inside(ctx: Context, tx: Any) -> None:
+        write(tx, "outer")
+        with ctx.commit() as inner:
+            write(inner, "inner")
+
+    job = place.run(inside)
+    assert (job.state, place.ledger()) == ("quarantined", [])
+    assert "inside a commit block of the same attempt" in (job.error or "")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_said_in_a_block_is_kept_whatever_becomes_of_it(place: Place, fails: bool) -> None:
+    """E1: on SQLite nobody else can write while the block is open, so the lines follow it."""
+
+    def inside(ctx: Context, tx: Any) -> None:
+        ctx.event("counting")
+        write(tx, "one")
+        if fails:
+            raise ValueError("miscounted")
+
+    job = place.run(inside)
+    assert job.state == ("quarantined" if fails else "succeeded")
+    assert [line.message for line in place.app.events(job.id)] == ["counting"]
+    assert place.ledger() == ([] if fails else ["one"])
+
+
+def test_a_result_that_cannot_be_stored_undoes_the_block(place: Place) -> None:
+    """C2, S3: said inside it, it is an error of the block; returned after it, the commit stands."""
+
+    def inside(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        tx.result("x" * 10_000_000)
+
+    assert place.run(inside).state == "quarantined"
+    assert place.ledger() == []
+
+    def after(ctx: Context) -> object:
+        with ctx.commit() as tx:
+            write(tx, "two")
+        return object()
+
+    job = place.call(after)
+    assert (job.state, place.ledger()) == ("succeeded", ["two"])
+    assert "error after the commit" in next(iter(place.app.events(job.id))).message
+
+
+def test_the_connection_comes_back_as_it_was(place: Place) -> None:
+    """G3: what one block does to the session does not reach the engine, nor the next block."""
+    if place.harness.url.startswith("sqlite"):
+
+        def spoil(ctx: Context, tx: Any) -> None:
+            tx.connection.row_factory = lambda cursor, row: {}
+            tx.connection.text_factory = bytes
+
+        assert place.run(spoil).state == "succeeded"
+        assert place.run(lambda ctx, tx: write(tx, "one")).state == "succeeded"
+        assert place.run(lambda ctx, tx: write(tx, "two")).state == "succeeded"
+        assert place.ledger() == ["one", "two"]
+        refused = place.run(lambda ctx, tx: tx.execute("CREATE TEMP TABLE mine (a int)"))
+        assert "CREATE TEMP TABLE cannot be called inside a commit block" in (refused.error or "")
+        return
+    spoils = (
+        "SET statement_timeout = '12345ms'",
+        "SELECT set_config('search_path', 'pg_catalog', false)",
+        "CREATE TEMP TABLE mine (a int)",
+        "SELECT pg_advisory_lock(7)",
+    )
+    look = """SELECT current_setting('statement_timeout'), current_setting('search_path'),
+                     to_regclass('pg_temp.mine')::text, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"""
+    found: list[Any] = []
+    for sql in spoils:
+        assert place.run(partial(_execute, sql)).state == "succeeded"
+        place.run(lambda ctx, tx: found.extend(tx.execute(look)[0]))
+    assert place.run(lambda ctx, tx: tx.connection.execute("SET statement_timeout = '9s'")).state == "succeeded"
+    place.run(lambda ctx, tx: found.extend(tx.execute(look)[0]))
+    assert set(found) == {("0", '"$user", public', None, 0)}
+
+
+def test_parameters_of_every_sort(place: Place) -> None:
+    """C2: the same words on both databases."""
+    rows: list[Any] = []
+
+    def inside(ctx: Context, tx: Any) -> None:
+        rows.extend(
+            tx.execute(
+                "SELECT :a, ':b', 7 % 4, '50%' /* :c */ -- :d\n, :a",
+                {"a": "it's 5% :b", "unused": None},
+            )[0]
+        )
+
+    assert place.run(inside).state == "succeeded"
+    assert rows == [("it's 5% :b", ":b", 3, "50%", "it's 5% :b")]
+
+
+def test_a_statement_that_failed_and_was_forgiven(place: Place) -> None:
+    """C2: either all that was written is committed with the mark, or nothing is and the job says why."""
+
+    def inside(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        with pytest.raises((sqlite3.Error, Exception), match="nowhere"):
+            tx.execute("SELECT * FROM nowhere")
+
+    job = place.run(inside)
+    written = place.ledger()
+    assert (job.state, written) in (("succeeded", ["one"]), ("quarantined", []))
