@@ -59,10 +59,12 @@ def _contest(options: argparse.Namespace) -> None:
 
 
 def _measured(size: Size, *, works: Collection[str], names: Collection[str], to: Path | None) -> None:
+    def keep(results: Results) -> None:
+        if to is not None:
+            results.write(to)
+
     with places() as found:
-        results = contest(found, size, works=works, names=names, say=say)
-    if to:
-        results.write(to)
+        results = contest(found, size, works=works, names=names, say=say, keep=keep)
     say(f"\n{verdict(results, [row for row in ROWS if row.ours.work in works])}")
 
 

@@ -17,6 +17,8 @@ from contextlib import closing
 import psycopg
 
 from benchmarks.sides import TASK
+from detent.model.records import NewJob
+from detent.store.open import open_store
 
 __all__ = ["fill"]
 
@@ -37,17 +39,14 @@ INSERT INTO detent.execution (job_id, attempt, worker, leased_at, started_at, co
                               next_state, counted)
 SELECT id, 1, 'fill', leased_at, leased_at, leased_at, leased_at, 'done', 'succeeded', true FROM made
 """
-_LANE = """
-INSERT INTO detent.lane (queue, task, tenant, priority) VALUES ('default', %s, '', 0)
-ON CONFLICT (queue, task, tenant, priority) DO UPDATE SET queue = excluded.queue RETURNING id
-"""
 _PENDING = """
 WITH t AS MATERIALIZED (SELECT detent.clock() AS t),
      made AS (
   INSERT INTO detent.job (id, task, due_at, payload, nonce, created_at, attempts_max)
   SELECT %(first)s + g, %(task)s, t, %(payload)s, 1, t, 4 FROM t, generate_series(0, %(count)s - 1) AS g
   RETURNING id, due_at)
-INSERT INTO detent.ready (lane_id, ready_at, job_id) SELECT %(lane)s, due_at, id FROM made
+INSERT INTO detent.ready (lane_id, ready_at, job_id)
+SELECT (SELECT r.lane_id FROM detent.ready r WHERE r.job_id = %(like)s), due_at, id FROM made
 """
 
 _SQLITE_IDS = "UPDATE detent_ids SET next = next + :count RETURNING next - :count"
@@ -63,58 +62,62 @@ INSERT INTO detent_execution (job_id, attempt, worker, leased_at, started_at, co
                               next_state, counted)
 {_SQLITE_SERIES} SELECT id, 1, 'fill', :t, :t, :t, :t, 'done', 'succeeded', 1 FROM g
 """
-_SQLITE_LANE = "INSERT OR IGNORE INTO detent_lane (queue, task, tenant, priority) VALUES ('default', :task, '', 0)"
 _SQLITE_PENDING = f"""
 INSERT INTO detent_job (id, task, due_at, payload, nonce, created_at, attempts_max)
 {_SQLITE_SERIES} SELECT id, :task, :t, :payload, 1, :t, 4 FROM g
 """
 _SQLITE_READY = f"""
 INSERT INTO detent_ready (lane_id, ready_at, job_id)
-{_SQLITE_SERIES} SELECT (SELECT max(id) FROM detent_lane WHERE task = :task), :t, id FROM g
+{_SQLITE_SERIES} SELECT (SELECT lane_id FROM detent_ready WHERE job_id = :like), :t, id FROM g
 """
 
 
 def fill(url: str, finished: int, pending: int) -> None:
     """Add so many jobs that are done and so many that wait; the database has Detent's schema already."""
-    (_fill_postgres if url.startswith("postgresql:") else _fill_sqlite)(url, finished, pending)
+    like = _enqueued(url) if pending else 0
+    (_fill_postgres if url.startswith("postgresql:") else _fill_sqlite)(url, finished, max(0, pending - 1), like)
+
+
+def _enqueued(url: str) -> int:
+    """One job in the ordinary way: the others stand in its lane."""
+    with closing(open_store(url)) as store:
+        job_id = store.ids_reserve(1)
+        store.job_enqueue([NewJob(id=job_id, task=TASK, payload=PAYLOAD, nonce=1, fingerprint="")])
+        return job_id
 
 
 def _chunks(total: int) -> list[int]:
     return [min(CHUNK, total - start) for start in range(0, total, CHUNK)]
 
 
-def _fill_postgres(url: str, finished: int, pending: int) -> None:
+def _fill_postgres(url: str, finished: int, pending: int, like: int) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
-        ((lane,),) = connection.execute(_LANE, (TASK,)).fetchall()
+        given = {"task": TASK, "payload": PAYLOAD, "like": like}
         for statement, total in ((_FINISHED, finished), (_PENDING, pending)):
             for number, count in enumerate(_chunks(total)):
                 ((first,),) = connection.execute(_IDS, (count,)).fetchall()
-                ago = DAY * (1 - number * CHUNK / total) if statement == _FINISHED else 0.0
-                connection.execute(
-                    statement,
-                    {"first": first, "count": count, "task": TASK, "payload": PAYLOAD, "ago": ago, "lane": lane},
-                )
+                ago = DAY * (1 - number * CHUNK / total)
+                connection.execute(statement, {**given, "first": first, "count": count, "ago": ago})
         connection.execute("VACUUM (ANALYZE)")
 
 
-def _fill_sqlite(url: str, finished: int, pending: int) -> None:
+def _fill_sqlite(url: str, finished: int, pending: int, like: int) -> None:
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
         file.execute("BEGIN IMMEDIATE")
         guards = file.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
         for name, _ in guards:
             file.execute(f"DROP TRIGGER {name}")
-        file.execute(_SQLITE_LANE, {"task": TASK})
         ((now,),) = file.execute(f"SELECT {_SQLITE_NOW}").fetchall()
+        given = {"task": TASK, "payload": PAYLOAD, "like": like}
         for statements, total, first_at in (
             ((_SQLITE_FINISHED, _SQLITE_EXECUTED), finished, now - int(DAY * 1e6)),
             ((_SQLITE_PENDING, _SQLITE_READY), pending, now),
         ):
             for number, count in enumerate(_chunks(total)):
                 ((first,),) = file.execute(_SQLITE_IDS, {"count": count}).fetchall()
-                t = first_at + number
                 for statement in statements:
-                    file.execute(statement, {"first": first, "count": count, "task": TASK, "payload": PAYLOAD, "t": t})
+                    file.execute(statement, {**given, "first": first, "count": count, "t": first_at + number})
         for _, text in guards:
             file.execute(text)
         file.execute("COMMIT")

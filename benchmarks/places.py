@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ class Places:
     def __init__(self, cluster: Cluster, directory: Path) -> None:
         self.cluster = cluster
         self._directory = directory
+        self._token = secrets.token_hex(4)
         self._numbers = itertools.count(1)
         self._templates: dict[object, str] = {}
 
@@ -54,10 +56,10 @@ class Places:
         """The url of a copy of what `make` made of an empty database, once for all that are known by one name."""
         key = known_as or make
         if key not in self._templates:
-            name = f"template_{next(self._numbers)}"
+            name = f"bench_{self._token}_template_{next(self._numbers)}"
             make(self.cluster.create_database(name))
             self._templates[key] = name
-        name = f"bench_{next(self._numbers)}"
+        name = f"bench_{self._token}_{next(self._numbers)}"
         yield self.cluster.create_database(name, template=self._templates[key])
         self.cluster.drop_database(name)
 

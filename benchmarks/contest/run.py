@@ -19,10 +19,17 @@ __all__ = ["contest"]
 
 
 def contest(
-    places: Places, size: Size, *, works: Collection[str], names: Collection[str], say: Callable[[str], None]
+    places: Places,
+    size: Size,
+    *,
+    works: Collection[str],
+    names: Collection[str],
+    say: Callable[[str], None],
+    keep: Callable[[Results], None] = lambda results: None,
 ) -> Results:
     """Let everyone named do every work named. A round is A B C and the next one C B A, so that whatever else the
-    machine does disturbs all alike; only figures of one round are divided by each other."""
+    machine does disturbs all alike; only figures of one round are divided by each other. What is there so far is
+    kept after each work, since a run is long."""
     asked = [one for one in CONTENDERS if one.name in names]
     missing = [(one, why) for one in asked if (why := one.missing())]
     for one, why in missing:
@@ -34,6 +41,7 @@ def contest(
     for number in range(1, size.rounds + 1):
         for work in (work for work in WORKS if work in works and number <= ROUNDS_MAX.get(work, size.rounds)):
             _in_turn(places, size, number, work, present, results, say)
+            keep(results)
     return results
 
 
