@@ -12,17 +12,19 @@ from tests.invariants import corruption_of_records
 from tests.invariants.corruption import CASES, Corruption
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
+from tests.invariants.walking import walked
 
 assert corruption_of_records  # its cases are among CASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_corruption_is_found_and_named(store: Store, life: Life, owner: Owner, case: Corruption) -> None:
-    """R2, R3: the invariant that was broken, and the row that breaks it."""
+    """R2, R3: the invariant that was broken, and the row that breaks it; all at once, and a few jobs at a time."""
     assert store.verify() == []
     case.plant(owner, life)
-    found = {(violation.invariant, violation.entity, violation.entity_id) for violation in store.verify()}
-    assert (case.invariant, *case.named(owner, life)) in found
+    wanted = (case.invariant, *case.named(owner, life))
+    for violations in (store.verify(), walked(store, 4)):
+        assert wanted in {(one.invariant, one.entity, one.entity_id) for one in violations}
 
 
 def test_every_invariant_has_its_corruption() -> None:

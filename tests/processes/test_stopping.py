@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
+from detent.testing.stores import plain_connection
 from tests.processes.kit import Bench, is_alive, kill, until
+
+WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'detent.operation'::regclass ORDER BY pid"
 
 
 def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:
@@ -126,3 +130,19 @@ def test_a_child_does_not_outlive_its_guardian(sqlite_bench: Bench) -> None:
     gate.open()
     bench.rests(job, "succeeded")
     assert bench.outcomes(job) == ["crashed", "done"]
+
+
+def test_a_service_that_is_held_up_does_not_keep_a_worker_from_ending(postgres_bench: Bench) -> None:
+    """W1: drained, or told to stop, while a service waits for somebody's lock: it ends, and the lock is still held."""
+    with closing(plain_connection(postgres_bench.url)) as busy:
+        busy.execute("LOCK TABLE detent.operation IN ACCESS EXCLUSIVE MODE")
+        job = postgres_bench.send("add", a=1, b=1)
+        postgres_bench.drain()
+        assert job.refresh().state == "succeeded"
+        left_behind = busy.execute(WAITING).fetchall()
+        worker = postgres_bench.worker()
+        until(lambda: busy.execute(WAITING).fetchall() not in ([], left_behind), "a service that waits")
+        worker.signal(signal.SIGTERM)
+        assert worker.ends() == 0
+        busy.rollback()
+    assert postgres_bench.is_healthy()

@@ -244,21 +244,64 @@ class TestReaper:
             assert {state(store, job_id) for job_id in held} == {"pending"}
 
 
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The invariants that were said to be broken, in order."""
+    return [record.message.split()[1] for record in caplog.records]
+
+
+def walk(invariants: Invariants) -> None:
+    """To its end."""
+    while not invariants.step():
+        pass
+
+
 def test_a_violation_is_said_once(
     store: Store, store_url: str, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R2: continuously, and without saying the same every ten minutes."""
-    enqueue(store)
-    invariants = Invariants(store)
-    with caplog.at_level(logging.ERROR, "detent.worker"):
-        invariants.run(0.0)
-        assert caplog.records == []
-        with closing(plain_connection(store_url)) as by_hand:
-            by_hand.execute(f"DELETE FROM {table(store_url, 'ready')}")
+    """R2: continuously, and without saying the same with every walk; again where it was mended and came back."""
+    for _ in range(5):
+        enqueue(store)
+    invariants = Invariants(store, rows_max=2)
+    ready = table(store_url, "ready")
+    with caplog.at_level(logging.ERROR, "detent.worker"), closing(plain_connection(store_url)) as by_hand:
+        walk(invariants)
+        assert said(caplog) == []
+        lost = by_hand.execute(f"SELECT min(job_id) FROM {ready}").fetchone()[0]
+        for _ in range(2):
+            by_hand.execute(f"DELETE FROM {ready} WHERE job_id = {lost}")
             by_hand.commit()
-        invariants.run(600.0)
-        invariants.run(1200.0)
-    assert [record.message.split()[1] for record in caplog.records] == ["pending_is_queued_once"]
+            walk(invariants)
+            walk(invariants)
+            assert store.repair("ana", "lost", apply=True) != []
+            walk(invariants)
+    assert said(caplog) == ["pending_is_queued_once"] * 2
+
+
+class _SlowClock(TurnableClock):
+    """Half a second passes between two looks at it."""
+
+    def monotonic(self) -> float:
+        self.advance(0.5)
+        return super().monotonic()
+
+
+def test_the_walk_takes_a_hundredth_of_the_time(
+    store: Store, store_url: str, clock: StoreClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R2, G5: it begins a minute after its worker, and after a step it rests for a hundred times as long."""
+    enqueue(store)
+    with closing(plain_connection(store_url)) as by_hand:
+        by_hand.execute(f"DELETE FROM {table(store_url, 'ready')}")
+        by_hand.commit()
+    run = Invariants(store, _SlowClock(START)).service().run
+    with caplog.at_level(logging.ERROR, "detent.worker"):
+        run(0.0)
+        run(59.0)
+        run(60.0)  # the schema
+        run(110.0)
+        assert said(caplog) == []
+        run(110.5)  # the jobs
+        assert said(caplog) == ["pending_is_queued_once"]
 
 
 def test_operations_go_on_by_themselves(store: Store, clock: StoreClock) -> None:

@@ -6,11 +6,11 @@ Frozen, without behaviour, as in `records`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from detent.model.records import NewJob
+from detent.model.records import NewJob, Violation
 
 __all__ = [
     "ACTIONS",
@@ -25,6 +25,8 @@ __all__ = [
     "RecoveryRow",
     "ScheduleRow",
     "SilentRow",
+    "WalkPlace",
+    "WalkStep",
     "WorkerRow",
     "WorkerSeen",
 ]
@@ -186,3 +188,19 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
     changed_by: str
     reason: str | None
     changed_at: datetime
+
+
+class WalkPlace(Struct, frozen=True, kw_only=True):
+    """Where the walk of the invariants along the record is: at the schema, at the jobs with ids below `below` (None:
+    at the newest), or at the queue's rows after the one with the key `after` (None: at the first)."""
+
+    part: Literal["schema", "jobs", "queue"] = "schema"
+    below: int | None = None
+    after: tuple[int, Any, int] | None = None
+
+
+class WalkStep(Struct, frozen=True):
+    """What a step of the walk has found, and where the next one goes; None where the walk has come to its end."""
+
+    violations: tuple[Violation, ...]
+    then: WalkPlace | None

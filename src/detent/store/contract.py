@@ -73,6 +73,7 @@ from detent.model.records import (
     TransitionRow,
     Violation,
 )
+from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
@@ -431,8 +432,16 @@ class Store(Verbs, Protocol):
         the statements between. Raises `LeaseLost` or `AlreadyCommitted`; then nothing of the block remains."""
         ...
 
-    def verify(self) -> list[Violation]:
-        """Every invariant, each one query; empty is healthy."""
+    def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
+        """Every invariant, each one query; empty is healthy. `watch` hears how many are left, before each of them."""
+        ...
+
+    def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
+        """The invariants for at most `rows_max` jobs or queue rows at a place of the walk, in a moment."""
+        ...
+
+    def break_off(self) -> None:
+        """Whoever is in `verify` or `verify_step` hears `DatabaseBusy`, from any thread."""
         ...
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:

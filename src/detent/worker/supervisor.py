@@ -100,8 +100,10 @@ class Supervisor:
             self._hurry.wait(_TICK)
             self._hurry.clear()
         self._over.set()
+        self._store.break_off()
+        until = self._clock.monotonic() + _LAST_WORDS
         for thread in threads:
-            thread.join(_LAST_WORDS)
+            thread.join(max(0.0, until - self._clock.monotonic()))
         self._clean_up()
         self._services.close()
         return 0
@@ -264,7 +266,9 @@ class Supervisor:
             try:
                 self._services.tick_alone(self._clock.monotonic())
             except DatabaseError as error:
-                self._patience.failed("serving the queue", error)
+                # What was broken off because we end has not failed.
+                if not self._over.is_set():
+                    self._patience.failed("serving the queue", error)
 
     def _signalled(self, number: int, _frame: object) -> None:
         self._ask_to_stop()

@@ -8,11 +8,12 @@ database's own. What must keep up with the lifecycle or the schema is written by
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
 
-__all__ = ["Dialect", "Invariant", "load"]
+__all__ = ["Dialect", "Invariant", "load", "watched"]
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -34,3 +35,11 @@ def load(dialect: Dialect) -> tuple[Invariant, ...]:
         if file.name.endswith(".sql")
     ]
     return tuple(sorted(found, key=lambda invariant: invariant.name))
+
+
+def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None) -> Iterator[Invariant]:
+    """One after the other; before each, `watch` hears how many are left."""
+    for number, invariant in enumerate(invariants):
+        if watch is not None:
+            watch(len(invariants) - number)
+        yield invariant

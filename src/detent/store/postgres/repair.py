@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from detent.model.records import Violation
-from detent.store.invariants import load
+from detent.store.invariants import load, watched
 from detent.store.invariants.expected import postgres_constraints, postgres_functions, postgres_triggers
 from detent.store.postgres.driver.pool import Connection
 from detent.store.rebuild import Key
@@ -116,13 +116,13 @@ _STATEMENTS = Statements(
 )
 
 
-def violations(connection: Connection) -> list[Violation]:
+def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
-    return [
-        Violation(invariant.name, *(str(part) for part in row))
-        for invariant in load("postgres")
-        for row in connection.execute(invariant.sql.encode()).fetchall()
-    ]
+    found = []
+    for invariant in watched(load("postgres"), watch):
+        rows = connection.execute(invariant.sql.encode()).fetchall()
+        found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
+    return found
 
 
 class PostgresHands(CommonHands):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
@@ -13,8 +14,10 @@ from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
+from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.invariants.walk import step
 from detent.store.migrate import names
 from detent.store.postgres import schema
 from detent.store.postgres.aio import AsyncPostgresVerbs
@@ -22,6 +25,7 @@ from detent.store.postgres.commit_block import commit_block
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
+from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, session_over
 from detent.store.postgres.facts import facts
@@ -37,6 +41,13 @@ from detent.store.repair import repair
 __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
+
+# What is compared is compared by hashing or sorting: a planner that expects few rows, of a table that has grown since,
+# would go through one of them again and again.
+_WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true)"
+_BRIEFLY = (
+    "SELECT set_config('statement_timeout', '5s', true), set_config('max_parallel_workers_per_gather', '0', true)"
+)
 
 LOOKS_MAX = 6
 LOOK_PAUSE_FIRST = 0.1
@@ -67,6 +78,7 @@ class PostgresStore(PostgresVerbs):
             wait_seconds_max=wait_seconds_max,
             prepare_threshold=prepare_threshold,
         )
+        self._looks = Looks()
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool.connect, self._announce)
         self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
@@ -156,10 +168,27 @@ class PostgresStore(PostgresVerbs):
         """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""
         return commit_block(self._pool, self._name, job_id, attempt, self._settle)
 
-    def verify(self) -> list[Violation]:
+    def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
         with self._snapshot() as connection:
-            return violations(connection)
+            return violations(connection, watch)
+
+    def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
+        """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
+        with self._snapshot() as connection:
+            connection.execute(_BRIEFLY)
+            return step(
+                "postgres",
+                lambda sql, params: connection.execute(sql.encode(), params or None).fetchall(),
+                place,
+                rows_max,
+                before_all=datetime.min.replace(tzinfo=UTC),
+                listed=list,
+            )
+
+    def break_off(self) -> None:
+        """By asking the server to cancel what runs on their connections."""
+        self._looks.break_off()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
@@ -173,8 +202,14 @@ class PostgresStore(PostgresVerbs):
 
     @contextmanager
     def _snapshot(self) -> Iterator[Connection]:
-        with self._pool.connection() as connection, translating(self._name), connection.transaction():
+        with (
+            self._pool.connection() as connection,
+            self._looks.by(connection),
+            translating(self._name),
+            connection.transaction(),
+        ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(_WHOLE_TABLES)
             yield connection
 
     def close(self) -> None:

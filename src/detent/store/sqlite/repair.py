@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from detent.model.records import Violation
-from detent.store.invariants import load
+from detent.store.invariants import load, watched
 from detent.store.invariants.expected import sqlite_schema
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
@@ -110,13 +110,13 @@ _STATEMENTS = Statements(
 )
 
 
-def violations(executor: Executor, now: int) -> list[Violation]:
+def violations(executor: Executor, now: int, watch: Callable[[int], None] | None = None) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
-    return [
-        Violation(invariant.name, *(str(part) for part in row))
-        for invariant in load("sqlite")
-        for row in executor.rows(invariant.sql, {"now": now})
-    ]
+    found = []
+    for invariant in watched(load("sqlite"), watch):
+        rows = executor.rows(invariant.sql, {"now": now})
+        found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
+    return found
 
 
 class SqliteHands(CommonHands):

@@ -13,8 +13,10 @@ from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
 from detent.model.records import RepairStep, Violation
+from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.invariants.walk import step
 from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
@@ -22,10 +24,12 @@ from detent.store.sqlite.commit_block import commit_block
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.driver.looks import Looks
 from detent.store.sqlite.facts import facts
 from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script, statements
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+from detent.store.sqlite.verbs.base import ids_json
 from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]
@@ -46,6 +50,7 @@ class SqliteStore(EachAlone):
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
         self._wake = SqliteWake(self._file.version)
+        self._looks = Looks()
 
     @property
     def name(self) -> str:
@@ -150,10 +155,27 @@ class SqliteStore(EachAlone):
         """Blocks take turns; whatever is raised inside leaves nothing."""
         return commit_block(self._file, self._clock, job_id, attempt)
 
-    def verify(self) -> list[Violation]:
+    def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
-        with self._file.reading() as connection:
-            return violations(SqliteExecutor(connection), self._now())
+        with self._file.reading() as connection, self._looks.by(connection):
+            return violations(SqliteExecutor(connection), self._now(), watch)
+
+    def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
+        """On one snapshot, which keeps no writer waiting."""
+        with self._file.reading() as connection, self._looks.by(connection):
+            executor, now = SqliteExecutor(connection), self._now()
+            return step(
+                "sqlite",
+                lambda sql, params: executor.rows(sql, {**params, "now": now}),
+                place,
+                rows_max,
+                before_all=0,
+                listed=ids_json,
+            )
+
+    def break_off(self) -> None:
+        """By interrupting their statements."""
+        self._looks.break_off()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes."""

@@ -56,7 +56,7 @@ class Services:
             operations(store),
             recovery(store),
             Retention(store, Keep(options.keep_succeeded, options.keep_others)).service(),
-            Invariants(store).service(),
+            Invariants(store, self._clock).service(),
         ]
         self._due: dict[str, float] = {}
         self._asked: dict[str, tuple[float, bool]] = {}

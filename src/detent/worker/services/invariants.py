@@ -1,10 +1,13 @@
-"""The record is checked while it is in use (R2)."""
+"""The record is checked while it is in use (R2): a walk along it in small steps, whatever its size."""
 
 from __future__ import annotations
 
 import logging
 
+from detent.errors import DatabaseBusy
+from detent.model.clock import Clock, SystemClock
 from detent.model.records import Violation
+from detent.model.service_records import WalkPlace
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
@@ -12,27 +15,71 @@ __all__ = ["Invariants"]
 
 log = logging.getLogger("detent.worker")
 
-_EVERY = 600.0
+_LOOK_EVERY = 10.0
+_FIRST_AFTER = 60.0
+_PAUSE_MIN = 1.0
+_PAUSE_FACTOR = 100
+_STEP_SECONDS = 0.2
+_ROWS_MIN = 10
+_ROWS_MAX = 2_000
 _REMEMBERED_MAX = 10_000
 
 
 class Invariants:
-    """Says each violation once; one that was mended and comes back is said again."""
+    """One step at a time, each followed by a pause of a hundred times what it took, so that it is about a hundredth of
+    a core; a step that was long is followed by a shorter one.
 
-    def __init__(self, store: Store) -> None:
+    Says each violation once; one that was mended and comes back is said again by a later walk. A walk begins with what
+    is newest, and the next one when it is through; nothing is kept between two processes.
+    """
+
+    def __init__(self, store: Store, clock: Clock | None = None, rows_max: int = _ROWS_MAX) -> None:
         self._store = store
+        self._clock = clock or SystemClock()
+        self._rows = self._rows_max = rows_max
+        self._place = WalkPlace()
+        self._not_before: float | None = None
         self._known: set[Violation] = set()
+        self._found: set[Violation] = set()
 
     def service(self) -> Service:
-        """Every ten minutes, by one worker."""
-        return Service("invariants", _EVERY, self.run, alone=True)
+        """By one worker; its own pauses are longer than that of the service, or about as long."""
+        return Service("invariants", _LOOK_EVERY, self.run, alone=True)
 
-    def run(self, _now: float) -> None:
-        """Check all of them."""
-        found = set(self._store.verify()[:_REMEMBERED_MAX])
-        for violation in sorted(found - self._known, key=lambda one: (one.invariant, one.entity, one.entity_id)):
+    def run(self, now: float) -> None:
+        """The next step, where its time has come; the first one a minute after the first call, when a worker that has
+        just begun has better things to do."""
+        if self._not_before is None:
+            self._not_before = now + _FIRST_AFTER
+        if now < self._not_before:
+            return
+        began_at = self._clock.monotonic()
+        try:
+            self.step()
+        except DatabaseBusy:
+            self._rows = max(_ROWS_MIN, self._rows // 2)
+            raise
+        finally:
+            took = self._clock.monotonic() - began_at
+            self._not_before = now + took + max(_PAUSE_MIN, _PAUSE_FACTOR * took)
+        if took > _STEP_SECONDS:
+            self._rows = max(_ROWS_MIN, self._rows // 2)
+        elif took < _STEP_SECONDS / 4:
+            self._rows = min(self._rows_max, self._rows * 2)
+
+    def step(self) -> bool:
+        """Look at the next part of the record and say what is new; whether the walk has come to its end with it."""
+        done = self._store.verify_step(self._place, self._rows)
+        found = set(done.violations)
+        new = sorted(found - self._known - self._found, key=lambda one: (one.invariant, one.entity, one.entity_id))
+        new = new[: max(0, _REMEMBERED_MAX - len(self._found))]
+        for violation in new:
             log.error(
                 "invariant %s does not hold for %s %s: %s",
                 *(violation.invariant, violation.entity, violation.entity_id, violation.detail),
             )
-        self._known = found
+        self._found |= {*new, *(found & self._known)}
+        self._place = done.then or WalkPlace()
+        if done.then is None:
+            self._known, self._found = self._found, set()
+        return done.then is None

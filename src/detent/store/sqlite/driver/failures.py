@@ -27,6 +27,7 @@ _BY_CODE: dict[int, type[DatabaseError]] = {
     sqlite3.SQLITE_BUSY: DatabaseBusy,
     sqlite3.SQLITE_LOCKED: DatabaseBusy,
     sqlite3.SQLITE_PROTOCOL: DatabaseBusy,
+    sqlite3.SQLITE_INTERRUPT: DatabaseBusy,  # broken off
     sqlite3.SQLITE_READONLY: DatabaseReadOnly,
     sqlite3.SQLITE_FULL: DatabaseFull,
     sqlite3.SQLITE_CANTOPEN: DatabaseUnreachable,

@@ -1,0 +1,138 @@
+"""A part of the record in place of the whole: what each table of an invariant is narrowed to, for either database.
+
+An invariant that is judged job by job says the same of some jobs when each of its tables holds only their rows. So the
+name of each table gives way to a query for these rows, found by an index. `of_jobs` is a range of ids, with whatever
+speaks of a job that is not there; `of_places` some rows of `ready`, in the order of its key, with their jobs: no index
+leads from a job to its places there, only to the one where it should stand, so a row that stands elsewhere is met here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from detent.store.invariants import Dialect
+
+__all__ = ["JOBS_LOW", "PLACES", "of_jobs", "of_places"]
+
+_TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
+_UNBOUND_MAX = 100
+
+_OF_JOB = ("execution", "event", "waiting", "dead")
+_RANKED = "l.queue = o.queue AND l.task = o.task AND l.tenant = o.tenant AND l.priority = o.priority"
+_PLACED = "r.lane_id = l.id AND r.ready_at = o.due_at AND r.job_id = o.id"
+_KEY = "(lane_id, ready_at, job_id)"
+
+JOBS_LOW: dict[Dialect, str] = {
+    "postgres": "SELECT id FROM detent.job WHERE id <= %(high)s ORDER BY id DESC LIMIT 1 OFFSET %(skip)s",
+    "sqlite": "SELECT id FROM detent_job WHERE id <= :high ORDER BY id DESC LIMIT 1 OFFSET :skip",
+}
+"""The last of the next so many jobs, counted down from `high`."""
+
+PLACES: dict[Dialect, str] = {
+    "postgres": f"""
+        SELECT lane_id, ready_at, job_id FROM detent.ready
+         WHERE {_KEY} > (%(lane)s, %(at)s, %(job)s) ORDER BY lane_id, ready_at, job_id LIMIT %(rows)s
+    """,
+    "sqlite": f"""
+        SELECT lane_id, ready_at, job_id FROM detent_ready
+         WHERE {_KEY} > (:lane, :at, :job) ORDER BY lane_id, ready_at, job_id LIMIT :rows
+    """,
+}
+"""The next so many rows of the queue."""
+
+# A range is found by its index whatever the planner believes; a look-up for each row is fenced in (OFFSET 0, or the
+# order of CROSS JOIN), since a planner that expects few rows would rather walk through all of them.
+_JOBS_POSTGRES = {
+    "job": "SELECT * FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s",
+    **{name: f"SELECT * FROM detent.{name} WHERE job_id BETWEEN %(low)s AND %(high)s" for name in _OF_JOB},
+    "transition_log": f"""
+        SELECT * FROM detent.transition_log WHERE job_id BETWEEN %(low)s AND %(high)s
+        UNION ALL
+        (SELECT * FROM detent.transition_log WHERE job_id IS NULL AND entity = 'job' LIMIT {_UNBOUND_MAX})
+    """,
+    "job_key": "SELECT * FROM detent.job_key WHERE until_claim AND job_id BETWEEN %(low)s AND %(high)s",
+    "lease": """
+        SELECT held.*
+          FROM (SELECT DISTINCT lease_id FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s AND state = 'running') o
+         CROSS JOIN LATERAL (SELECT * FROM detent.lease l WHERE l.id = o.lease_id OFFSET 0) held
+    """,
+    "lane": f"""
+        SELECT lane.*
+          FROM (SELECT DISTINCT queue, task, tenant, priority
+                  FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s AND state = 'pending') o
+         CROSS JOIN LATERAL (SELECT * FROM detent.lane l WHERE {_RANKED} OFFSET 0) lane
+    """,
+    "ready": f"""
+        SELECT place.*
+          FROM (SELECT * FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s AND state = 'pending') o
+         CROSS JOIN LATERAL (SELECT * FROM detent.lane l WHERE {_RANKED} OFFSET 0) l
+         CROSS JOIN LATERAL (SELECT * FROM detent.ready r WHERE {_PLACED} OFFSET 0) place
+    """,
+}
+_JOBS_SQLITE = {
+    "job": "SELECT * FROM detent_job WHERE id BETWEEN :low AND :high",
+    **{name: f"SELECT * FROM detent_{name} WHERE job_id BETWEEN :low AND :high" for name in _OF_JOB},
+    "transition_log": f"""
+        SELECT * FROM detent_transition_log WHERE job_id BETWEEN :low AND :high
+        UNION ALL
+        SELECT * FROM (SELECT * FROM detent_transition_log WHERE job_id IS NULL AND entity = 'job' LIMIT {_UNBOUND_MAX})
+    """,
+    "job_key": "SELECT * FROM detent_job_key WHERE until_claim AND job_id BETWEEN :low AND :high",
+    "lease": """
+        SELECT * FROM detent_lease
+         WHERE id IN (SELECT lease_id FROM detent_job WHERE id BETWEEN :low AND :high AND state = 'running')
+    """,
+    "lane": f"""
+        SELECT l.*
+          FROM (SELECT DISTINCT queue, task, tenant, priority
+                  FROM detent_job WHERE id BETWEEN :low AND :high AND state = 'pending') o
+         CROSS JOIN detent_lane l ON {_RANKED}
+    """,
+    "ready": f"""
+        SELECT r.*
+          FROM detent_job o CROSS JOIN detent_lane l ON {_RANKED} CROSS JOIN detent_ready r ON {_PLACED}
+         WHERE o.id BETWEEN :low AND :high AND o.state = 'pending'
+    """,
+}
+_PLACES_POSTGRES = {
+    "job": "SELECT * FROM detent.job WHERE id = ANY (%(ids)s)",
+    **{name: f"SELECT * FROM detent.{name} WHERE job_id = ANY (%(ids)s)" for name in _OF_JOB},
+    "transition_log": "SELECT * FROM detent.transition_log WHERE job_id IS NOT NULL AND job_id = ANY (%(ids)s)",
+    "lane": "SELECT * FROM detent.lane WHERE id = ANY (%(lanes)s)",
+    "ready": f"""
+        SELECT * FROM detent.ready
+         WHERE {_KEY} > (%(lane)s, %(at)s, %(job)s) AND {_KEY} <= (%(last_lane)s, %(last_at)s, %(last_job)s)
+    """,
+}
+_PLACES_SQLITE = {
+    "job": "SELECT * FROM detent_job WHERE id IN (SELECT value FROM json_each(:ids))",
+    **{name: f"SELECT * FROM detent_{name} WHERE job_id IN (SELECT value FROM json_each(:ids))" for name in _OF_JOB},
+    "transition_log": """
+        SELECT * FROM detent_transition_log WHERE job_id IS NOT NULL AND job_id IN (SELECT value FROM json_each(:ids))
+    """,
+    "lane": "SELECT * FROM detent_lane WHERE id IN (SELECT value FROM json_each(:lanes))",
+    "ready": f"""
+        SELECT * FROM detent_ready WHERE {_KEY} > (:lane, :at, :job) AND {_KEY} <= (:last_lane, :last_at, :last_job)
+    """,
+}
+
+
+@functools.cache
+def of_jobs(dialect: Dialect, sql: str) -> str:
+    """The invariant for the jobs with ids from `low` to `high`. Refuses (KeyError) a table that is not kept by job."""
+    return _narrowed(sql, _JOBS_POSTGRES if dialect == "postgres" else _JOBS_SQLITE, dialect)
+
+
+@functools.cache
+def of_places(dialect: Dialect, sql: str) -> str:
+    """The invariant for the rows of `ready` after (`lane`, `at`, `job`) up to (`last_lane`, `last_at`, `last_job`),
+    with the jobs `ids` and the lanes `lanes` that they name."""
+    return _narrowed(sql, _PLACES_POSTGRES if dialect == "postgres" else _PLACES_SQLITE, dialect)
+
+
+def _narrowed(sql: str, tables: dict[str, str], dialect: Dialect) -> str:
+    # Where a statement has parameters, psycopg takes a bare percent sign for one.
+    text = sql.replace("%", "%%") if dialect == "postgres" else sql
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return _TABLE.sub(lambda match: f"({tables[match[1]]})", body)

@@ -1,0 +1,87 @@
+"""The invariants, a part of the record at a time: each step is short, however large the record is.
+
+A walk begins with the schema, goes along the jobs from the newest to the oldest, and then along the rows of the queue.
+Judged job by job is every invariant but those of the schema. One gap is left to `verify`: two rows of a key that is
+kept, or of a lane or lease that no job needs. That takes a unique index that is gone, and this the walk finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
+
+from detent.model.records import Violation
+from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.invariants import Dialect, load
+from detent.store.invariants.slices import JOBS_LOW, PLACES, of_jobs, of_places
+
+__all__ = ["BY_PLACE", "WHOLE", "step"]
+
+WHOLE = frozenset({"constraints_are_in_place", "guards_are_in_place"})
+"""Not judged by job: they look at the schema, and cost the same however many jobs there are."""
+
+BY_PLACE = frozenset({"no_row_is_orphaned", "pending_is_queued_once"})
+"""Judged once more for the rows of the queue, where those stand that no job leads to."""
+
+Listed = Callable[[Sequence[int]], Any]
+Rows = Callable[[str, Mapping[str, Any]], Sequence[Sequence[Any]]]
+
+_LOWEST = -(2**63)
+_HIGHEST = 2**63 - 1
+
+
+def step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, *, before_all: Any, listed: Listed) -> WalkStep:
+    """The invariants for at most `rows_max` jobs, or rows of the queue. All of it through `rows`, on one snapshot.
+
+    `before_all` is a time before that of every row, as the database keeps times, and `listed` gives numbers as it
+    takes them."""
+    match place.part:
+        case "schema":
+            found = [
+                _violation(one.name, row) for one in load(dialect) if one.name in WHOLE for row in rows(one.sql, {})
+            ]
+            return WalkStep(tuple(found), WalkPlace(part="jobs"))
+        case "jobs":
+            return _jobs(dialect, rows, place, rows_max)
+        case "queue":
+            return _queue(dialect, rows, place, rows_max, before_all, listed)
+        case _:
+            assert_never(place.part)
+
+
+def _jobs(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int) -> WalkStep:
+    high = _HIGHEST if place.below is None else place.below - 1
+    lowest = rows(JOBS_LOW[dialect], {"high": high, "skip": rows_max - 1})
+    # The last step goes down to the end: what speaks of jobs that are gone may lie below the oldest.
+    low = int(lowest[0][0]) if lowest else _LOWEST
+    found = [
+        _violation(one.name, row)
+        for one in load(dialect)
+        if one.name not in WHOLE
+        for row in rows(of_jobs(dialect, one.sql), {"low": low, "high": high})
+    ]
+    return WalkStep(tuple(found), WalkPlace(part="jobs", below=low) if lowest else WalkPlace(part="queue"))
+
+
+def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before_all: Any, listed: Listed) -> WalkStep:
+    lane, at, job = place.after or (-1, before_all, _LOWEST)
+    params = {"lane": lane, "at": at, "job": job, "rows": rows_max}
+    places = rows(PLACES[dialect], params)
+    if not places:
+        return WalkStep((), None)
+    last_lane, last_at, last_job = places[-1]
+    params |= {"last_lane": last_lane, "last_at": last_at, "last_job": last_job}
+    params |= {"ids": listed(sorted(row[2] for row in places)), "lanes": listed(sorted({row[0] for row in places}))}
+    found = [
+        _violation(one.name, row)
+        for one in load(dialect)
+        if one.name in BY_PLACE
+        for row in rows(of_places(dialect, one.sql), params)
+    ]
+    is_last = len(places) < rows_max
+    then = None if is_last else WalkPlace(part="queue", after=(last_lane, last_at, last_job))
+    return WalkStep(tuple(found), then)
+
+
+def _violation(name: str, row: Sequence[Any]) -> Violation:
+    return Violation(name, *(str(part) for part in row))
