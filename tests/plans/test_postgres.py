@@ -19,10 +19,14 @@ import psycopg
 import pytest
 
 from detent.model.records import Abort, Commit, Finish, NewEvent
+from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.contract import Store, Verbs
+from detent.store.invariants import load
+from detent.store.invariants.walk import step
 from detent.store.open import open_store
+from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.postgres import Cluster
-from detent.testing.stores import plain_connection
+from detent.testing.stores import START, plain_connection
 from tests.contract.kit import claim, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 
@@ -243,6 +247,94 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
         return [new_job(verbs, key=key, priority=-5) for key in ("k", "l", None)]
 
     check_bounded(benches, lambda verbs, items: verbs.job_enqueue(items), with_key)
+
+
+def newest(_connection: psycopg.Connection[Any]) -> WalkPlace:
+    return WalkPlace(part="jobs")
+
+
+def amid_the_crowd(_connection: psycopg.Connection[Any]) -> WalkPlace:
+    return WalkPlace(part="jobs", below=3 * SIZE // 2)
+
+
+def front_of_the_queue(_connection: psycopg.Connection[Any]) -> WalkPlace:
+    return WalkPlace(part="queue")
+
+
+def amid_the_queue(connection: psycopg.Connection[Any]) -> WalkPlace:
+    sql = "SELECT lane_id, ready_at, job_id FROM detent.ready WHERE job_id = %s"
+    row = connection.execute(sql, (3 * SIZE // 2,)).fetchone()
+    assert row is not None
+    return WalkPlace(part="queue", after=(row[0], row[1], row[2]))
+
+
+@pytest.mark.parametrize("where", [newest, amid_the_crowd, front_of_the_queue, amid_the_queue])
+def test_a_step_of_the_walk_takes_its_portion_and_no_more(
+    urls: list[str], where: Callable[[psycopg.Connection[Any]], WalkPlace]
+) -> None:
+    """R2, G5: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    with closing(open_store(urls[1])) as store, closing(Bench(store, urls[1])) as bench:
+        place = where(bench._connection)
+        found: list[WalkStep] = []
+        touched = bench.touched(lambda _: found.append(_step(bench._connection, place)))
+        assert [one.violations for one in found] == [()]
+        # Each job is met by two dozen invariants, in some of them four times, in index and table.
+        assert 0 < touched.returned + touched.fetched <= 100 * BATCH, touched
+
+
+def _step(connection: psycopg.Connection[Any], place: WalkPlace) -> WalkStep:
+    connection.execute(WHOLE_TABLES)
+    return step(
+        "postgres",
+        lambda sql, params: connection.execute(sql.encode(), params or None).fetchall(),
+        place,
+        BATCH,
+        before_all=START,
+        listed=list,
+    )
+
+
+@pytest.mark.parametrize("crowd", [False, True], ids=["empty", "crowd"])
+def test_an_invariant_goes_through_each_table_a_few_times_whatever_the_planner_believes(
+    postgres_store_url: str, postgres_cluster: Cluster, unanalyzed: list[str], crowd: bool
+) -> None:
+    """R2: planned over tables that are empty, or of which nothing is known, and carried out over what they have become
+    since: no look at a growing table is repeated for each row of another one."""
+    url = postgres_cluster.url_of(unanalyzed[1]) if crowd else postgres_store_url
+    with closing(plain_connection(url)) as connection:
+        connection.execute(WHOLE_TABLES)
+        for invariant in load("postgres"):
+            ((plans,),) = connection.execute(f"EXPLAIN (FORMAT JSON) {invariant.sql}").fetchall()
+            assert repeated(plans[0]["Plan"]) == [], invariant.name
+
+
+def test_a_repeated_look_would_be_seen(postgres_store_url: str) -> None:
+    """The measure measures: what log_follows_the_record once asked for each job."""
+    looking = """
+        SELECT id FROM detent.job j
+         WHERE attempt > (SELECT coalesce(max(e.attempt), 0) FROM detent.execution e WHERE e.job_id = j.id)
+    """
+    with closing(plain_connection(postgres_store_url)) as connection:
+        ((plans,),) = connection.execute(f"EXPLAIN (FORMAT JSON) {looking}").fetchall()
+        assert repeated(plans[0]["Plan"]) == ["execution"]
+
+
+def repeated(node: dict[str, Any]) -> list[str]:
+    """The tables that a plan looks at again for each row of another one."""
+    below = node.get("Plans", [])
+    found = [
+        table for one in below if str(one.get("Subplan Name", "")).startswith("SubPlan") for table in looked_at(one)
+    ]
+    if node["Node Type"] == "Nested Loop":
+        outer, inner = (looked_at(one) for one in below if one["Parent Relationship"] in ("Outer", "Inner"))
+        found += inner if outer else []
+    return found + [table for one in below for table in repeated(one)]
+
+
+def looked_at(node: dict[str, Any]) -> list[str]:
+    """The tables of Detent's in this part of a plan."""
+    here = [node["Relation Name"]] if not str(node.get("Relation Name", "pg_")).startswith("pg_") else []
+    return here + [table for one in node.get("Plans", []) for table in looked_at(one)]
 
 
 def test_a_small_crowd_is_a_healthy_record(postgres_store_url: str) -> None:

@@ -22,9 +22,12 @@ import pytest
 
 from detent.model.clock import TurnableClock
 from detent.model.records import Abort, Commit, Finish, NewEvent
+from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.invariants import walk
 from detent.store.open import open_store
 from detent.store.sqlite.driver.executor import Params, Row, SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs.base import ids_json
 from detent.testing.stores import START
 from tests.contract.kit import claim, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
@@ -256,6 +259,48 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
 
     alone, crowded = compared(benches, lambda verbs, items: verbs.job_enqueue(items), with_key)
     assert crowded <= alone * ALLOWED
+
+
+def newest(_verbs: SqliteVerbs) -> WalkPlace:
+    return WalkPlace(part="jobs")
+
+
+def amid_the_crowd(_verbs: SqliteVerbs) -> WalkPlace:
+    return WalkPlace(part="jobs", below=3 * SIZE // 2)
+
+
+def front_of_the_queue(_verbs: SqliteVerbs) -> WalkPlace:
+    return WalkPlace(part="queue")
+
+
+def amid_the_queue(verbs: SqliteVerbs) -> WalkPlace:
+    sql = "SELECT lane_id, ready_at, job_id FROM detent_ready WHERE job_id = ?"
+    ((lane_id, ready_at, job_id),) = verbs._db.rows(sql, (3 * SIZE // 2,))
+    return WalkPlace(part="queue", after=(lane_id, ready_at, job_id))
+
+
+@pytest.mark.parametrize("where", [newest, amid_the_crowd, front_of_the_queue, amid_the_queue])
+def test_a_step_of_the_walk_takes_its_portion_and_no_more(
+    benches: Sequence[Bench], where: Callable[[SqliteVerbs], WalkPlace]
+) -> None:
+    """R2, G5: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    crowded = benches[1]
+    place = crowded.prepare(where)
+    found: list[WalkStep] = []
+    steps = crowded.steps(lambda verbs: found.append(_step(verbs, place)))
+    assert [one.violations for one in found] == [(), ()]
+    assert 0 < steps <= 2000 * BATCH
+
+
+def _step(verbs: SqliteVerbs, place: WalkPlace) -> WalkStep:
+    return walk.step(
+        "sqlite",
+        lambda sql, params: verbs._db.rows(sql, {**params, "now": 0}),
+        place,
+        BATCH,
+        before_all=0,
+        listed=ids_json,
+    )
 
 
 def test_a_small_crowd_is_a_healthy_record(tmp_path: Path) -> None:

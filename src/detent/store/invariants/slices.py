@@ -102,7 +102,7 @@ _PLACES_POSTGRES = {
     "lane": "SELECT * FROM detent.lane WHERE id = ANY (%(lanes)s)",
     "ready": f"""
         SELECT * FROM detent.ready
-         WHERE {_KEY} > (%(lane)s, %(at)s, %(job)s) AND {_KEY} <= (%(last_lane)s, %(last_at)s, %(last_job)s)
+         WHERE {_KEY} > (%(lane)s, %(at)s, %(job)s) ORDER BY lane_id, ready_at, job_id LIMIT %(rows)s
     """,
 }
 _PLACES_SQLITE = {
@@ -113,7 +113,8 @@ _PLACES_SQLITE = {
     """,
     "lane": "SELECT * FROM detent_lane WHERE id IN (SELECT value FROM json_each(:lanes))",
     "ready": f"""
-        SELECT * FROM detent_ready WHERE {_KEY} > (:lane, :at, :job) AND {_KEY} <= (:last_lane, :last_at, :last_job)
+        SELECT * FROM detent_ready
+         WHERE {_KEY} > (:lane, :at, :job) ORDER BY lane_id, ready_at, job_id LIMIT :rows
     """,
 }
 
@@ -126,8 +127,8 @@ def of_jobs(dialect: Dialect, sql: str) -> str:
 
 @functools.cache
 def of_places(dialect: Dialect, sql: str) -> str:
-    """The invariant for the rows of `ready` after (`lane`, `at`, `job`) up to (`last_lane`, `last_at`, `last_job`),
-    with the jobs `ids` and the lanes `lanes` that they name."""
+    """The invariant for the first `rows` rows of `ready` after (`lane`, `at`, `job`), with the jobs `ids` and the lanes
+    `lanes` that they name."""
     return _narrowed(sql, _PLACES_POSTGRES if dialect == "postgres" else _PLACES_SQLITE, dialect)
 
 

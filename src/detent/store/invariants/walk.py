@@ -69,8 +69,6 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
     places = rows(PLACES[dialect], params)
     if not places:
         return WalkStep((), None)
-    last_lane, last_at, last_job = places[-1]
-    params |= {"last_lane": last_lane, "last_at": last_at, "last_job": last_job}
     params |= {"ids": listed(sorted(row[2] for row in places)), "lanes": listed(sorted({row[0] for row in places}))}
     found = [
         _violation(one.name, row)
@@ -79,8 +77,8 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
         for row in rows(of_places(dialect, one.sql), params)
     ]
     is_last = len(places) < rows_max
-    then = None if is_last else WalkPlace(part="queue", after=(last_lane, last_at, last_job))
-    return WalkStep(tuple(found), then)
+    lane, at, job = places[-1]
+    return WalkStep(tuple(found), None if is_last else WalkPlace(part="queue", after=(lane, at, job)))
 
 
 def _violation(name: str, row: Sequence[Any]) -> Violation:

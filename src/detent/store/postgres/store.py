@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 # What is compared is compared by hashing or sorting: a planner that expects few rows, of a table that has grown since,
 # would go through one of them again and again.
-_WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true)"
+WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true)"
 _BRIEFLY = (
     "SELECT set_config('statement_timeout', '5s', true), set_config('max_parallel_workers_per_gather', '0', true)"
 )
@@ -209,7 +209,7 @@ class PostgresStore(PostgresVerbs):
             connection.transaction(),
         ):
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute(_WHOLE_TABLES)
+            connection.execute(WHOLE_TABLES)
             yield connection
 
     def close(self) -> None:
