@@ -130,6 +130,20 @@ def test_what_a_job_came_to_is_written_once(store: Store, prompt: Prompt, found:
         prompt.refuses(f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
 
 
+@pytest.mark.parametrize("found", JOB.states)
+def test_who_can_tell_of_an_effect_is_said_by_the_attempt_in_progress(store: Store, prompt: Prompt, found: str) -> None:
+    """C5, C7: by hand nobody makes a job one that a probe may bring back, and nobody takes back that it was begun."""
+    job_id = brought_to(store, found)
+    for told_by in ("'probe'", "'marker'", "'nobody'"):
+        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = {told_by} WHERE id = {job_id}")
+    if found == "running":
+        store.effect_begin(job_id, 1, "marker")
+        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = NULL WHERE id = {job_id}")
+        abort(store, store.claim_find(_lease_of(store, job_id))[0], "error")
+        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = NULL WHERE id = {job_id}")
+        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = 'probe' WHERE id = {job_id}")
+
+
 def test_what_a_job_was_asked_to_do_is_written_once(store: Store, prompt: Prompt) -> None:
     """G4"""
     job_id = enqueue(store)
