@@ -53,7 +53,8 @@ def cannot_start(where: str, error: BaseException) -> str:
     if isinstance(error, DetentError):
         return str(error)
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{where} cannot be imported: {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+    said = " ".join(str(error).split())
+    return f"{where} cannot be imported: {type(error).__name__}: {said} ({place.filename}:{place.lineno})"
 
 
 def set_up(options: WorkerOptions) -> Detent:
