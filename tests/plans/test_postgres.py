@@ -272,7 +272,7 @@ def amid_the_queue(connection: psycopg.Connection[Any]) -> WalkPlace:
 def test_a_step_of_the_walk_takes_its_portion_and_no_more(
     urls: list[str], where: Callable[[psycopg.Connection[Any]], WalkPlace]
 ) -> None:
-    """R2, G5: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    """R2: the invariants for ten jobs among three hundred thousand are the work of ten."""
     with closing(open_store(urls[1])) as store, closing(Bench(store, urls[1])) as bench:
         place = where(bench._connection)
         found: list[WalkStep] = []

@@ -283,7 +283,7 @@ def amid_the_queue(verbs: SqliteVerbs) -> WalkPlace:
 def test_a_step_of_the_walk_takes_its_portion_and_no_more(
     benches: Sequence[Bench], where: Callable[[SqliteVerbs], WalkPlace]
 ) -> None:
-    """R2, G5: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    """R2: the invariants for ten jobs among three hundred thousand are the work of ten."""
     crowded = benches[1]
     place = crowded.prepare(where)
     found: list[WalkStep] = []

@@ -288,7 +288,7 @@ class _SlowClock(TurnableClock):
 def test_the_walk_takes_a_hundredth_of_the_time(
     store: Store, store_url: str, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """R2, G5: it begins a minute after its worker, and after a step it rests for a hundred times as long."""
+    """R2: it begins a minute after its worker, and after a step it rests for a hundred times as long."""
     enqueue(store)
     with closing(plain_connection(store_url)) as by_hand:
         by_hand.execute(f"DELETE FROM {table(store_url, 'ready')}")
