@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from detent.model.service_records import WorkerRow, WorkerSeen
+from detent.model.service_records import Agenda, NewOperation, WorkerRow, WorkerSeen
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.kit import claim, enqueue
+from tests.schedule.schedulers import weekly
 
 
 def worker(worker_id: int = 7, **overrides: Any) -> WorkerSeen:
@@ -46,3 +49,27 @@ def test_who_was_not_seen_for_a_day_is_forgotten_when_a_new_one_comes(store: Sto
     clock.advance(86_401)
     store.worker_seen(worker(8))
     assert [row.id for row in store.worker_list(10**6)] == [8]
+
+
+def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClock) -> None:
+    """W3: the earliest of each kind, so that an idle worker asks for nothing else."""
+    began = clock.now()
+    assert store.worker_seen(worker()) == Agenda(now=began)
+    enqueue(store, task="now")
+    for late in (7, 5, 6):
+        enqueue(store, due_at=began + timedelta(seconds=late), expires_at=began + timedelta(seconds=2 * late))
+    enqueue(store, task="other", expires_at=began + timedelta(seconds=9))
+    claim(store, tasks=["now"], lease=3)
+    weekly(store, "minutely", "* * * * *", "UTC", "all")
+    store.recovery_set("default", 1.0, None, "ana")
+    store.operation_start(NewOperation(id=900, action="cancel", actor="ana"))
+    clock.advance(1)
+    assert store.worker_seen(worker()) == Agenda(
+        now=began + timedelta(seconds=1),
+        promote_at=began + timedelta(seconds=5),
+        expire_at=began + timedelta(seconds=9),
+        reap_at=began + timedelta(seconds=3),
+        schedule_at=store.schedule_list()[0].next_at,
+        operations=True,
+        recovery=True,
+    )

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Cancelled, Enqueued, Moved
-from detent.model.service_records import Fire, NewOperation, NewSchedule, OperationRow, ScheduleRow, WorkerSeen
+from detent.model.service_records import Agenda, Fire, NewOperation, NewSchedule, OperationRow, ScheduleRow, WorkerSeen
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
 from tests.twin.rows import Job, Operation, Recovery, Schedule, ScheduleFire, Service, Worker
 from tests.twin.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
+
+
+def _earliest(moments: Iterable[int]) -> datetime | None:
+    first = min(moments, default=None)
+    return None if first is None else from_micros(first)
 
 
 class WholeModel(Model):
@@ -31,12 +36,23 @@ class WholeModel(Model):
 
     # -- workers and services ----------------------------------------------------------------------------------
 
-    def worker_seen(self, seen: WorkerSeen) -> None:
+    def worker_seen(self, seen: WorkerSeen) -> Agenda:
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
         old = self.worker.get(seen.id)
         self.worker[seen.id] = Worker(**told, started_at=old.started_at if old else self.clock, seen_at=self.clock)
         if old is None:
             self.worker = {n: row for n, row in self.worker.items() if row.seen_at >= self.clock - DAY}
+        expiries = [row.expires_at for row in self.ready.values()] + [row.expires_at for row in self.waiting.values()]
+        return Agenda(
+            now=from_micros(self.clock),
+            promote_at=_earliest(row.due_at for row in self.waiting.values() if row.limit_key is None),
+            expire_at=_earliest(at for at in expiries if at is not None),
+            reap_at=_earliest(row.expires_at for row in self.lease.values()),
+            schedule_at=_earliest(row.next_at for row in self.schedule.values() if row.paused_at is None),
+            operations=any(row.state == "running" for row in self.operation.values()),
+            recovery=bool(self.recovery),
+            untold=bool(self.untold),
+        )
 
     def worker_gone(self, worker_id: int) -> None:
         self.worker.pop(worker_id, None)

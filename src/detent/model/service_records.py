@@ -16,6 +16,7 @@ __all__ = [
     "ACTIONS",
     "CATCH_UP",
     "Action",
+    "Agenda",
     "CatchUp",
     "Fire",
     "NewOperation",
@@ -49,6 +50,19 @@ class WorkerSeen(Struct, frozen=True, kw_only=True):
     slots: int
     running: int = 0
     stopping: bool = False
+
+
+class Agenda(Struct, frozen=True, kw_only=True):
+    """What there is to do besides jobs: the earliest time of each kind, None where there is none of it."""
+
+    now: datetime
+    promote_at: datetime | None = None  # a waiting job comes due
+    expire_at: datetime | None = None  # a pending job expires
+    reap_at: datetime | None = None  # a lease runs out
+    schedule_at: datetime | None = None  # a tick comes
+    operations: bool = False  # one is running
+    recovery: bool = False  # a queue's silent jobs are to be stopped
+    untold: bool = False  # an application is to hear of a job that the reaper gave up
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
-from detent.store.words import JobFilter, Verb
+from detent.store.words import JobFilter, Verb, Wake
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
@@ -334,23 +334,6 @@ class AsyncVerbs(Protocol):
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
-
-
-class Wake(Protocol):
-    """Waiting for work without asking for it all the time. A wake-up may come for nothing, and may be lost: whoever
-    waits looks again when its time is over."""
-
-    def version(self) -> int:
-        """Where the waiter stands; taken before it looks for work, so that nothing in between is missed."""
-        ...
-
-    def wait(self, version: int, timeout: float) -> bool:
-        """Return when something may have become ready since `version`, or after `timeout` seconds (False)."""
-        ...
-
-    def interrupt(self) -> None:
-        """Let everybody in this process who waits return now."""
-        ...
 
 
 class Store(Verbs, Protocol):

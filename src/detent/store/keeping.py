@@ -12,6 +12,7 @@ from typing import Protocol
 from detent.errors import DetentError, InvalidTransition, NotFound
 from detent.model.records import Moved
 from detent.model.service_records import (
+    Agenda,
     Fire,
     NewOperation,
     NewSchedule,
@@ -33,9 +34,9 @@ class KeepingVerbs(Protocol):
 
     # -- workers -----------------------------------------------------------------------------------------------
 
-    def worker_seen(self, seen: WorkerSeen) -> None:
-        """A worker lives, now. The first time it is put on the list, and workers not seen for a day are forgotten.
-        Nothing is decided by it: leases decide."""
+    def worker_seen(self, seen: WorkerSeen) -> Agenda:
+        """A worker lives, now, and hears what there is to do besides jobs. The first time it is put on the list, and
+        workers not seen for a day are forgotten. Nothing is decided by it: leases decide."""
         ...
 
     def worker_gone(self, worker_id: int) -> None:

@@ -1,13 +1,13 @@
-"""The words that all parts of the contract use: which jobs, and what a line of the catalogue says."""
+"""The words that all parts of the contract use: which jobs, what a line of the catalogue says, how to wait."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from detent.errors import DetentError
 
-__all__ = ["JobFilter", "Verb"]
+__all__ = ["JobFilter", "Verb", "Wake"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +27,26 @@ class Verb:
     name: str
     role: Literal["client", "worker", "viewer", "admin"]
     refuses: tuple[type[DetentError], ...] = ()
+
+
+class Wake(Protocol):
+    """Waiting for work without asking for it all the time. A wake-up may come for nothing, and may be lost: whoever
+    waits looks again when its time is over."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether wake-ups were seen to come; where not, whoever waits looks often."""
+        ...
+
+    def version(self, timeout: float = 2.0) -> int:
+        """Where the waiter stands, who is about to wait for so long; taken before it looks for work, so that what comes
+        later is not missed. What is being committed at this moment may be."""
+        ...
+
+    def wait(self, version: int, timeout: float) -> bool:
+        """Return when something may have become ready since `version`, or after `timeout` seconds (False)."""
+        ...
+
+    def interrupt(self) -> None:
+        """Let everybody in this process who waits return now."""
+        ...

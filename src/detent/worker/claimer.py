@@ -16,8 +16,12 @@ from detent.worker.patience import Patience
 
 __all__ = ["Claimer"]
 
-_IDLE_WAIT = 1.0
 _LOOK_AGAIN = 0.1
+_PAUSE_FIRST = 0.05
+_PAUSE_GROWTH = 5.0
+_PAUSE_UNSURE = 1.0
+"""Where nobody may wake us, or the passing of time alone gives room, a look a second."""
+_PAUSE_LONGEST = 30.0
 
 
 class Claimer:
@@ -51,6 +55,8 @@ class Claimer:
         self._holding = holding
         self._tasks = sorted(app.tasks)
         self._after_tenant: str | None = None
+        self._pause = _PAUSE_FIRST
+        self._is_woken = True
         self.room = threading.Event()
         self.limited = False
 
@@ -61,7 +67,9 @@ class Claimer:
             wants = self._wants()
             if not wants:
                 self.room.wait(_LOOK_AGAIN)
-            elif not self._claim_first(wants):
+            elif self._is_woken and self._claim_first(wants):
+                self._pause = _PAUSE_FIRST
+            else:
                 self._wait_for_work(wants)
 
     def _claim_first(self, wants: list[Want]) -> bool:
@@ -69,15 +77,21 @@ class Claimer:
         return any(self._claim(want) for want in wants)
 
     def _wait_for_work(self, wants: list[Want]) -> None:
-        """Say that we wait, look once more, wait: so nothing slips through in between."""
+        """Say that we wait, look once more, wait: so nothing slips through in between, but what was on its way to being
+        committed when we said so. So we look again soon, and then more and more rarely."""
         if self._stopping.is_set():
             return
         try:
-            self.limited = self._holding() > 0 and bool(self._store.limit_list())
-            version = self._store.wake.version()
-            if not self._claim_first(wants) and not self._stopping.is_set():
+            limits = bool(self._store.limit_list())
+            self.limited = limits and self._holding() > 0
+            pause = min(self._pause, _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE)
+            version = self._store.wake.version(pause)
+            if self._claim_first(wants):
+                self._is_woken, self._pause = True, _PAUSE_FIRST
+            elif not self._stopping.is_set():
                 self._channel.send("idle", holding=self._holding())
-                self._store.wake.wait(version, _IDLE_WAIT)
+                self._is_woken = self._store.wake.wait(version, pause)
+                self._pause = _PAUSE_FIRST if self._is_woken else pause * _PAUSE_GROWTH
         except DatabaseError as error:
             self._patience.failed("waiting for work", error)
 

@@ -33,7 +33,7 @@ from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.enqueue import lanes_make
 from detent.store.postgres.statements.holding import commit_check
-from detent.store.postgres.statements.waking import up_for, wake_announce, which
+from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 from detent.store.repair import repair
@@ -80,7 +80,7 @@ class PostgresStore(PostgresVerbs):
         )
         self._looks = Looks()
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
-        self._wake = PostgresWake(self._pool.connect, self._announce)
+        self._wake = PostgresWake(self._pool.connect, self._announce, lambda: self._session.run(wake_ring()))
         self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
         super().__init__(self._pooled, name, Bounds(self._clock))
 

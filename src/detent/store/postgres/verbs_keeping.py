@@ -9,6 +9,7 @@ from detent.errors import DetentError, NotFound
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.model.service_records import (
+    Agenda,
     Fire,
     NewOperation,
     NewSchedule,
@@ -35,9 +36,9 @@ class PostgresKeeping:
     _session: Session
     _bounds: Bounds | None
 
-    def worker_seen(self, seen: WorkerSeen) -> None:
+    def worker_seen(self, seen: WorkerSeen) -> Agenda:
         """One row of its own."""
-        self._session.run(keeping.worker_seen(seen))
+        return self._session.run(keeping.worker_seen(seen))
 
     def worker_gone(self, worker_id: int) -> None:
         """Its row goes."""

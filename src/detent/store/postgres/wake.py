@@ -20,19 +20,30 @@ from detent.store.postgres.driver.pool import Connection
 __all__ = ["PostgresWake"]
 
 _CHANNEL = "detent"
+_RING_SECONDS_MAX = 1.0
 
 
 class PostgresWake:
     """One listening connection, opened when somebody first waits; without it, waiting is only patience."""
 
-    def __init__(self, connect: Callable[[], Connection], announce: Callable[[float], None]) -> None:
+    def __init__(
+        self, connect: Callable[[], Connection], announce: Callable[[float], None], ring: Callable[[], None]
+    ) -> None:
         self._connect = connect
         self._announce = announce
+        self._ring = ring
+        self._is_heard = False
         self._connection: Connection | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
 
-    def version(self) -> int:
+    @property
+    def is_sure(self) -> bool:
+        """Whether the listening connection has heard a bell that was rung on another. Behind a transaction pooler it
+        does not, though LISTEN is accepted there."""
+        return self._is_heard and self._connection is not None and not self._connection.closed
+
+    def version(self, timeout: float = 2.0) -> int:
         """Say that somebody is about to wait; what was notified before this is old news."""
         if os.getpid() != self._pid:
             self._connection = self._pipe = None
@@ -43,7 +54,7 @@ class PostgresWake:
                 os.set_blocking(end, False)
         self._listening()
         self._drain()
-        self._announce(2.0)
+        self._announce(2 * timeout + 1.0)
         return 0
 
     def wait(self, version: int, timeout: float) -> bool:
@@ -80,8 +91,10 @@ class PostgresWake:
             connection = self._connect()
             connection.execute(f"LISTEN {_CHANNEL}".encode())
             self._connection = connection
+            self._ring()
+            self._is_heard = any(True for _ in connection.notifies(timeout=_RING_SECONDS_MAX, stop_after=1))
         except (DatabaseError, psycopg.Error):
-            self._connection = None
+            self._connection, self._is_heard = None, False
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):

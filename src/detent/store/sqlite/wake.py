@@ -22,7 +22,12 @@ class SqliteWake:
         self._clock = clock or SystemClock()
         self._interrupted = threading.Event()
 
-    def version(self) -> int:
+    @property
+    def is_sure(self) -> bool:
+        """Nobody can change the file unseen."""
+        return True
+
+    def version(self, timeout: float = 2.0) -> int:
         """The file's version as this process sees it."""
         self._interrupted.clear()
         return self._version()

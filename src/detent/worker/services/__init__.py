@@ -32,6 +32,8 @@ __all__ = ["Services"]
 log = logging.getLogger("detent.worker")
 
 _LOOK_EVERY = 1.0
+_AGAIN = 0.4
+_OLD = 3.0
 _LEASE_MIN = 10.0
 
 
@@ -59,6 +61,7 @@ class Services:
             Invariants(store, self._clock).service(),
         ]
         self._due: dict[str, float] = {}
+        self._served: dict[str, object] = {}
         self._asked: dict[str, tuple[float, bool]] = {}
         self._look_at: float | None = None
         self.failures: Counter[str] = Counter()
@@ -87,7 +90,7 @@ class Services:
     def _pass(self, services: list[Service], now: float, run: Callable[[Service, float], None]) -> None:
         away: DatabaseError | None = None
         for service in services:
-            if now < self._due.get(service.name, now):
+            if now < self._due.get(service.name, now) or not self._has_come(service, now):
                 continue
             try:
                 self._due[service.name] = now + service.every
@@ -102,6 +105,22 @@ class Services:
                 log.exception("service %s failed", service.name)
         if away is not None:
             raise away
+
+    def _has_come(self, service: Service, now: float) -> bool:
+        """Whether there is something to do for it, by the last agenda and the time that has passed since; without one,
+        there may be. Once it is done, the next agenda is asked for soon: there may be more."""
+        heard = self.heartbeat.heard
+        if service.at is None or heard is None or now - heard[1] > _OLD:
+            return True
+        if heard is self._served.get(service.name):
+            return False
+        agenda, heard_at = heard
+        at = service.at(agenda)
+        if at is None or (at - agenda.now).total_seconds() > now - heard_at:
+            return False
+        self._served[service.name] = heard
+        self._due["heartbeat"] = min(self._due["heartbeat"], now + _AGAIN)
+        return True
 
     def _run_in_haste(self, service: Service, now: float) -> None:
         began_at = self._clock.monotonic()

@@ -31,8 +31,10 @@ class Failures:
         self._told: list[int] = []
 
     def service(self) -> Service:
-        """Every two seconds, by every worker."""
-        return Service("failures", _EVERY, self.run)
+        """Every two seconds while there is something on the list, by every worker."""
+        return Service(
+            "failures", _EVERY, self.run, at=lambda agenda: agenda.now if agenda.untold or self._told else None
+        )
 
     def run(self, _now: float) -> None:
         """Strike out, and take more where all that was taken has been handed on."""

@@ -7,7 +7,7 @@ import socket
 
 from msgspec.structs import replace
 
-from detent.model.service_records import WorkerSeen
+from detent.model.service_records import Agenda, WorkerSeen
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.service import Service
@@ -15,11 +15,15 @@ from detent.worker.services.service import Service
 __all__ = ["Heartbeat"]
 
 
+_EVERY = 1.1
+
+
 class Heartbeat:
-    """Says once a second what it was last told to say."""
+    """Says about once a second what it was last told to say, and hears what there is to do besides jobs."""
 
     def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
         self._store = store
+        self.heard: tuple[Agenda, float] | None = None
         self._seen = WorkerSeen(
             id=worker_id,
             name=options.name,
@@ -31,8 +35,11 @@ class Heartbeat:
         )
 
     def service(self) -> Service:
-        """Once a second, by every worker."""
-        return Service("heartbeat", 1.0, lambda _now: self._store.worker_seen(self._seen))
+        """About once a second, by every worker; it is all that an idle one asks of the database."""
+        return Service("heartbeat", _EVERY, self._say)
+
+    def _say(self, now: float) -> None:
+        self.heard = (self._store.worker_seen(self._seen), now)
 
     @property
     def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:

@@ -18,6 +18,8 @@ log = logging.getLogger("detent.worker")
 _LOOK_EVERY = 10.0
 _FIRST_AFTER = 60.0
 _PAUSE_MIN = 1.0
+_REST = 600.0
+"""Seconds between two walks: a small record is not walked all day."""
 _PAUSE_FACTOR = 100
 _STEP_SECONDS = 0.2
 _ROWS_MIN = 10
@@ -30,7 +32,7 @@ class Invariants:
     a core; a step that was long is followed by a shorter one.
 
     Says each violation once; one that was mended and comes back is said again by a later walk. A walk begins with what
-    is newest, and the next one when it is through; nothing is kept between two processes.
+    is newest, and the next one some minutes after it is through; nothing is kept between two processes.
     """
 
     def __init__(self, store: Store, clock: Clock | None = None, rows_max: int = _ROWS_MAX) -> None:
@@ -54,14 +56,16 @@ class Invariants:
         if now < self._not_before:
             return
         began_at = self._clock.monotonic()
+        pause = _PAUSE_MIN
         try:
-            self.step()
+            if self.step():
+                pause = _REST
         except DatabaseBusy:
             self._rows = max(_ROWS_MIN, self._rows // 2)
             raise
         finally:
             took = self._clock.monotonic() - began_at
-            self._not_before = now + took + max(_PAUSE_MIN, _PAUSE_FACTOR * took)
+            self._not_before = now + took + max(pause, _PAUSE_FACTOR * took)
         if took > _STEP_SECONDS:
             self._rows = max(_ROWS_MIN, self._rows // 2)
         elif took < _STEP_SECONDS / 4:

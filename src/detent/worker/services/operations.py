@@ -22,4 +22,4 @@ def operations(store: Store) -> Service:
                 if isinstance(stepped, Exception) or stepped.state != "running":
                     break
 
-    return Service("operations", 1.0, run, alone=True)
+    return Service("operations", 1.0, run, alone=True, at=lambda agenda: agenda.now if agenda.operations else None)

@@ -19,7 +19,7 @@ def promote(store: Store) -> Service:
             if store.job_promote(_BATCH) < _BATCH:
                 return
 
-    return Service("promote", 1.0, run)
+    return Service("promote", 0.2, run, at=lambda agenda: agenda.promote_at)
 
 
 def expire(store: Store) -> Service:
@@ -30,4 +30,4 @@ def expire(store: Store) -> Service:
             if len(store.job_expire(_BATCH)) < _BATCH:
                 return
 
-    return Service("expire", 1.0, run)
+    return Service("expire", 1.0, run, at=lambda agenda: agenda.expire_at)

@@ -31,9 +31,9 @@ class Reaper:
         self._asks_server = True
 
     def service(self) -> Service:
-        """More than twice a second, by every worker: what a dead one held is to be at work a second after its lease,
-        and whoever claims it needs a part of that second."""
-        return Service("reap", _EVERY, self.run)
+        """By every worker, as soon as a lease has run out: what a dead one held is to be at work a second later, and
+        whoever claims it needs a part of that second."""
+        return Service("reap", _EVERY, self.run, at=lambda agenda: agenda.reap_at)
 
     def saw_outage(self, now: float) -> None:
         """The database did not answer, or not in time, until `now`."""

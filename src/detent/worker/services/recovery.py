@@ -30,4 +30,4 @@ def recovery(store: Store) -> Service:
                 log.warning("job %d of %s is %s since %s", row.job_id, row.worker, row.kind, row.since.isoformat())
                 store.job_cancel([row.job_id], "recovery", row.kind)
 
-    return Service("recovery", _EVERY, run, alone=True)
+    return Service("recovery", _EVERY, run, alone=True, at=lambda agenda: agenda.now if agenda.recovery else None)

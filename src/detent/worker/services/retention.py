@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from detent.lifecycle.library import JOB
+from detent.model.service_records import Agenda
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
@@ -49,11 +50,14 @@ class Retention:
 
     def service(self) -> Service:
         """Once a second, by one worker."""
-        return Service("retention", 1.0, self.run, alone=True)
+        return Service("retention", 1.0, self.run, alone=True, at=self._next)
+
+    def _next(self, agenda: Agenda) -> datetime | None:
+        return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
     def run(self, _now: float) -> None:
         """The next portions of the walk, or a new one where an hour has passed."""
-        hour = self._store.now().replace(minute=0, second=0, microsecond=0)
+        hour = _hour(self._store.now())
         if hour != self._hour:
             self._hour = hour
             # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
@@ -68,3 +72,7 @@ class Retention:
                 self._walks.pop(0)
             else:
                 walk.after_id = pruned.next_id
+
+
+def _hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)

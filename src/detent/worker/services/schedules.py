@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from detent.model.ids import Ids
+from detent.model.service_records import Agenda
 from detent.schedule.firing import fire_due
 from detent.store.contract import Store
 from detent.worker.services.service import Service
@@ -10,6 +13,10 @@ from detent.worker.services.service import Service
 __all__ = ["schedules"]
 
 
+def _next_tick(agenda: Agenda) -> datetime | None:
+    return agenda.schedule_at
+
+
 def schedules(store: Store, ids: Ids) -> Service:
     """Within a second of its time; two at once would only be in each other's way."""
-    return Service("schedules", 1.0, lambda _now: fire_due(store, ids), alone=True)
+    return Service("schedules", 1.0, lambda _now: fire_due(store, ids), alone=True, at=_next_tick)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
+
+from detent.model.service_records import Agenda
 
 __all__ = ["Service"]
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`run` is called every `every` seconds with the time by this process's own clock, which only paces.
+    """`run` is called every `every` seconds with the time by this process's own clock, which only paces; where `at` is
+    given, only when the time has come that the agenda gives for it.
 
     `alone`: by one worker at a time, as far as that can be had; two at once must be harmless all the same.
     """
@@ -19,3 +23,4 @@ class Service:
     every: float
     run: Callable[[float], object]
     alone: bool = False
+    at: Callable[[Agenda], datetime | None] | None = None

@@ -12,6 +12,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
+  goes_back boolean := false;
   t    timestamptz := detent.clock();
   item record;
   j    detent.job;
@@ -35,6 +36,7 @@ BEGIN
         IF instead IS NULL THEN
           SELECT a.outcome, a.state INTO outcome, state
             FROM detent.attempt_abort(j, p_worker, item.outcome, item.error, item.delay, item.fatal, t) a;
+          goes_back := goes_back OR (state = 'pending' AND item.delay <= 0);
           IF item.outcome = 'throttled' THEN
             PERFORM detent.limit_throttled(j, item.delay, t);
           END IF;
@@ -43,4 +45,7 @@ BEGIN
     END IF;
     RETURN NEXT;
   END LOOP;
+  IF goes_back THEN
+    PERFORM detent.wake_waiters(false);
+  END IF;
 END $$;

@@ -15,5 +15,6 @@ BEGIN
   END IF;
   INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
     VALUES ('queue', p_queue, 'paused', 'open', 'resume', p_actor, p_reason, t);
+  PERFORM detent.wake_waiters(false);
   RETURN true;
 END $$;

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from detent.model.service_records import QueueRow, WorkerRow, WorkerSeen
+from detent.model.service_records import Agenda, QueueRow, WorkerRow, WorkerSeen
 from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
 
 __all__ = [
@@ -21,20 +21,22 @@ __all__ = [
 ]
 
 _SEEN = """
-SELECT detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
-                             %s::boolean)
+SELECT now, promote_at, expire_at, reap_at, schedule_at, operations, recovery, untold
+  FROM detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
+                             %s::boolean),
+       LATERAL detent.agenda_v1()
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
 _TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
 
 
-def worker_seen(seen: WorkerSeen) -> Statement[None]:
-    """Lists of names go as JSON."""
+def worker_seen(seen: WorkerSeen) -> Statement[Agenda]:
+    """Lists of names go as JSON. One trip a second is all that an idle worker asks for."""
     params = (
         *(seen.id, seen.name, seen.host, seen.pid, None if seen.queues is None else _json(seen.queues)),
         *(_json(seen.tasks), seen.slots, seen.running, seen.stopping),
     )
-    return Statement(_SEEN, params, lambda rows: None)
+    return Statement(_SEEN, params, lambda rows: Agenda(**named(Agenda.__struct_fields__, rows[0])))
 
 
 def worker_gone(worker_id: int) -> Statement[None]:

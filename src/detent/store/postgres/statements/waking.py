@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.store.postgres.statements.base import Statement
 
-__all__ = ["WHICH", "up_for", "wake_announce", "which"]
+__all__ = ["WHICH", "up_for", "wake_announce", "wake_ring", "which"]
 
 WHICH = """
 SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' ||
@@ -16,6 +16,11 @@ SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' ||
 def wake_announce(seconds: float) -> Statement[None]:
     """Until then, whoever brings work says so."""
     return Statement("SELECT detent.wake_announce_v1(%s::double precision)", (float(seconds),), lambda rows: None)
+
+
+def wake_ring() -> Statement[None]:
+    """Wake whoever listens."""
+    return Statement("SELECT pg_notify('detent', '')", (), lambda rows: None, writes=False)
 
 
 def up_for() -> Statement[float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from detent.model.clock import from_micros
-from detent.model.service_records import WorkerRow, WorkerSeen
+from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
 from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
 
 __all__ = ["WorkerVerbs"]
@@ -24,6 +24,17 @@ VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :
 """
 _FORGET = "DELETE FROM detent_worker WHERE seen_at < ?"
 _FORGOTTEN_AFTER = micros(86_400)
+_TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at")
+_AGENDA = """
+SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
+       (SELECT min(at) FROM (SELECT min(expires_at) AS at FROM detent_ready WHERE expires_at IS NOT NULL
+                             UNION ALL SELECT min(expires_at) FROM detent_waiting WHERE expires_at IS NOT NULL)),
+       (SELECT min(expires_at) FROM detent_lease),
+       (SELECT min(next_at) FROM detent_schedule WHERE paused_at IS NULL),
+       EXISTS (SELECT 1 FROM detent_operation WHERE state = 'running'),
+       EXISTS (SELECT 1 FROM detent_recovery),
+       EXISTS (SELECT 1 FROM detent_untold)
+"""
 _GONE = "DELETE FROM detent_worker WHERE id = ?"
 _FIELDS = WorkerRow.__struct_fields__
 _LIST = f"SELECT {', '.join(_FIELDS)} FROM detent_worker WHERE seen_at >= ? ORDER BY name, id"
@@ -48,7 +59,7 @@ _DROP = "UPDATE detent_service SET expires_at = :now WHERE name = :name AND hold
 class WorkerVerbs(VerbBase):
     """`worker_seen`, `worker_gone`, `worker_list`, `service_take`, `service_drop`, `untold_take` and `untold_done`."""
 
-    def worker_seen(self, seen: WorkerSeen) -> None:
+    def worker_seen(self, seen: WorkerSeen) -> Agenda:
         """Lists of names are kept as JSON."""
         now = self._now()
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
@@ -56,6 +67,14 @@ class WorkerVerbs(VerbBase):
         if not self._db.change(_SEEN, told | {"now": now}):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
+        *times, operations, recovery, untold = self._db.rows(_AGENDA)[0]
+        return Agenda(
+            now=from_micros(now),
+            **{name: None if at is None else from_micros(at) for name, at in zip(_TIMES, times, strict=True)},
+            operations=bool(operations),
+            recovery=bool(recovery),
+            untold=bool(untold),
+        )
 
     def worker_gone(self, worker_id: int) -> None:
         """Its row goes."""
