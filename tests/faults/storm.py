@@ -31,11 +31,11 @@ WHOLE = 0.7
 
 @dataclass(frozen=True)
 class Kill:
-    """One death: what was killed, when, and the jobs that its worker was seen to hold."""
+    """One death: of which worker, whether of all of it, and when."""
 
+    name: str
     whole: bool
     at: datetime
-    held: tuple[int, ...]
 
 
 @dataclass
@@ -72,15 +72,17 @@ class Storm:
             arriving.join()
 
     def waits(self) -> list[float]:
-        """For every job whose worker was killed as a whole while it held it: seconds to the next attempt."""
+        """For every attempt that was cut off by the kill of its worker: seconds from the kill to the next attempt.
+
+        An attempt that a child began after the kill, in its last moments without a supervisor, is not among them.
+        """
         found: list[float] = []
-        for kill in self.kills:
-            for job_id in kill.held if kill.whole else ():
-                attempts = self.ring.app.executions(job_id)
-                for before, after in itertools.pairwise(attempts):
-                    if before.outcome == "expired" and before.leased_at < kill.at < after.leased_at:
-                        found.append((after.leased_at - kill.at).total_seconds())
-                        break
+        for (job_id,) in self.ring.ask("SELECT DISTINCT job_id FROM {execution} WHERE outcome = 'expired'"):
+            for before, after in itertools.pairwise(self.ring.app.executions(job_id)):
+                kills = [one.at for one in self.kills if one.whole and one.name == before.worker]
+                between = [at for at in kills if before.leased_at < at < after.leased_at]
+                if before.outcome == "expired" and between:
+                    found.append((after.leased_at - between[0]).total_seconds())
         return sorted(found)
 
     def unexpected_ends(self) -> list[str]:
@@ -131,7 +133,7 @@ class Storm:
             with suppress(ProcessLookupError):
                 os.kill(self._chance.choice(below), signal.SIGKILL)
         self._up.discard(name)
-        self.kills.append(Kill(whole, kill_at, tuple(seen[name])))
+        self.kills.append(Kill(name, whole, kill_at))
         if whole:
             del self._workers[name]
             self._start(name if self._chance.random() < 0.5 else None)

@@ -59,18 +59,20 @@ def killed_at(k: int, act: Callable[[], object], *, after: bool) -> bool:
 
 
 def _set(trap: Trap) -> None:
-    """From now on every statement of this process goes through the trap."""
+    """From now on every statement of this process goes through the trap: of readers, of the engine's own cursor on the
+    write connection, of the user's on that connection, and of everybody on PostgreSQL."""
+    plain_cursor, plain_connection, send = sqlite3.Cursor, sqlite3.Connection, psycopg.Cursor.execute
 
-    class Cursor(sqlite3.Cursor):
+    class Cursor(plain_cursor):  # type: ignore[valid-type, misc]
         def execute(self, *args: Any) -> Any:
-            return trap.around(lambda: sqlite3.Cursor.execute(self, *args))
+            return trap.around(lambda: plain_cursor.execute(self, *args))
 
         def executemany(self, *args: Any) -> Any:
-            return trap.around(lambda: sqlite3.Cursor.executemany(self, *args))
+            return trap.around(lambda: plain_cursor.executemany(self, *args))
 
-    class Connection(sqlite3.Connection):
+    class Connection(plain_connection):  # type: ignore[valid-type, misc]
         def cursor(self, *args: Any, **named: Any) -> Any:
-            return sqlite3.Connection.cursor(self, Cursor)
+            return plain_connection.cursor(self, Cursor)
 
         def execute(self, *args: Any) -> Any:
             return self.cursor().execute(*args)
@@ -78,20 +80,14 @@ def _set(trap: Trap) -> None:
         def executemany(self, *args: Any) -> Any:
             return self.cursor().executemany(*args)
 
-    connect, send = sqlite3.connect, psycopg.Cursor.execute
-
-    def trapped_connect(*args: Any, **named: Any) -> Any:
-        if named.get("factory", sqlite3.Connection) is sqlite3.Connection:
-            named["factory"] = Connection
-        return connect(*args, **named)
-
     for name in ("execute", "executemany"):
         _trap_method(trap, _GuardedCursor, name)
 
     def trapped_send(self: Any, *args: Any, **named: Any) -> Any:
         return trap.around(lambda: send(self, *args, **named))
 
-    sqlite3.connect = trapped_connect
+    sqlite3.Cursor = Cursor  # type: ignore[misc]
+    sqlite3.Connection = Connection  # type: ignore[misc]
     psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
 
 
