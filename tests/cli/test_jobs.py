@@ -31,7 +31,7 @@ def test_list_in_json_has_every_field_with_ids_as_strings_and_times_in_utc(shell
     job_id = world.pending()
     ended = shell.run("jobs", "list", "--json")
     (found,) = ended.json
-    assert list(found) == list(JobRow.__struct_fields__)
+    assert list(found) == [name for name in JobRow.__struct_fields__ if name != "nonce"]
     assert found["id"] == str(job_id)
     assert found["payload"] == {"n": 12345678901234567890}
     assert found["created_at"].endswith("Z")
