@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 from msgspec.structs import replace
 
 from detent.client.job import Job
-from detent.declare.enqueue import Sending, SendingOptions, new_job, sending_of
+from detent.declare.enqueue import Sending, SendingOptions, new_jobs, sending_of
 from detent.declare.settings import Settings
 from detent.declare.task import Call
 from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
@@ -68,7 +68,7 @@ class Prepared:
         for call in listed:
             if not isinstance(call, Call):
                 raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
-        return listed, [new_job(call, sending, settings=self.settings) for call in listed]
+        return listed, new_jobs(listed, sending, settings=self.settings)
 
     def number(self, checked: Sequence[NewJob]) -> list[NewJob]:
         """The jobs with their ids; several form a group, which stands or falls together."""
@@ -85,13 +85,15 @@ class Prepared:
         self, calls: Sequence[Call[R]], jobs: Sequence[NewJob], answers: Sequence[Enqueued | DetentError]
     ) -> list[Job[R]]:
         """A handle for each answer; raises the first refusal."""
-        handles = []
+        handles: list[Job[R]] = []
+        verbs, clock, settings = self._verbs, self.clock, self.settings
         for call, job, answer in zip(calls, jobs, answers, strict=True):
             found = one(answer)
             # Sent again after a lost answer, a job meets itself: then it was this request that made it.
-            created = found.created or found.job_id == job.id
-            nonce = job.nonce if self._checks_nonce and found.job_id == job.id else None
-            handles.append(self.job(found.job_id, created=created, decode=call.task.decode_result, nonce=nonce))
+            is_ours = found.job_id == job.id
+            nonce = job.nonce if self._checks_nonce and is_ours else None
+            created = found.created or is_ours
+            handles.append(Job(found.job_id, verbs, clock, settings, call.task.decode_result, created, None, nonce))
         return handles
 
     def job(

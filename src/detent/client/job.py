@@ -27,10 +27,11 @@ class Job(Generic[R]):
     Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
     """
 
+    __slots__ = ("__weakref__", "_clock", "_decode", "_nonce", "_row", "_settings", "_verbs", "created", "id")
+
     def __init__(
         self,
         job_id: int,
-        *,
         verbs: Verbs,
         clock: Clock,
         settings: Settings,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
+from msgspec.structs import replace
+
 from detent.declare.settings import Settings
-from detent.declare.task import Call, check_priority, check_seconds
+from detent.declare.task import Call, Task, check_priority, check_seconds
 from detent.errors import InvalidInput
 from detent.model import jsondoor
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 
-__all__ = ["Sending", "SendingOptions", "encode_metadata", "new_job", "sending_of"]
+__all__ = ["Sending", "SendingOptions", "encode_metadata", "new_job", "new_jobs", "sending_of"]
 
 
 class SendingOptions(TypedDict, total=False):
@@ -56,6 +58,21 @@ def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
     if many and options.get("key") is not None:
         raise InvalidInput("key", f"one key for many jobs: {options['key']!r}", "keyed jobs one by one")
     return Sending(**options)
+
+
+def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings) -> list[NewJob]:
+    """The same for many. Neighbours of one task differ by their arguments alone, unless these make a key."""
+    made: list[NewJob] = []
+    task: Task[..., Any, Any] | None = None
+    for call in calls:
+        if call.task is task:
+            made.append(replace(made[-1], payload=call.payload))
+            continue
+        made.append(new_job(call, sending, settings=settings))
+        options = call.task.options
+        keyed = sending.key is not None or options.unique is not None or callable(options.limit_key)
+        task = None if keyed else call.task
+    return made
 
 
 def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:

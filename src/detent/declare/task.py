@@ -71,8 +71,7 @@ class Options:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[R_co]):
+class Call(msgspec.Struct, Generic[R_co], frozen=True):
     """A task with its arguments: typed, checked, encoded, and not sent."""
 
     task: Task[..., R_co, Any]
@@ -146,15 +145,22 @@ class Task(Generic[P, R, D]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""
+        settings = self._settings
+        text = jsondoor.encode(
+            self._bound(args, kwargs), field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max
+        )
+        if not jsondoor.fits(text, self._arguments):
+            self.decode(text)
+        return Call(self, text)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name. The ordinary call is matched without the help of `inspect`, which takes its time."""
+        if not kwargs and len(args) == len(self._positional):
+            return dict(zip(self._positional, args, strict=True))
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise InvalidArguments(self.name, str(error), str(self._signature)) from None
-        text = jsondoor.encode(
-            bound.arguments, field=self.name, size_max=self._settings.payload_max, depth_max=self._settings.depth_max
-        )
-        self.decode(text)
-        return Call(self, text)
 
     def decode(self, payload: str) -> dict[str, Any]:
         """The arguments by name, typed as the signature says. `InvalidArguments` where they no longer fit."""
@@ -162,7 +168,7 @@ class Task(Generic[P, R, D]):
             arguments = jsondoor.decode(payload, self._arguments, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
-        return {name: getattr(arguments, name) for name in self._parameters if getattr(arguments, name) is not _ABSENT}
+        return {name: value for name in self._parameters if (value := getattr(arguments, name)) is not _ABSENT}
 
     def encode_result(self, value: object) -> str | None:
         """A result as it is stored; None stores nothing."""
@@ -182,6 +188,12 @@ class Task(Generic[P, R, D]):
         hint = self._hints.get("return", Any)
         found = jsondoor.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
         return typing.cast(R, found)
+
+    @cached_property
+    def _positional(self) -> tuple[str, ...]:
+        """The names, where all of them may be given by place; otherwise none."""
+        kinds = {parameter.kind for parameter in self._parameters.values()}
+        return tuple(self._parameters) if kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD} else ()
 
     @cached_property
     def _signature(self) -> inspect.Signature:

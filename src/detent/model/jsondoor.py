@@ -90,12 +90,23 @@ def decode(text: str, type: Any = Any, *, field: str = "payload", depth_max: int
     """The value of JSON text, as `type`. Refuses with `InvalidPayload` what does not fit, and what `encode` would."""
     try:
         encoded = text.encode()
+        if type is not Any and not _is_suspect(encoded, depth_max):
+            return _reader(type).decode(encoded)
         value = _decode(encoded)
         if not _is_sound(encoded, value, depth_max):
             _explain(value, field, depth_max)
         return value if type is Any else _reader(type).decode(encoded)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         _explain_text(text, field, depth_max, error)
+
+
+def fits(text: str, type: Any) -> bool:
+    """Whether text that has passed the door can be read as `type`; `decode` says why not."""
+    try:
+        _reader(type).decode(text)
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        return False
+    return True
 
 
 def fingerprint(task: str, text: str) -> str:
@@ -175,18 +186,25 @@ def _is_proven(encoded: bytes, value: object, depth_max: int) -> bool:
         return False
 
 
+def _is_suspect(encoded: bytes, depth_max: int) -> bool:
+    """Whether the text may hold a NUL, too long an integer or too much nesting."""
+    return _has_fault(encoded) or _may_be_deep(encoded, depth_max)
+
+
 def _is_sound(encoded: bytes, decoded: Any, depth_max: int) -> bool:
-    """Whether the text is sure to hold no NUL, no too long an integer and not too much nesting."""
-    return not (
-        encoded.find(b"\\u0000") >= 0
-        or (len(encoded) >= _DIGITS_SUSPECT and b"0" * _DIGITS_SUSPECT in encoded.translate(_EVERY_DIGIT_ZERO))
-        # It takes two bytes and an opening bracket for each level.
-        or (
-            len(encoded) > 2 * depth_max
-            and encoded.count(b"[") + encoded.count(b"{") > depth_max
-            and _is_deeper(decoded, depth_max)
-        )
+    """Whether it is sure to hold none of them."""
+    return not (_has_fault(encoded) or (_may_be_deep(encoded, depth_max) and _is_deeper(decoded, depth_max)))
+
+
+def _has_fault(encoded: bytes) -> bool:
+    return b"\\u0000" in encoded or (
+        len(encoded) >= _DIGITS_SUSPECT and b"0" * _DIGITS_SUSPECT in encoded.translate(_EVERY_DIGIT_ZERO)
     )
+
+
+def _may_be_deep(encoded: bytes, depth_max: int) -> bool:
+    """It takes two bytes and an opening bracket for each level."""
+    return len(encoded) > 2 * depth_max and encoded.count(b"[") + encoded.count(b"{") > depth_max
 
 
 def _is_deeper(decoded: Any, depth_max: int) -> bool:
