@@ -73,4 +73,6 @@ def _panel(reached: dict[str, list[float]], title: str, width: int, less_is_bett
             f'<line x1="{least:.1f}" x2="{greatest:.1f}" y1="{y + 7.5}" y2="{y + 7.5}"/>',
             f'<text x="{greatest + 6:.1f}" y="{y + 12}">{amount(median(values))}</text>',
         ]
-    return "\n".join(lines), TITLE + len(order) * ROW
+    if not order:
+        lines.append(f'<text y="{TITLE + 12}">not run</text>')
+    return "\n".join(lines), TITLE + max(1, len(order)) * ROW

@@ -76,7 +76,7 @@ def bulk_writes(count: int) -> program.Answer:
 
 
 def callers(count: int) -> program.Answer:
-    """One caller, threads and coroutines, one after another in one process, twice each way round."""
+    """Threads and coroutines in one process, and one caller before and after them."""
     calls = [noop.call(t=0.0)]
     app.enqueue(calls[0])
     each_thread, each_coroutine = max(1, 8 * count // THREADS), max(1, 8 * count // COROUTINES)

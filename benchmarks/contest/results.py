@@ -81,6 +81,7 @@ def facts(server: str, size: Size, missing: Iterable[tuple[Contender, str]]) -> 
     made = {
         "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "cores": str(os.cpu_count()),
+        "load": f"{os.getloadavg()[0]:.1f}",
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "postgresql": server,
