@@ -21,6 +21,7 @@ from detent.errors import (
     SchemaTooOld,
 )
 from detent.model.clock import SystemClock
+from detent.store.sqlite.schema import KNOWN
 from detent.store.sqlite.store import SqliteStore
 
 
@@ -156,7 +157,7 @@ def test_an_older_schema_waits_for_its_migration(tmp_path: Path) -> None:
             "CREATE TABLE detent_migration"
             " (version INTEGER, name TEXT, checksum TEXT, oldest_code INTEGER, applied_at INTEGER)"
         )
-        mine.execute("INSERT INTO detent_migration VALUES (1, 'record', '-', 1, 0)")
+        mine.execute("INSERT INTO detent_migration VALUES (1, 'record', ?, 1, 0)", (KNOWN[0].checksum,))
     with closing(a_store(path)) as store, pytest.raises(SchemaTooOld):
         store.ready()
 

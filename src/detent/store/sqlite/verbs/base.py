@@ -46,7 +46,9 @@ class Insert:
             filled = list(zip(*given.values(), strict=True))
             for start in range(0, whole, _ROWS_AT_ONCE):
                 executor.change(statement, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
-        if whole < len(rows):
+        if whole + 1 == len(rows):
+            executor.change(self._one, rows[whole])
+        elif whole < len(rows):
             executor.change_many(self._one, rows[whole:])
 
 

@@ -9,11 +9,13 @@ from datetime import datetime
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.clock import to_micros
 from detent.model.records import Enqueued, NewJob
+from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Insert, VerbBase, ids_json, micros
 
 __all__ = ["EnqueueVerbs"]
 
 _RESERVE = "UPDATE detent_ids SET next = next + ? RETURNING next"
+_KNOWN_ID = "SELECT id, task, payload, nonce FROM detent_job WHERE id = ?"
 _KNOWN_IDS = """
 SELECT j.id, j.task, j.payload, j.nonce FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value
 """
@@ -56,13 +58,13 @@ class EnqueueVerbs(VerbBase):
             return []
         now = self._now()
         asked = [item.id for item in items]
-        ids = {row[0]: row[1:] for row in self._db.rows(_KNOWN_IDS, (ids_json(asked),))}
-        keyed = json.dumps([(item.tenant, item.key) for item in items if item.key is not None])
-        if keyed == "[]" and not ids and len(set(asked)) == len(asked):
+        ids = {row[0]: row[1:] for row in self._known(asked)}
+        keyed = [(item.tenant, item.key) for item in items if item.key is not None]
+        if not keyed and not ids and len(set(asked)) == len(asked):
             # All new and without keys, as most are: nothing to judge.
             self._accept(items, now)
             return [Enqueued(job_id, True) for job_id in asked]
-        keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (keyed, now))} if keyed != "[]" else {}
+        keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (json.dumps(keyed), now))} if keyed else {}
         refused: dict[int, DetentError] = {}
         while True:
             answers = _judge(items, dict(ids), dict(keys), refused)
@@ -77,6 +79,9 @@ class EnqueueVerbs(VerbBase):
         ]
         self._accept(created, now)
         return answers
+
+    def _known(self, ids: list[int]) -> list[Row]:
+        return self._db.rows(_KNOWN_ID, ids) if len(ids) == 1 else self._db.rows(_KNOWN_IDS, (ids_json(ids),))
 
     def _accept(self, items: Sequence[NewJob], now: int) -> None:
         if not items:
