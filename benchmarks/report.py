@@ -49,7 +49,7 @@ def circumstances(results: Results) -> str:
         f"Beside millions of jobs ({one.database}): {one.values['finished']:,.0f} finished, "
         f"{one.values['pending']:,.0f} pending."
         for one in results.samples
-        if one.work == "filled"
+        if one.work == "filled" and one.round == 1
     ]
     if size["rounds"] < ROUNDS_MIN:
         said.append(f"**Fewer than {ROUNDS_MIN} rounds: a first impression, not a verdict.**")

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from statistics import median
 
 import psycopg
 
@@ -169,26 +168,19 @@ def idle(arena: Arena, size: Size) -> Values:
     return used if asked is None or now_asked is None else {**used, "queries": (now_asked - asked) / passed}
 
 
-def filled(arena: Arena, size: Size) -> Values:
-    """The first jobs of a drain beside a long past and a long line, against as many in an empty database, in turns."""
+def filled(arena: Arena, size: Size) -> list[Values]:
+    """The first jobs of a drain beside a long past and a long line, against as many in an empty database. Filling takes
+    long, so it is done once, for several turns."""
     fill(arena.url, size.finished, size.pending)
-    rates: dict[str, list[float]] = {"empty": [], "filled": []}
+    turns: list[Values] = []
     for turn in range(TURNS):
         with arena.beside() as fresh:
             fill(fresh.url, 0, size.drained)
             pair = [("empty", fresh), ("filled", arena)]
-            for name, one in pair if turn % 2 else reversed(pair):
-                rates[name].append(_first_of(one, size.drained))
-    kept = [filled / empty for filled, empty in zip(rates["filled"], rates["empty"], strict=True)]
-    return {
-        "kept": median(kept),
-        "kept_least": min(kept),
-        "kept_most": max(kept),
-        "empty": median(rates["empty"]),
-        "filled": median(rates["filled"]),
-        "finished": size.finished,
-        "pending": size.pending,
-    }
+            rates = {name: _first_of(one, size.drained) for name, one in (pair if turn % 2 else reversed(pair))}
+        kept = rates["filled"] / rates["empty"]
+        turns.append({"kept": kept, **rates, "finished": size.finished, "pending": size.pending})
+    return turns
 
 
 def _first_of(arena: Arena, count: int) -> float:
@@ -199,7 +191,7 @@ def _first_of(arena: Arena, count: int) -> float:
         return count / (time.time() - arena.board.first())
 
 
-WORKS: dict[str, Callable[[Arena, Size], Values]] = {
+WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
     "one": one,
     "callers": callers,
     "bulk": bulk,
