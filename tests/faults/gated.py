@@ -6,6 +6,8 @@ Which of the two, and the gate, come from the environment of the worker that loa
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import Any, cast
 
 from detent.app.wiring import Wiring
@@ -32,6 +34,11 @@ class GatedStore:
             wait_at(self._gate)
         return found
 
+    def job_finish(self, *asked: Any) -> Any:
+        if self._moment == "finishing":
+            wait_at(self._gate)
+        return self._store.job_finish(*asked)
+
     def together(self, work: Any) -> Any:
         if self._moment == "finishing":
             wait_at(self._gate)
@@ -39,6 +46,7 @@ class GatedStore:
 
 
 app = make_app()
-if MOMENT in os.environ:
+# Only in the child, which claims and ends: its supervisor's reaper writes together too, and is not to stop at the gate.
+if MOMENT in os.environ and Path(sys.argv[0]).parts[-2:] == ("worker", "main.py"):
     gated = cast(Store, GatedStore(app.store, os.environ[MOMENT], os.environ[GATE]))
     app.rewire(Wiring(app.settings, None, gated))

@@ -83,8 +83,10 @@ def stand_still(ring: Ring, moments: tuple[str, ...]) -> dict[str, Zombie]:
         one_effect(ring, zombie)
     for worker in (heir, *(zombie.worker for zombie in zombies)):
         worker.signal(signal.SIGTERM)
-    for worker in (heir, *(zombie.worker for zombie in zombies)):
-        assert worker.ends() == 0
+    # An heir that could not come up yet, since the file was held, has nothing to hand back: the signal itself ends it.
+    assert heir.ends() in (0, -signal.SIGTERM)
+    for zombie in zombies:
+        assert zombie.worker.ends() == 0
     for zombie in zombies:
         one_effect(ring, zombie)
     assert ring.is_healthy()
