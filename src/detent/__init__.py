@@ -1,19 +1,24 @@
 """Detent: a durable run engine for Python.
 
 A job moves through a declared lifecycle that the database itself enforces; its effect is committed exactly once; every
-transition is on record. These names are the public surface; everything else is private.
+transition is on record. These names are the public surface; everything else is private. Each is imported when it is
+first used, so that a process which needs little of it stays small.
 """
 
-from detent import errors
-from detent.app.detent import Detent
-from detent.client.job import Job
-from detent.declare.context import Context
-from detent.declare.limit import Limit
-from detent.declare.probe import Probed
-from detent.lifecycle.declare import Lifecycle, Transition
-from detent.model.backoff import Retry
-from detent.worker.shell_task import shell
-from detent.worker.signals import Fatal, Snooze, Throttled
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+if _TYPE_CHECKING:
+    from detent import errors
+    from detent.app.detent import Detent
+    from detent.client.job import Job
+    from detent.declare.context import Context
+    from detent.declare.limit import Limit
+    from detent.declare.probe import Probed
+    from detent.lifecycle.declare import Lifecycle, Transition
+    from detent.model.backoff import Retry
+    from detent.worker.shell_task import shell
+    from detent.worker.signals import Fatal, Snooze, Throttled
 
 __all__ = [
     "Context",
@@ -32,3 +37,32 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Context": "declare.context",
+    "Detent": "app.detent",
+    "Fatal": "worker.signals",
+    "Job": "client.job",
+    "Lifecycle": "lifecycle.declare",
+    "Limit": "declare.limit",
+    "Probed": "declare.probe",
+    "Retry": "model.backoff",
+    "Snooze": "worker.signals",
+    "Throttled": "worker.signals",
+    "Transition": "lifecycle.declare",
+    "shell": "worker.shell_task",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return _import_module("detent.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(_import_module(f"detent.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

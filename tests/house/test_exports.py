@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
+
+import pytest
 
 import detent
 
@@ -28,6 +32,19 @@ def test_the_package_exports_exactly_these_names() -> None:
 
 
 def test_what_is_exported_is_there_and_nothing_else_is_visible() -> None:
-    visible = {name for name, value in vars(detent).items() if not name.startswith("_")}
+    assert dir(detent) == EXPORTED
+    for name in EXPORTED:
+        assert getattr(detent, name) is not None
+    visible = {name for name in vars(detent) if not name.startswith("_")}
     rooms = {name for name in visible if inspect.ismodule(getattr(detent, name))}
     assert visible - rooms == set(EXPORTED) - {"errors"}
+    with pytest.raises(AttributeError, match="Wheel"):
+        _ = detent.Wheel
+
+
+def test_what_needs_little_imports_little() -> None:
+    """W1: a supervisor has neither the application nor the parts of a client in it."""
+    look = "import sys, detent.worker.supervise; print([m for m in sys.modules if m.startswith('detent.')])"
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
+    assert "detent.worker.supervisor" in found
+    assert not [room for room in ("detent.app", "detent.client", "detent.cli", "detent.declare") if room in found]

@@ -25,7 +25,9 @@ class Wiring:
         self._clock = clock or SystemClock()
         self._ready = store is not None
         self._requests = itertools.count(1)
-        self.bare_store = store or open_store(settings.database_url, clock=self._clock)
+        self.bare_store = store or open_store(
+            settings.database_url, clock=self._clock, connections_max=settings.connections_max
+        )
         self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=mutex())
         self.prepared = Prepared(self.ids, settings, self._clock, self.bare_store)
         plain = Writer(self.bare_store, batch_max=settings.write_batch_max)

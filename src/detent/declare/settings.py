@@ -47,6 +47,7 @@ class Settings:
     reason_max: int = _limit(2000, 1, 16 * _KIB, "bytes of a reason")
     enqueue_many_max: int = _limit(100_000, 1, 1_000_000, "jobs in one call of enqueue_many")
     write_batch_max: int = _limit(1000, 1, 10_000, "items that the writer puts into one transaction")
+    connections_max: int = _limit(20, 2, 1000, "connections to PostgreSQL that one process may hold at once")
     spared_max: int = _limit(
         100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free"
     )

@@ -11,8 +11,9 @@ __all__ = ["open_store"]
 _ALLOWED = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/database"
 
 
-def open_store(url: str, *, clock: Clock | None = None) -> Store:
-    """The store behind `url`; nothing is touched until it is used. `clock` is SQLite's; PostgreSQL has its own.
+def open_store(url: str, *, clock: Clock | None = None, connections_max: int = 8) -> Store:
+    """The store behind `url`; nothing is touched until it is used. `clock` is SQLite's, PostgreSQL has its own;
+    `connections_max` is PostgreSQL's, SQLite has one writer.
 
     Refuses a URL it does not understand with `InvalidSetting`, without repeating it (it may hold a password).
     """
@@ -33,6 +34,6 @@ def open_store(url: str, *, clock: Clock | None = None) -> Store:
         case "postgresql" | "postgres":
             from detent.store.postgres.store import PostgresStore
 
-            return PostgresStore(url)
+            return PostgresStore(url, connections_max=connections_max)
         case _:
             raise InvalidSetting("database url", f"scheme {scheme!r}" if rest else "no scheme", _ALLOWED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -76,27 +76,25 @@ def command(
     set_up_output(log_format)
     session.app = app
     if log_format == "text":
-        return _work(session, options)
+        _work(session, options)
     try:
-        return _work(session, options)
+        _work(session, options)
     except (CommandFailed, DetentError) as error:
         logging.getLogger("detent.worker").error("%s", error)
         return exit_code(error)
 
 
-def _work(session: Session, options: WorkerOptions) -> int:
+def _work(session: Session, options: WorkerOptions) -> NoReturn:
     from msgspec.structs import replace
 
     from detent.model.clock import SystemClock
     from detent.worker.arrival import arrive
-    from detent.worker.notify import Notify
-    from detent.worker.supervisor import Supervisor
+    from detent.worker.supervise import Charge, become_supervisor
 
     with session.open_or_new() as found:
         kept = found.settings
         options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
-        clock = SystemClock()
-        (worker_id,), waited = arrive(clock, found.ids.take)
-        # Taken out of the environment: what the children start must not speak for us.
-        notify = Notify(os.environ.pop("NOTIFY_SOCKET", None))
-        return Supervisor(found.store, options, clock, worker_id, notify, after_outage=waited).run()
+        (worker_id,), waited = arrive(SystemClock(), found.ids.take)
+        url = found.settings.database_url
+    # Taken out of the environment: what the children start must not speak for us.
+    become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None)))

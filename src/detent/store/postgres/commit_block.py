@@ -13,7 +13,7 @@ from psycopg.rows import tuple_row
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
 from detent.store.intents import numbered
-from detent.store.postgres.driver.failures import is_of_the_server, translated, translating
+from detent.store.postgres.driver.failures import is_of_the_server, translated
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
 from detent.store.postgres.named import translate
@@ -97,10 +97,8 @@ def commit_block(
     """
     with pool.connection() as connection, ExitStack() as after:
         session = ConnectionSession(connection, name)
-        with translating(name):
-            connection.execute("BEGIN")
         try:
-            refused, xact = session.run(commit_check(job_id, attempt))
+            refused, xact = session.begin_with(commit_check(job_id, attempt))
             if refused is not None:
                 raise refused
             tx = PostgresTx(connection, name)

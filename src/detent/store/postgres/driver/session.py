@@ -121,6 +121,14 @@ class ConnectionSession:
         self._connection = connection
         self._name = name
 
+    def begin_with(self, statement: Statement[T]) -> T:
+        """Begin the transaction with its first statement, in one trip."""
+        with translating(self._name), psycopg.ClientCursor(self._connection, row_factory=tuple_row) as cursor:
+            cursor.execute(f"BEGIN; {statement.sql}", statement.params)
+            cursor.nextset()
+            rows = cursor.fetchall()
+        return statement.decode(rows)
+
     def run(self, statement: Statement[T]) -> T:
         """Durable when the owner commits."""
         with translating(self._name), self._connection.cursor(row_factory=tuple_row) as cursor:

@@ -1,0 +1,57 @@
+"""The supervisor as a process of its own: it has none of the user's code in it, and little else.
+
+Run as `python -m detent.worker.supervise PIPE_FD`, in place of the command that has looked whether all is well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import msgspec
+
+from detent.model.clock import SystemClock
+from detent.store.open import open_store
+from detent.worker.notify import Notify
+from detent.worker.options import WorkerOptions
+from detent.worker.output import set_up_output
+from detent.worker.supervisor import Supervisor
+
+__all__ = ["Charge", "become_supervisor"]
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """What a supervisor is charged with. The url may hold a password, so it is on no command line."""
+
+    options: WorkerOptions
+    url: str
+    worker_id: int
+    after_outage: bool
+    notify_socket: str | None
+
+
+def become_supervisor(charge: Charge) -> NoReturn:
+    """This process goes on as a supervisor, and what it was until now is gone from memory."""
+    reading, writing = os.pipe()
+    os.set_inheritable(reading, True)
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(msgspec.json.encode(charge))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "detent.worker.supervise", str(reading)])
+
+
+def main() -> int:
+    """Until told to stop; the exit code."""
+    with os.fdopen(int(sys.argv[1]), "rb") as pipe:
+        charge = msgspec.json.decode(pipe.read(), type=Charge)
+    set_up_output(charge.options.log_format)
+    clock = SystemClock()
+    notify = Notify(charge.notify_socket)
+    store = open_store(charge.url, clock=clock)
+    return Supervisor(store, charge.options, clock, charge.worker_id, notify, after_outage=charge.after_outage).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
