@@ -72,3 +72,8 @@ def test_an_interrupt_ends_the_wait(store: Store) -> None:
     store.wake.interrupt()
     waiter.join(PATIENCE)
     assert not waiter.is_alive()
+
+
+def test_an_enqueue_in_the_same_process_wakes(store: Store) -> None:
+    """W1: an application that works where it enqueues."""
+    assert woken_by(store, lambda: enqueue(store))

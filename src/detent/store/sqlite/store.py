@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from detent.errors import NotFound, SchemaMissing, WrongPlace
+from detent.errors import DetentError, NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
-from detent.model.records import RepairStep, Violation
+from detent.model.records import Enqueued, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -185,6 +185,12 @@ class SqliteStore(EachAlone):
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+    def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
+        """Whoever waits for work in this process hears of it at once."""
+        answers = EachAlone.job_enqueue(self, items)
+        self._wake.interrupt()
+        return answers
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._file.writing() as connection, values_checked():

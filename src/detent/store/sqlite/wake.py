@@ -20,7 +20,7 @@ class SqliteWake:
     def __init__(self, version: Callable[[], int], clock: Clock | None = None) -> None:
         self._version = version
         self._clock = clock or SystemClock()
-        self._interrupted = threading.Event()
+        self._rung = threading.Event()
 
     @property
     def is_sure(self) -> bool:
@@ -29,20 +29,23 @@ class SqliteWake:
 
     def version(self, timeout: float = 2.0) -> int:
         """The file's version as this process sees it."""
-        self._interrupted.clear()
+        self._rung.clear()
         return self._version()
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Look again and again: a little later each time, so that a quiet night costs nothing."""
+        """Look again and again, a little later each time, so that a quiet night costs nothing; what this process itself
+        enqueues is told at once."""
         deadline = self._clock.monotonic() + timeout
         pause = _SHORTEST
         while self._version() == version:
             left = deadline - self._clock.monotonic()
-            if left <= 0 or self._interrupted.wait(min(pause, left)):
+            if left <= 0:
                 return False
+            if self._rung.wait(min(pause, left)):
+                return True
             pause = min(pause * _GROWTH, _LONGEST)
         return True
 
     def interrupt(self) -> None:
         """Nobody waits any longer."""
-        self._interrupted.set()
+        self._rung.set()
