@@ -7,11 +7,15 @@
 -- refuses: whoever is not the holder, a second commit, a refused intent, another transaction than the one checked
 CREATE OR REPLACE FUNCTION detent.job_commit_v1(
   p_job_id bigint, p_attempt integer, p_result text, p_xact text,
-  p_ids bigint[], p_nonces bigint[], p_tasks text[], p_payloads text[], p_queues text[], p_tenants text[],
-  p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[], p_idempotents boolean[],
-  p_unique_pendings boolean[], p_due_ats timestamptz[], p_expires_ats timestamptz[], p_metadatas text[],
-  p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[], p_keys text[],
-  p_fingerprints text[], p_key_ttls double precision[], p_groups bigint[]
+  p_ids bigint[] DEFAULT '{}', p_nonces bigint[] DEFAULT '{}', p_tasks text[] DEFAULT '{}',
+  p_payloads text[] DEFAULT '{}', p_queues text[] DEFAULT '{default}', p_tenants text[] DEFAULT '{""}',
+  p_priorities smallint[] DEFAULT '{0}', p_attempts_max integer[] DEFAULT '{4}',
+  p_dead_letters boolean[] DEFAULT '{true}', p_idempotents boolean[] DEFAULT '{true}',
+  p_unique_pendings boolean[] DEFAULT '{false}', p_due_ats timestamptz[] DEFAULT '{}',
+  p_expires_ats timestamptz[] DEFAULT '{}', p_metadatas text[] DEFAULT '{}', p_correlation_ids text[] DEFAULT '{}',
+  p_traceparents text[] DEFAULT '{}', p_run_ids bigint[] DEFAULT '{}', p_limit_keys text[] DEFAULT '{}',
+  p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}', p_key_ttls double precision[] DEFAULT '{}',
+  p_groups bigint[] DEFAULT '{}'
 ) RETURNS TABLE (instead text, committed_attempt integer, other_xact boolean, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -29,13 +33,15 @@ BEGIN
     instead := detent.holder_lost(j, p_attempt, t);
   END IF;
   IF NOT other_xact AND committed_attempt IS NULL AND instead IS NULL THEN
-    SELECT e.answer, e.job_id, e.cause INTO answer, job_id, cause
-      FROM detent.job_enqueue_v1(
-        p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters,
-        p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents,
-        p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls, p_groups,
-        p_notify => false) e
-     WHERE e.answer <> 'found' LIMIT 1;
+    IF cardinality(p_ids) > 0 THEN
+      SELECT e.answer, e.job_id, e.cause INTO answer, job_id, cause
+        FROM detent.job_enqueue_v1(
+          p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters,
+          p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents,
+          p_run_ids, p_limit_keys, p_keys, p_fingerprints, p_key_ttls, p_groups,
+          p_notify => false) e
+       WHERE e.answer <> 'found' LIMIT 1;
+    END IF;
     IF answer IS NULL THEN
       n := detent.job_now(j, t);
       UPDATE detent.job

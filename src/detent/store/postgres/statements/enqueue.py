@@ -9,16 +9,14 @@ from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.records import Enqueued, NewJob
 from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
 
-__all__ = ["ENQUEUE_CASTS", "columns", "ids_reserve", "job_enqueue", "lanes_make", "refusal"]
+__all__ = ["ids_reserve", "job_enqueue", "lanes_make", "new_jobs", "refusal"]
 
-ENQUEUE_CASTS = (
-    "%s::bigint[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::smallint[], %s::integer[], "
-    "%s::boolean[], %s::boolean[], %s::boolean[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::text[], "
-    "%s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::double precision[], %s::bigint[]"
-)
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
-_ALWAYS = 4
-_LEFT_OUT: tuple[tuple[str, str, str], ...] = (
+_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("p_ids", "bigint[]", "{}"),
+    ("p_nonces", "bigint[]", "{}"),
+    ("p_tasks", "text[]", "{}"),
+    ("p_payloads", "text[]", "{}"),
     ("p_queues", "text[]", '{"default"}'),
     ("p_tenants", "text[]", '{""}'),
     ("p_priorities", "smallint[]", "{0}"),
@@ -38,7 +36,7 @@ _LEFT_OUT: tuple[tuple[str, str, str], ...] = (
     ("p_key_ttls", "double precision[]", "{}"),
     ("p_groups", "bigint[]", "{}"),
 )
-"""What the function takes by default need not be said: to read a short call costs the server a fraction."""
+"""Each with its type and what a function takes where it is not said."""
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
@@ -69,18 +67,21 @@ def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqu
             )
         return answers
 
-    values = columns(items)
+    places, values = new_jobs(items)
+    return Statement(_ENQUEUE.format(f"{places}, p_notify => {notify}"), values, decode)
+
+
+def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
+    """New jobs as arguments by name, and their values. Only what differs from the default is said: to read a short call
+    costs the server a fraction."""
+    if not items:
+        return "", ()
     said = [
         (f"{name} => %s::{kind}", value)
-        for (name, kind, default), value in zip(_LEFT_OUT, values[_ALWAYS:], strict=True)
+        for (name, kind, default), value in zip(_COLUMNS, _columns(items), strict=True)
         if value != default
     ]
-    call = ", ".join(["%s::bigint[], %s::bigint[], %s::text[], %s::text[]", *(place for place, _ in said)])
-    return Statement(
-        _ENQUEUE.format(f"{call}, p_notify => {notify}"),
-        (*values[:_ALWAYS], *(value for _, value in said)),
-        decode,
-    )
+    return ", ".join(place for place, _ in said), tuple(value for _, value in said)
 
 
 def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
@@ -90,7 +91,7 @@ def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
     return KeyConflict(item.key or "", item.tenant, job_id)
 
 
-def columns(items: Sequence[NewJob]) -> tuple[str, ...]:
+def _columns(items: Sequence[NewJob]) -> tuple[str, ...]:
     """New jobs as one array per column: single where all are equal, empty where all are null."""
     keyed = any(item.key is not None for item in items)
     return (

@@ -25,7 +25,7 @@ from detent.model.records import (
     ToldBy,
 )
 from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
-from detent.store.postgres.statements.enqueue import ENQUEUE_CASTS, columns, refusal
+from detent.store.postgres.statements.enqueue import new_jobs, refusal
 
 __all__ = [
     "claim_find",
@@ -65,9 +65,9 @@ SELECT ord, seq, created, instead
   FROM detent.event_append_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::text[], %s::text[])
 """
 _CHECK = "SELECT instead, committed_attempt, xact FROM detent.commit_check_v1(%s::bigint, %s::integer, %s::boolean)"
-_COMMIT = f"""
+_COMMIT = """
 SELECT instead, committed_attempt, other_xact, answer, job_id, cause
-  FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text, {ENQUEUE_CASTS})
+  FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text{})
 """
 _FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
 _ABORT = """
@@ -204,7 +204,9 @@ def job_commit(item: Commit, xact: str | None = None) -> Statement[Committed | D
         return Committed(item.job_id, item.attempt)
 
     one_group = [msgspec.structs.replace(intent, group=0) for intent in item.intents]
-    return Statement(_COMMIT, (item.job_id, item.attempt, item.result, xact, *columns(one_group)), decode)
+    places, values = new_jobs(one_group)
+    statement = _COMMIT.format(f", {places}" if places else "")
+    return Statement(statement, (item.job_id, item.attempt, item.result, xact, *values), decode)
 
 
 def _not_holding(job_id: int, attempt: int, found: str | None, committed_attempt: int | None) -> DetentError | None:
