@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -51,11 +51,29 @@ class Insert:
         elif whole < len(rows):
             executor.change_many(self._one, rows[whole:])
 
+    def run_alike(self, executor: Executor, same: Mapping[str, Any], rows: Sequence[Row], own: Sequence[str]) -> None:
+        """Rows that differ in the columns `own` alone. What is the same for all is given once for each list."""
+        given = {name: value for name, value in same.items() if value is not None}
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            statement = _alike_insert(self._table, tuple(given), tuple(own), len(part))
+            executor.change(statement, [*given.values(), *chain.from_iterable(part)])
+
 
 @functools.lru_cache(maxsize=256)
 def _list_insert(table: str, columns: tuple[str, ...]) -> str:
     row = f"({', '.join('?' * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * _ROWS_AT_ONCE)}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _alike_insert(table: str, same: tuple[str, ...], own: tuple[str, ...], count: int) -> str:
+    shared = [f"?{n}" for n in range(1, len(same) + 1)]
+    rows = (
+        ", ".join([*shared, *(f"?{len(same) + len(own) * row + n}" for n in range(1, len(own) + 1))])
+        for row in range(count)
+    )
+    return f"INSERT INTO {table} ({', '.join(same + own)}) VALUES {', '.join(f'({row})' for row in rows)}"
 
 
 _JOBS = """
@@ -170,6 +188,16 @@ class VerbBase:
                 waiting.append((*row, lane[3]))
         _TO_READY.run(self._db, ready)
         _TO_WAITING.run(self._db, waiting)
+
+    def _enter_queue_alike(
+        self, lane: Lane, due_at: int, expires_at: int | None, ids: Sequence[tuple[int]], now: int
+    ) -> None:
+        """The same for many of one lane and time that hold no keys."""
+        same = {"lane_id": self._lane(lane), "holds_key": 0, "expires_at": expires_at}
+        if due_at <= now:
+            _TO_READY.run_alike(self._db, same | {"ready_at": due_at}, ids, ("job_id",))
+        else:
+            _TO_WAITING.run_alike(self._db, same | {"due_at": due_at, "priority": lane[3]}, ids, ("job_id",))
 
     def _log(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> int:
         """The line of an explicit move, which must be there before the move; the time it carries."""

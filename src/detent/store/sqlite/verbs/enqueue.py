@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.clock import to_micros
@@ -37,6 +38,8 @@ ON CONFLICT (tenant, key) DO UPDATE
   SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
       until_claim = excluded.until_claim
 """
+
+_ALIKE = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in ("id", "payload", "fingerprint")))
 
 Answer = Enqueued | DetentError
 
@@ -86,6 +89,11 @@ class EnqueueVerbs(VerbBase):
     def _accept(self, items: Sequence[NewJob], now: int) -> None:
         if not items:
             return
+        alike = _ALIKE(items[0])
+        keyed = items[0].key is not None or items[0].unique_pending
+        if len(items) > 1 and not keyed and all(_ALIKE(item) == alike for item in items):
+            self._accept_alike(items, now)
+            return
         jobs, lines, keys = [], [], []
         for item in items:
             due_at = now if item.due_at is None else max(now, to_micros(item.due_at, field="due_at"))
@@ -106,6 +114,33 @@ class EnqueueVerbs(VerbBase):
         self._enter_queue(lines, now)
         if keys:
             self._db.change_many(_NEW_KEY, keys)
+
+    def _accept_alike(self, items: Sequence[NewJob], now: int) -> None:
+        """The same for many of one kind, without keys: they differ by id and payload alone."""
+        one = items[0]
+        due_at = now if one.due_at is None else max(now, to_micros(one.due_at, field="due_at"))
+        expires_at = _moment(one.expires_at, "expires_at")
+        same = {
+            "tenant": one.tenant,
+            "task": one.task,
+            "queue": one.queue,
+            "priority": one.priority,
+            "due_at": due_at,
+            "expires_at": expires_at,
+            "metadata": one.metadata,
+            "correlation_id": one.correlation_id,
+            "traceparent": one.traceparent,
+            "run_id": one.run_id,
+            "nonce": one.nonce,
+            "created_at": now,
+            "attempts_max": one.attempts_max,
+            "dead_letter": int(one.dead_letter),
+            "idempotent": int(one.idempotent),
+            "limit_key": one.limit_key,
+        }
+        _NEW_JOBS.run_alike(self._db, same, [(item.id, item.payload) for item in items], ("id", "payload"))
+        lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")
+        self._enter_queue_alike(lane, due_at, expires_at, [(item.id,) for item in items], now)
 
 
 def _judge(
