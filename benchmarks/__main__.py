@@ -21,7 +21,7 @@ from benchmarks.contest.contender import CONTENDERS
 from benchmarks.contest.results import Results
 from benchmarks.contest.rows import ROWS
 from benchmarks.contest.run import contest
-from benchmarks.contest.works import QUICK, USUAL, WHOLE, WORKS, Size
+from benchmarks.contest.works import BRIEF, QUICK, USUAL, WHOLE, WORKS, Size
 from benchmarks.measure import say
 from benchmarks.places import places
 from benchmarks.report import publish, verdict
@@ -52,7 +52,7 @@ def _contest(options: argparse.Namespace) -> None:
     known = sorted({one.name for one in CONTENDERS if not (options.quick and one.is_peer)})
     _measured(
         replace(size, rounds=options.rounds or size.rounds),
-        works=options.works or USUAL,
+        works=options.works or (BRIEF if options.quick else USUAL),
         names=options.only or known,
         to=options.to,
     )

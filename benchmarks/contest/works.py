@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.contest.arena import Arena
 from benchmarks.fill import fill
 
-__all__ = ["QUICK", "ROUNDS_MAX", "USUAL", "WHOLE", "WORKS", "Size", "Values"]
+__all__ = ["BRIEF", "QUICK", "ROUNDS_MAX", "USUAL", "WHOLE", "WORKS", "Size", "Values"]
 
 Values = dict[str, float]
 """What one contender reached at one work, by name."""
@@ -207,5 +207,7 @@ WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
 }
 USUAL = tuple(name for name in WORKS if name != "filled")
 """What a contest has unless told otherwise."""
+BRIEF = tuple(name for name in USUAL if name != "snapshot")
+"""What a quick one has: dead rows begin to tell only after more jobs than it has time for."""
 ROUNDS_MAX = {"snapshot": 3, "memory": 1, "idle": 1, "filled": 1}
 """Long ones, and those that hardly spread, are not done in every round."""
