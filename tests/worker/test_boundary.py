@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from detent import Context, Job, Retry
+from detent.errors import WrongPlace
 from detent.testing.harness import Harness
 
 ONCE = Retry(0)
@@ -173,3 +174,50 @@ def test_a_statement_that_failed_and_was_forgiven(place: Place) -> None:
     job = place.run(inside)
     written = place.ledger()
     assert (job.state, written) in (("succeeded", ["one"]), ("quarantined", []))
+
+
+def test_what_comes_after_the_block_is_refused(place: Place) -> None:
+    """C1: its connection is somebody else's by then, and what it would intend nobody would enqueue."""
+    refused: list[str] = []
+
+    def body(ctx: Context) -> None:
+        with ctx.commit() as tx:
+            write(tx, "in time")
+        for late in (
+            lambda: write(tx, "late"),
+            lambda: tx.intend(later.call()),
+            lambda: tx.result(1),
+            lambda: tx.connection,
+        ):
+            with pytest.raises(WrongPlace, match="after its commit block has ended") as refusal:
+                late()
+            refused.append(refusal.value.call)
+
+    @place.app.task(name="later")
+    def later(ctx: Context) -> None: ...
+
+    assert place.call(body).state == "succeeded"
+    assert place.ledger() == ["in time"]
+    assert refused == ["tx.execute", "tx.intend", "tx.result", "tx.connection"]
+
+
+def test_a_statement_that_nobody_awaited_is_not_lost_without_a_word(place: Place) -> None:
+    """C1: the function asked for it, so the block is not committed without it."""
+
+    forgotten: list[Any] = []
+
+    async def body(ctx: Context) -> None:
+        async with ctx.commit() as tx:
+            await tx.execute("INSERT INTO ledger VALUES ('one')")
+            forgotten.append(tx.execute("INSERT INTO ledger VALUES ('two')"))
+
+    job = place.call(body)
+    forgotten[0].close()
+    assert (job.state, place.ledger()) == ("quarantined", [])
+    assert "without await in an async commit block" in (job.error or "")
+
+
+def test_what_is_no_call_cannot_be_intended(place: Place) -> None:
+    """C3: said in a sentence."""
+    job = place.run(lambda ctx, tx: tx.intend("welcome"))
+    assert "call: found a value of type str; allowed: task.call(...), a described call" in (job.error or "")

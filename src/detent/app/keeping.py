@@ -51,8 +51,6 @@ class Keeping:
         for those more than a minute late. Its jobs are treated as the task says; of a task that is unique while
         pending, a tick makes none while an equal job still waits. Written at once. `InvalidInput`.
         """
-        if not isinstance(call, Call):
-            raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
         if catch_up not in CATCH_UP:
             raise InvalidInput("catch_up", repr(catch_up)[:80], ", ".join(CATCH_UP))
         check_cron(cron, zone)

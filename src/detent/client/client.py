@@ -65,9 +65,6 @@ class Prepared:
         listed = list(islice(calls, most + 1))
         if len(listed) > most:
             raise InvalidInput("calls", f"more than {most}", f"at most {most} calls at once (enqueue_many_max)")
-        for call in listed:
-            if not isinstance(call, Call):
-                raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
         return listed, new_jobs(listed, sending, settings=self.settings)
 
     def number(self, checked: Sequence[NewJob]) -> list[NewJob]:

@@ -16,7 +16,7 @@ from detent.model import jsondoor
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 
-__all__ = ["Sending", "SendingOptions", "encode_metadata", "new_job", "new_jobs", "sending_of"]
+__all__ = ["Sending", "SendingOptions", "checked", "encode_metadata", "new_job", "new_jobs", "sending_of"]
 
 
 class SendingOptions(TypedDict, total=False):
@@ -65,7 +65,7 @@ def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings
     made: list[NewJob] = []
     task: Task[..., Any, Any] | None = None
     for call in calls:
-        if call.task is task:
+        if checked(call).task is task:
             made.append(replace(made[-1], payload=call.payload))
             continue
         made.append(new_job(call, sending, settings=settings))
@@ -77,7 +77,7 @@ def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings
 
 def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
     """The job to enqueue, still without its id. Refuses what the door does not let in, naming the field."""
-    options = call.task.options
+    options = checked(call).task.options
     name_max = settings.name_max
     fingerprint = call.fingerprint if sending.key is not None or options.unique else ""
     key = sending.key
@@ -124,6 +124,13 @@ def encode_metadata(metadata: Mapping[str, Any] | None, settings: Settings) -> s
     return jsondoor.encode(
         dict(metadata), field="metadata", size_max=settings.metadata_max, depth_max=settings.depth_max
     )
+
+
+def checked(call: Call[Any]) -> Call[Any]:
+    """Not a task, and not what calling one gave: that would have run the function here and now."""
+    if not isinstance(call, Call):
+        raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
+    return call
 
 
 def _moment(value: datetime | None, field: str) -> datetime | None:

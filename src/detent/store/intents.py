@@ -1,14 +1,23 @@
-"""Ids for the intents of a commit block."""
+"""What commit blocks have in common, whatever the database: ids for intents, and what is no statement for them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from detent.errors import WrongPlace
 from detent.model.records import NewJob
 
-__all__ = ["numbered"]
+__all__ = ["numbered", "refuse_ending"]
+
+# Past white space and comments; to go back to a savepoint of one's own is fine.
+_ENDING = re.compile(
+    r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+    r"(?:(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION)\b|ROLLBACK\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b))",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def numbered(intents: Sequence[NewJob], reserve: Callable[[int], int]) -> tuple[NewJob, ...]:
@@ -16,3 +25,10 @@ def numbered(intents: Sequence[NewJob], reserve: Callable[[int], int]) -> tuple[
     missing = sum(not job.id for job in intents)
     fresh = iter(range(first, first + missing) if missing and (first := reserve(missing)) else ())
     return tuple(job if job.id else replace(job, id=next(fresh)) for job in intents)
+
+
+def refuse_ending(sql: str) -> None:
+    """`WrongPlace` for a statement that would end the block's transaction: what was written before it would stay, and
+    be written again by the next attempt. What hides behind other words is found when the block ends."""
+    if _ENDING.match(sql):
+        raise WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from detent.declare.task import Call
+from detent.errors import WrongPlace
 from detent.store.contract import Store, Tx
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from detent.worker.context import AttemptContext
 
-__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "on_thread"]
+__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "not_awaited", "on_thread", "over"]
 
 T = TypeVar("T")
 
@@ -32,26 +33,37 @@ class Block:
     """The open commit boundary. See `CommitBlock` for what each name promises."""
 
     def __init__(self, tx: Tx, context: AttemptContext) -> None:
-        self._tx = tx
+        self._open: Tx | None = tx
         self._context = context
         self._intents = 0
 
     @property
     def connection(self) -> Any:
-        return self._tx.connection
+        return self._tx("connection").connection
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
-        return Outcome(*self._tx.execute(sql, params))
+        return Outcome(*self._tx("execute").execute(sql, params))
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
+        tx = self._tx("intend")
         self._intents += 1
-        self._tx.intend(self._context.intent(call, key, self._intents))
+        tx.intend(self._context.intent(call, key, self._intents))
 
     def result(self, value: object) -> None:
+        tx = self._tx("result")
         text = self._context.encode_result(value)
         if text is not None:
-            self._tx.result(text)
+            tx.result(text)
             self._context.stored_result = True
+
+    def end(self) -> None:
+        """From now on its connection is somebody else's: what comes late is refused."""
+        self._open = None
+
+    def _tx(self, word: str) -> Tx:
+        if self._open is None:
+            raise over(word)
+        return self._open
 
 
 class AsyncBlock:
@@ -60,12 +72,18 @@ class AsyncBlock:
     def __init__(self, block: Block, thread: ThreadPoolExecutor) -> None:
         self._block = block
         self._thread = thread
+        self.not_begun = 0
 
     @property
     def connection(self) -> Any:
         return self._block.connection
 
-    async def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Coroutine[Any, Any, Outcome]:
+        self.not_begun += 1
+        return self._execute(sql, params)
+
+    async def _execute(self, sql: str, params: dict[str, Any] | None) -> Outcome:
+        self.not_begun -= 1
         return await on_thread(self._thread, self._block.execute, sql, params)
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
@@ -82,12 +100,14 @@ class Boundary:
         self._context = context
         self._store = store
         self._tx: AbstractContextManager[Tx] | None = None
+        self._block: Block
+        self._async_block: AsyncBlock
         self._thread: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Block:
         self._context.before_commit()
         self._tx = self._store.commit_block(self._context.job_id, self._context.attempt)
-        block = Block(self._tx.__enter__(), self._context)
+        block = self._block = Block(self._tx.__enter__(), self._context)
         self._context.block_entered()
         return block
 
@@ -95,6 +115,7 @@ class Boundary:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._tx is not None
+        self._block.end()
         try:
             self._tx.__exit__(kind, error, trace)
             if error is None:
@@ -105,7 +126,8 @@ class Boundary:
     async def __aenter__(self) -> AsyncBlock:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-commit")
         try:
-            return AsyncBlock(await on_thread(self._thread, self.__enter__), self._thread)
+            block = self._async_block = AsyncBlock(await on_thread(self._thread, self.__enter__), self._thread)
+            return block
         except BaseException:
             self._thread.shutdown(wait=False)
             raise
@@ -114,11 +136,26 @@ class Boundary:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._thread is not None
+        forgotten = not_awaited() if error is None and self._async_block.not_begun else None
+        if forgotten is not None:
+            kind, error = WrongPlace, forgotten
         try:
             # A cancel must not leave the block half way: its end is waited for.
             await asyncio.shield(on_thread(self._thread, self.__exit__, kind, error, trace))
         finally:
             self._thread.shutdown(wait=False)
+        if forgotten is not None:
+            raise forgotten
+
+
+def over(word: str) -> WrongPlace:
+    """A block that has ended writes nothing, and what it would intend, nobody would enqueue."""
+    return WrongPlace(f"tx.{word}", "after its commit block has ended", "write inside the block")
+
+
+def not_awaited() -> WrongPlace:
+    """To commit without a statement that the function asked for would lose it without a word."""
+    return WrongPlace("tx.execute", "without await in an async commit block", "write `await tx.execute(...)`")
 
 
 async def on_thread(thread: ThreadPoolExecutor, work: Callable[..., T], *args: Any) -> T:

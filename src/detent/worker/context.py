@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from detent.client.client import one
-from detent.declare.enqueue import Sending, new_job
+from detent.declare.enqueue import Sending, checked, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
@@ -175,7 +175,7 @@ class AttemptContext:
 
     def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
         """The job of an intent: under a key that every attempt would make again."""
-        made = f"{self.effect_key}/{call.task.name}/{number}"
+        made = f"{self.effect_key}/{checked(call).task.name}/{number}"
         if len(made.encode()) > self.settings.key_max:
             made = jsondoor.fingerprint(made, "null")
         sending = Sending(

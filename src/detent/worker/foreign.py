@@ -7,6 +7,7 @@ it enters the block: the job is marked here then, and neither the block nor what
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from detent.declare.task import Call
@@ -16,7 +17,8 @@ from detent.store.contract import Store
 from detent.store.foreign.driver import Call as Ask
 from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
 from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
-from detent.worker.boundary import Outcome
+from detent.store.intents import refuse_ending
+from detent.worker.boundary import Outcome, not_awaited, over
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,6 +39,8 @@ class _Block:
     def __init__(self, hand: Hand, context: AttemptContext) -> None:
         self._hand = hand
         self._context = context
+        self._ended = False
+        self.not_begun = 0
         self.intents: list[NewJob] = []
         self.stored: str | None = None
 
@@ -45,19 +49,38 @@ class _Block:
         return self._hand.given
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
+        self._check_open("intend")
         self.intents.append(self._context.intent(call, key, len(self.intents) + 1))
 
     def result(self, value: object) -> None:
+        self._check_open("result")
         self.stored = self._context.encode_result(value)
+
+    def end(self) -> None:
+        """From now on what comes late is refused."""
+        self._ended = True
+
+    def _check_open(self, word: str) -> None:
+        if self._ended:
+            raise over(word)
 
 
 class _PlainBlock(_Block):
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+        self._check_open("execute")
+        refuse_ending(sql)
         return Outcome(*self._hand.run(Run(sql, params)))
 
 
 class _AsyncBlock(_Block):
-    async def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Coroutine[Any, Any, Outcome]:
+        self.not_begun += 1
+        return self._execute(sql, params)
+
+    async def _execute(self, sql: str, params: dict[str, Any] | None) -> Outcome:
+        self.not_begun -= 1
+        self._check_open("execute")
+        refuse_ending(sql)
         return Outcome(*await self._hand.run_async(Run(sql, params)))
 
 
@@ -82,6 +105,7 @@ class ForeignBoundary:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._block.end()
         try:
             drive(self._leaving() if error is None else rolling_back(), self._hand)
         finally:
@@ -97,10 +121,15 @@ class ForeignBoundary:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._block.end()
+        forgotten = not_awaited() if error is None and self._block.not_begun else None
         try:
-            await drive_async(self._leaving() if error is None else rolling_back(), self._hand)
+            whole = error is None and forgotten is None
+            await drive_async(self._leaving() if whole else rolling_back(), self._hand)
         finally:
             self._context.block_left()
+        if forgotten is not None:
+            raise forgotten
 
     def _check_colour(self, *, is_async: bool) -> None:
         if self._hand.is_async != is_async:

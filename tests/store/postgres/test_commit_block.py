@@ -94,16 +94,35 @@ def test_an_open_block_stops_nobody(postgres_store_url: str) -> None:
 
 
 def test_the_users_own_commit_is_not_a_mark(postgres_store_url: str) -> None:
-    """C2: what ends the transaction ends the block's promise, and the job is not marked."""
+    """C2: it is refused before it is run, so nothing of the block stays. Where it hides behind other words, it ends the
+    block's promise, and the job is not marked."""
     run_sql(postgres_store_url, ORDERS)
     with closing(open_store(postgres_store_url)) as store:
         job_id = enqueue(store)
         held = claim_one(store)
-        for end in ("COMMIT", "ROLLBACK"):
+        for end in (
+            "COMMIT",
+            "-- so\n/* there */ commit and chain",
+            "END",
+            "ROLLBACK",
+            "ABORT",
+            "PREPARE TRANSACTION 'x'",
+        ):
             ended = pytest.raises(WrongPlace, match="COMMIT or ROLLBACK")
             with ended, store.commit_block(job_id, held.attempt) as tx:
+                tx.execute("INSERT INTO orders VALUES (1)")
                 tx.execute(end)
+        assert effects(postgres_store_url) == []
+        with ended, store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("SELECT 1; ROLLBACK")
         assert job(store, job_id).committed_at is None
+        with store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("SAVEPOINT mine")
+            tx.execute("INSERT INTO orders VALUES (1)")
+            tx.execute("ROLLBACK TO mine")
+            tx.execute("ROLLBACK WORK TO SAVEPOINT mine")
+        assert effects(postgres_store_url) == []
+        assert job(store, job_id).committed_at is not None
 
 
 def test_the_users_mistakes_are_the_users(postgres_store_url: str) -> None:

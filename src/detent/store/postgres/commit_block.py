@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
-from detent.store.intents import numbered
+from detent.store.intents import numbered, refuse_ending
 from detent.store.postgres.driver.failures import is_of_the_server, translated
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
@@ -46,8 +46,10 @@ class PostgresTx:
         """Run a statement with `:name` parameters: its rows, and how many it changed.
 
         What is wrong with the user's own statement is raised as the driver says it; what is wrong with the database
-        (a lost connection, a deadlock, a server without room or that takes no writes) as Detent says it.
+        (a lost connection, a deadlock, a server without room or that takes no writes) as Detent says it. What would
+        end the transaction is refused before it is run.
         """
+        refuse_ending(sql)
         values = params or {}
         try:
             with self._connection.cursor(row_factory=tuple_row) as cursor:
