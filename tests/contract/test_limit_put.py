@@ -45,8 +45,7 @@ def test_no_more_run_at_once_than_may(store: Store, limit: NewLimit) -> None:
 
 
 def test_to_be_passed_over_costs_a_tenant_no_turn(store: Store) -> None:
-    """J4, J12: a's turn goes to its next job that there is room for. It used to go to b on SQLite, and on PostgreSQL to
-    whoever came after the last one served."""
+    """J4, J12: a's turn goes to its next job that there is room for."""
     store.limit_put(NewLimit(key="shop", concurrency_max=1, tasks=(TASK,)))
     first, _, next_of_a = (enqueue(store, tenant="a", task=task) for task in (TASK, TASK, "pack"))
     b, next_of_b = (enqueue(store, tenant="b", task="pack") for _ in range(2))

@@ -135,7 +135,7 @@ def test_a_child_does_not_outlive_its_guardian(sqlite_bench: Bench) -> None:
 def test_a_service_that_is_held_up_does_not_keep_a_worker_from_ending(postgres_bench: Bench) -> None:
     """W1: drained, or told to stop, while a service waits for somebody's lock: it ends, and the lock is still held."""
     with closing(plain_connection(postgres_bench.url)) as busy:
-        busy.execute("LOCK TABLE detent.operation IN ACCESS EXCLUSIVE MODE")
+        busy.execute("LOCK TABLE detent.horizon IN ACCESS EXCLUSIVE MODE")
         job = postgres_bench.send("add", a=1, b=1)
         postgres_bench.drain()
         assert job.refresh().state == "succeeded"

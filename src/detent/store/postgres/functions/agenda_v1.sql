@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.agenda_v1() RETURNS TABLE (
   operations boolean, recovery boolean, untold boolean
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
-SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '2s' AS $$
 BEGIN
   RETURN QUERY SELECT
     detent.clock(),
