@@ -82,7 +82,17 @@ __all__ = [
     "UnknownState",
     "UnknownTask",
     "WrongPlace",
+    "essence",
 ]
+
+
+def essence(error: str | None) -> str:
+    """What a stored error comes down to, in one line: of a traceback the line that names the exception, which is not
+    the last one where its message has several; of anything else the first line."""
+    lines = (error or "").strip().split("\n")
+    frames = [place for place, text in enumerate(lines) if text.startswith(('  File "', "  |   File"))]
+    after = (text.removeprefix("  | ") for text in lines[frames[-1] + 1 if frames else 0 :])
+    return next((text for text in after if text[:1].strip()), "")
 
 
 class DetentError(Exception):
@@ -195,7 +205,8 @@ class NotFound(Refused):
     entity_id: str
 
     def __str__(self) -> str:
-        return f"there is no {self.entity} {self.entity_id} in this database (it may have been pruned)"
+        gone = " (it may have been pruned)" if self.entity == "job" else ""
+        return f"there is no {self.entity} {self.entity_id} in this database{gone}"
 
 
 @dataclass(eq=False)
@@ -402,15 +413,14 @@ class GuardViolation(DatabaseError):
 
 @dataclass(eq=False)
 class JobFailed(DetentError):
-    """The awaited job rests without success. `error` is the whole story, the message its last line."""
+    """The awaited job rests without success. `error` is the whole story, the message what it comes down to."""
 
     job_id: int
     state: str
     error: str
 
     def __str__(self) -> str:
-        told = self.error.strip().splitlines() or ["no error recorded"]
-        return f"job {self.job_id} is {self.state}: {told[-1]}"
+        return f"job {self.job_id} is {self.state}: {essence(self.error) or 'no error recorded'}"
 
 
 @dataclass(eq=False)

@@ -64,6 +64,12 @@ class Ended:
         return [line.split() for line in self.out.splitlines()]
 
 
+DIED_OF = """Traceback (most recent call last):
+  File "shop.py", line 3, in do
+    find(thing)
+ValueError: no such thing"""
+
+
 class Shell:
     """Runs `detent` in a directory of its own, on one database."""
 
@@ -158,7 +164,7 @@ class World:
         self.app.store.job_finish([Finish(job_id, 1, '{"told":"well"}')], "w1")
         return job_id
 
-    def dead(self, task: str = "do", error: str = "Traceback\nValueError: no such thing", **options: Any) -> int:
+    def dead(self, task: str = "do", error: str = DIED_OF, **options: Any) -> int:
         job_id = self.running(task, **options)
         self.app.store.job_abort([Abort(job_id=job_id, attempt=1, outcome="error", error=error, fatal=True)], "w1")
         return job_id

@@ -17,6 +17,17 @@ def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
     assert [one["id"] for one in shell.run("dead", "list", "--json").json] == [str(dead)]
 
 
+def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell, world: World) -> None:
+    """J10: the last line alone said nothing: a caret, a hint, the end of a command's output."""
+    frames = 'Traceback (most recent call last):\n  File "shop.py", line 3, in do\n    ask()\n    ^^^^^\n'
+    world.dead(error=frames + 'UndefinedTable: relation "nope" does not exist\nLINE 1: SELECT\n               ^')
+    assert shell.run("dead", "list").out.rstrip().endswith('UndefinedTable: relation "nope" does not exist')
+    world.dead(error=f"{frames}KeyError: 7\n\nDuring handling of it:\n\n{frames}CommandFailed: exit code 3\n  err")
+    assert shell.run("dead", "list").out.rstrip().endswith("CommandFailed: exit code 3")
+    told = world.dead(error="its process ended with exit code 3\nwhile it ran")
+    assert shell.run("jobs", "why", told).out.endswith(": its process ended with exit code 3\n")
+
+
 def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: World) -> None:
     dead = world.dead(error="Traceback\n  deep down\nValueError: no")
     assert "  deep down" in shell.run("dead", "show", dead).out

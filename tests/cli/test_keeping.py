@@ -152,10 +152,12 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
         "jobs": "ok",
         "queues": "warn",
         "dead letters": "warn",
+        "workers": "warn",
         "oldest pending": "ok",
     }
     assert f"job {job_id}, due" in ended.out
     assert "paused: mail" in ended.out
+    assert "none is alive, and 1 jobs are pending" in ended.out
 
 
 def test_doctor_fails_where_the_record_is_damaged(shell: Shell, world: World) -> None:

@@ -29,7 +29,9 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     """J12: queues pause and resume."""
     world.pending(queue="mail")
     ended = shell.run("queues", "pause", "mail", "--actor", "ana", "--reason", "the provider is down")
-    assert (ended.code, ended.out) == (0, "queue mail: paused\n")
+    assert (ended.code, ended.out, ended.err) == (0, "queue mail: paused\n", "")
+    assert "no job has ever been in queue mial" in shell.run("queues", "pause", "mial").err
+    shell.run("queues", "resume", "mial")
     assert shell.run("queues", "pause", "mail").out == "queue mail: paused (it was already)\n"
     assert shell.run("queues", "list").out.rstrip().endswith("  ana        the provider is down")
     (found,) = shell.run("queues", "list", "--json").json

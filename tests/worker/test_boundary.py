@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from detent import Context, Job, Retry
-from detent.errors import WrongPlace
+from detent.errors import SchemaMissing, WrongPlace
 from detent.testing.harness import Harness
 
 ONCE = Retry(0)
@@ -221,3 +221,13 @@ def test_what_is_no_call_cannot_be_intended(place: Place) -> None:
     """C3: said in a sentence."""
     job = place.run(lambda ctx, tx: tx.intend("welcome"))
     assert "call: found a value of type str; allowed: task.call(...), a described call" in (job.error or "")
+
+
+def test_functions_that_the_database_lacks_use_up_no_attempt(place: Place) -> None:
+    """J7: a worker newer than what was migrated put every job it met into quarantine."""
+
+    def body(ctx: Context) -> None:
+        raise SchemaMissing("the database", "function detent.job_commit_v2 does not exist")
+
+    job = place.call(body)
+    assert (job.state, job.row.spared) == ("pending", 1)

@@ -8,6 +8,7 @@ from typing import Any
 from detent.cli import render
 from detent.cli.session import Session
 from detent.client.job import Job
+from detent.errors import essence
 from detent.model.records import ExecutionRow, JobRow, TransitionRow
 
 __all__ = ["job_object", "list_jobs", "show_job"]
@@ -20,7 +21,7 @@ def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
 
 
 def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str, errors: bool = False) -> None:
-    """A table, or an array; with `errors`, the last line of each job's error too. `where` is the
+    """A table, or an array; with `errors`, what each job's error comes down to. `where` is the
     database: an empty answer names it, since it may be another than was meant."""
     rows = [job.row for job in jobs]
     if session.json:
@@ -40,7 +41,7 @@ def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: 
                 _attempts(row),
                 row.created_at,
                 row.finished_at,
-                *([_last_line(row.error)] if errors else []),
+                *([essence(row.error)] if errors else []),
             ]
             for row in rows
         ],
@@ -92,7 +93,7 @@ def show_job(
                     one.worker,
                     one.leased_at,
                     one.done_at or one.aborted_at,
-                    _last_line(one.error),
+                    essence(one.error),
                 ]
                 for one in executions
             ],
@@ -118,9 +119,3 @@ def show_job(
 def _attempts(row: JobRow) -> str:
     """How many attempts counted, of how many."""
     return f"{row.attempt - row.spared}/{row.attempts_max}"
-
-
-def _last_line(error: str | None) -> str:
-    """Of a traceback, what it ends in."""
-    lines = (error or "").strip().splitlines()
-    return lines[-1] if lines else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.errors import NotFound
+from detent.errors import NotFound, essence
 from detent.model.limit_records import LimitRow
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
@@ -25,9 +25,7 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case "cancelled":
             return f"it was cancelled ({_last_move(verbs, job_id)})"
         case _:
-            return (
-                f"it is {row.state} after attempt {row.attempt}: {(row.error or 'no error recorded').splitlines()[-1]}"
-            )
+            return f"it is {row.state} after attempt {row.attempt}: {essence(row.error) or 'no error recorded'}"
 
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:

@@ -17,6 +17,7 @@ from detent.errors import (
     InvalidArguments,
     LeaseLost,
     OutcomeUnknown,
+    SchemaMissing,
 )
 from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
@@ -159,9 +160,14 @@ class Attempt:
                 return self._abort("throttled", str(error), delay=wait)
             case Fatal():
                 return self._abort("error", error_text(error), fatal=True)
-            case DatabaseUnreachable() | DatabaseBusy() | DatabaseFull() | DatabaseReadOnly() | OutcomeUnknown() if (
-                self.claimed.spared < self.context.settings.spared_max
-            ):
+            case (
+                DatabaseUnreachable()
+                | DatabaseBusy()
+                | DatabaseFull()
+                | DatabaseReadOnly()
+                | OutcomeUnknown()
+                | SchemaMissing()
+            ) if self.claimed.spared < self.context.settings.spared_max:
                 return self._abort("released", error_text(error), delay=self.delay())
             case _ if self.context.cancelled:
                 return self._abort("cancelled", error_text(error))

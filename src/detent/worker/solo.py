@@ -93,7 +93,12 @@ def _told(ending: Finish | Abort | None) -> dict[str, Any]:
 
 def main() -> None:
     """Serve the child at the other end of the channel until it is gone."""
-    options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
+    told = sys.stdin.buffer.read()
+    try:
+        options = msgspec.json.decode(told, type=WorkerOptions)
+    except msgspec.DecodeError:
+        # Whoever started us died before it could say what for; nobody is left to hear of it.
+        return
     app = set_up(options)
     _Solo(app, options, Channel(socket.socket(fileno=int(sys.argv[1])))).run()
 

@@ -33,6 +33,7 @@ _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
 _LIVED = 5.0
 _LAST_WORDS = 5.0
+_NAMED_MAX = 10
 _FAILURES_MAX = 10_000
 
 
@@ -92,6 +93,8 @@ class Supervisor:
             now = self._clock.monotonic()
             if self._stop_asked and deadline is None:
                 deadline = now + self._options.grace + _KILL_AFTER_GRACE
+                running = sum(len(child.lines()) for child in self._children)
+                log.info("stopping: %d jobs run, and may finish within %g s", running, self._options.grace)
                 self._notify.stopping()
                 self._stop_children()
             if deadline is not None and (self._stop_asked > 1 or now > deadline):
@@ -162,7 +165,7 @@ class Supervisor:
         self._pause = min(2 * self._pause, _PAUSE_LONGEST) if is_ill else _PAUSE_FIRST
         self._start_at = now + self._pause
         if child.is_ready:
-            log.warning("a child ended with %s", ended_with)
+            log.warning("a child ended with %s; %s", ended_with, _what_ran(remains))
         else:
             self._starts_failed += 1
             why = child.unable or f"it ended with {ended_with} before it was ready"
@@ -277,3 +280,13 @@ class Supervisor:
         self._stop_asked += 1
         self._stopping.set()
         self._hurry.set()
+
+
+def _what_ran(remains: list[Remains]) -> str:
+    """The jobs in a child that died, for people: one of them may be to blame."""
+    jobs = sorted({job_id for one in remains for job_id in one.lines})
+    if not jobs:
+        return "no job ran in it"
+    named = ", ".join(map(str, jobs[:_NAMED_MAX]))
+    more = f" and {len(jobs) - _NAMED_MAX} more" if len(jobs) > _NAMED_MAX else ""
+    return f"job{'s' if len(jobs) > 1 else ''} {named}{more} ran in it"

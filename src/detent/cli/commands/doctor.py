@@ -122,7 +122,15 @@ def _queues(app: Detent) -> Iterator[Finding]:
     yield Finding("queues", "warn" if paused else "ok", f"paused: {', '.join(paused)}" if paused else "none is paused")
     dead = total.get("quarantined", 0)
     yield Finding("dead letters", "warn" if dead else "ok", f"{dead}; see `detent dead list`" if dead else "none")
+    yield _workers(app, total.get("pending", 0))
     yield _oldest_pending(app)
+
+
+def _workers(app: Detent, pending: int) -> Finding:
+    alive = len(app.workers(within=_SEEN_WITHIN))
+    if alive or not pending:
+        return Finding("workers", "ok", f"{alive} alive; see `detent workers list`" if alive else "none is alive")
+    return Finding("workers", "warn", f"none is alive, and {pending} jobs are pending")
 
 
 def _oldest_pending(app: Detent) -> Finding:

@@ -53,7 +53,10 @@ def list_(session: Session) -> None:
 def pause(session: Session, queue: str, reason: str | None) -> None:
     """Let no claim enter a queue until it is resumed; what is running goes on."""
     with session.open() as app:
+        is_new = all(one.name != queue for one in app.queues())
         _say(session, app.pause(queue, actor=session.who, reason=reason))
+    if is_new:
+        render.note(f"no job has ever been in queue {line(queue)}; `detent queues list` shows those there are")
 
 
 @command.command()
