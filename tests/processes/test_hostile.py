@@ -73,6 +73,14 @@ def test_an_error_with_unspeakable_text_is_recorded_all_the_same(
     assert set(shop.outcomes(job)) == {"error"}
 
 
+def test_what_is_given_up_is_in_the_log(sqlite_bench: Bench) -> None:
+    """J10: whoever reads the worker's log at night finds the job."""
+    job = sqlite_bench.send("fail", how="fatal")
+    worker = sqlite_bench.worker()
+    sqlite_bench.rests(job, "quarantined")
+    until(lambda: f"given up: job {job.id};" in worker.log, "the line")
+
+
 def test_leaving_the_program_is_an_error_like_others(shop: Bench) -> None:
     job = shop.send("raise_exit")
     assert "SystemExit: enough" in str(shop.rests(job, "quarantined").error)

@@ -89,9 +89,10 @@ def decode(text: str, type: Any, *, field: str = ..., depth_max: int = ...) -> A
 def decode(text: str, type: Any = Any, *, field: str = "payload", depth_max: int = _DEPTH_MAX) -> Any:
     """The value of JSON text, as `type`. Refuses with `InvalidPayload` what does not fit, and what `encode` would."""
     try:
+        # Too short for a long integer or deep nesting, as most are.
+        if type is not Any and len(text) <= min(2 * depth_max, _DIGITS_SUSPECT) and "\\u0000" not in text:
+            return _reader(type).decode(text)
         encoded = text.encode()
-        if type is not Any and not _is_suspect(encoded, depth_max):
-            return _reader(type).decode(encoded)
         value = _decode(encoded)
         if not _is_sound(encoded, value, depth_max):
             _explain(value, field, depth_max)
@@ -186,13 +187,8 @@ def _is_proven(encoded: bytes, value: object, depth_max: int) -> bool:
         return False
 
 
-def _is_suspect(encoded: bytes, depth_max: int) -> bool:
-    """Whether the text may hold a NUL, too long an integer or too much nesting."""
-    return _has_fault(encoded) or _may_be_deep(encoded, depth_max)
-
-
 def _is_sound(encoded: bytes, decoded: Any, depth_max: int) -> bool:
-    """Whether it is sure to hold none of them."""
+    """Whether the text is sure to hold no NUL, no too long an integer and not too much nesting."""
     return not (_has_fault(encoded) or (_may_be_deep(encoded, depth_max) and _is_deeper(decoded, depth_max)))
 
 

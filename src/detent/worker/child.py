@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -37,6 +39,9 @@ from detent.worker.vital import start_vital
 
 __all__ = ["Child"]
 
+log = logging.getLogger("detent.worker")
+
+_NAMED_MAX = 10
 _BACKLOG_MAX = 5000
 _TICK = 0.1
 _PULSE = 0.25
@@ -91,6 +96,8 @@ class Child:
         self._solos = Solos(options)
         self._running: dict[Held, Running] = {}
         self._cut: list[tuple[Running, float]] = []
+        self._given_up: list[int] = []
+        self._say_at = 0.0
         self._ended = 0
         self._hung = False
         self._pump_asked = False
@@ -338,6 +345,7 @@ class Child:
 
     def _aborted(self, aborted: Aborted) -> None:
         if aborted.state in ("quarantined", "failed"):
+            self._given_up.append(aborted.job_id)
             self._tell_failures([aborted.job_id])
 
     def _tell_failures(self, job_ids: list[int], *, confirm: bool = False) -> None:
@@ -362,6 +370,7 @@ class Child:
                 self._cut_short(running, outcome, "did not stop within the grace period after a cancel", now)
         self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
         self._hung = self._hung or any(now >= by for _, by in self._cut)
+        self._say_given_up(now)
         with self._lock:
             surplus = self._core.surplus()
         self._hand_back(surplus)
@@ -369,6 +378,16 @@ class Child:
         if (self._hung or worn) and not self._stopping.is_set():
             self._channel.send("recycle", hung=self._hung)
             self._stop(self._options.grace)
+
+    def _say_given_up(self, now: float) -> None:
+        """At most a line a second, however many they are."""
+        if not self._given_up or now < self._say_at:
+            return
+        given_up, self._given_up = self._given_up, []
+        self._say_at = now + 1.0
+        more = len(given_up) - _NAMED_MAX
+        shown = ", ".join(map(str, given_up[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
+        log.warning("given up: job %s; `detent jobs show` says why", shown)
 
     def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
         """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
@@ -435,6 +454,7 @@ class Child:
             risky = running is not None and not running.attempt.task.options.idempotent
             self._end(held, _ending(held, "crashed", "cut off when its worker stopped") if risky else _ending(held))
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
+        self._say_given_up(math.inf)
         with contextlib.suppress(TimeoutError):
             self._hooks.submit(lambda: None).result(max(1.0, deadline - self._clock.monotonic()))
         self._channel.send("stopped", written=written)

@@ -6,7 +6,9 @@ import heapq
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from detent.errors import DetentError
@@ -36,10 +38,13 @@ WITH RECURSIVE standing (id) AS (
   SELECT (SELECT min(r.lane_id) FROM detent_ready r WHERE r.lane_id > s.id) FROM standing s WHERE s.id IS NOT NULL
 )
 {_LANES.replace("FROM detent_lane l", "FROM standing s CROSS JOIN detent_lane l ON l.id = s.id")}"""
+# All rows in one: to fetch them one by one would mean the interpreter's lock for each, and other threads keep it for as
+# long as they like.
 _HEAD = """
-SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
- WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
- ORDER BY ready_at, job_id LIMIT ?
+SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
+  SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
+   WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
+   ORDER BY ready_at, job_id LIMIT ?)
 """
 # What is claimed of a lane is always its head, but for what has expired: that is left to those who expire it.
 _TAKE_HEAD = """
@@ -52,7 +57,12 @@ UPDATE detent_job
    SET state = 'running', attempt = attempt + 1, lease_id = ?, started_at = NULL,
        leased_at = max(?, due_at, coalesce(leased_at, 0), coalesce(started_at, 0))
  WHERE id IN (SELECT value FROM json_each(?)) AND state = 'pending'
-RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared, attempts_max
+"""
+_CLAIMED = """
+SELECT json_group_array(json_array(
+         j.id, j.attempt, j.task, j.payload, j.tenant, j.queue, j.metadata, j.correlation_id, j.traceparent, j.run_id,
+         j.spared, j.attempts_max))
+  FROM json_each(?) asked CROSS JOIN detent_job j ON j.id = asked.value
 """
 _NEW_LEASE = "INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids) VALUES (?, ?, ?, ?, ?)"
 _FIND = """
@@ -77,6 +87,7 @@ SELECT l.id, j.id
  WHERE j.cancel_requested_at IS NOT NULL ORDER BY j.id
 """
 
+_READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
 
 
@@ -113,15 +124,14 @@ class ClaimVerbs(LimitVerbs):
         listed = ids_json(ids)
         if any(head[3] for head in heads):
             self._db.change(_GIVE_KEYS_BACK, (listed,))
-        claimed = {row[0]: Claimed(*row) for row in self._db.rows(_CLAIM, (lease_id, now, listed))}
-        self._expect(len(claimed), len(ids), ids, "pending")
+        self._expect(self._db.change(_CLAIM, (lease_id, now, listed)), len(ids), ids, "pending")
         self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), listed))
-        return [claimed[job_id] for job_id in ids]
+        return [Claimed(*row) for row in self._at_once(_CLAIMED, (listed,))]
 
     def _choose(self, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int) -> list[Row]:
         """The heads to take: within a tenant by priority, then time; tenants take turns after the one served last."""
         if len(lanes) == 1:
-            return self._db.rows(_HEAD, (lanes[0][2], *_BEFORE_ALL, now, limit))
+            return self._at_once(_HEAD, (lanes[0][2], *_BEFORE_ALL, now, limit))
         return list(islice(self._in_order(lanes, limit, after_tenant, now), limit))
 
     def _choose_within(
@@ -164,12 +174,16 @@ class ClaimVerbs(LimitVerbs):
     def _walk(self, lane: int, portion: int, now: int, goes_on: Callable[[int], bool]) -> Iterator[Row]:
         """The rows of a lane in order, fetched by portions."""
         after: tuple[int, int] = _BEFORE_ALL
-        while goes_on(lane) and (rows := self._db.rows(_HEAD, (lane, *after, now, portion))):
+        while goes_on(lane) and (rows := self._at_once(_HEAD, (lane, *after, now, portion))):
             yield from rows
             if len(rows) < portion:
                 return
             after = rows[-1][:2]
             portion *= 2
+
+    def _at_once(self, statement: str, params: Sequence[Any]) -> list[Row]:
+        ((rows,),) = self._db.rows(statement, params)
+        return _READ(rows)
 
     def claim_find(self, lease_id: int) -> list[Claimed]:
         """Through the ids in the lease row; they only say where to look."""
