@@ -280,7 +280,7 @@ MUTANTS = (
         "same-transaction record",
         "postgres",
         "the effect outside of the transaction of its mark",
-        (Edit("postgres/commit_block.py", 'connection.execute("BEGIN")', 'connection.execute("SELECT 1")'),),
+        (Edit("postgres/driver/session.py", 'f"BEGIN; {statement.sql}"', 'f"SELECT 1; {statement.sql}"'),),
         ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
     ),
     Mutant(
