@@ -312,6 +312,7 @@ def make_app(url: str | None = None) -> Detent:
     app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=0.5)(pay)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_once", retry=Retry(0))(hold)
+    app.task(name="exit_process_once", retry=Retry(0))(exit_process)
     app.task(name="hold_capped", queue="capped")(hold)
     shell(app, "speak", ["sh", "-c", SPEECH])
     shell(app, "flood", ["sh", "-c", "yes | head -n 5000"], lines_max=3)

@@ -42,6 +42,21 @@ def test_jobs_that_end_their_process_are_quarantined_and_take_nobody_with_them(s
         assert counted(shop, job) in (["done"], ["crashed", "done"])
 
 
+def test_neighbours_that_have_one_attempt_succeed_all_the_same(bench: Bench) -> None:
+    """J7: nobody is blamed for a death among several; whoever dies alone is."""
+    gate = bench.gate()
+    neighbours = [bench.send("hold_once", gate=str(gate)) for _ in range(3)]
+    bench.worker()
+    gate.entered(3)
+    poison = bench.send("exit_process_once")
+    bench.rests(poison, "quarantined")
+    assert bench.outcomes(poison) == ["released", "crashed"]
+    gate.open()
+    for job in neighbours:
+        bench.rests(job, "succeeded")
+        assert bench.outcomes(job) == ["released", "done"]
+
+
 def test_the_log_names_the_jobs_of_a_process_that_died(bench: Bench) -> None:
     """J7: whoever reads the log at night knows where to look."""
     job = bench.send("kill_process")

@@ -196,7 +196,7 @@ class Child:
         )
 
     def _needs_preparing(self, attempt: Attempt) -> bool:
-        return not attempt.task.options.idempotent or attempt.claimed.attempt - attempt.claimed.spared > 1
+        return not attempt.task.options.idempotent or attempt.claimed.attempt > 1
 
     async def _carry(
         self, held: Held, attempt: Attempt, now: float, endings: list[tuple[Held, Finish | Abort | None]]

@@ -8,6 +8,7 @@ from detent.declare.task import Task
 from detent.errors import DetentError
 from detent.model.records import Claimed, ExecutionRow
 from detent.store.contract import Store
+from detent.worker.aftermath import died_with_its_process
 
 __all__ = ["Past", "Unknown", "look_back"]
 
@@ -44,9 +45,9 @@ def look_back(store: Store, claimed: Claimed, task: Task[..., object, object]) -
         return answer
     past = [execution for execution in store.job_executions(job_id) if execution.attempt < attempt]
     if options.idempotent:
-        return Past(any(execution.outcome == "crashed" for execution in past))
+        return Past(any(map(died_with_its_process, past)))
     unknown = _unknown(store, claimed, past, has_probe=options.probe is not None)
-    return Past(unknown is not None or any(execution.outcome == "crashed" for execution in past), unknown)
+    return Past(unknown is not None or any(map(died_with_its_process, past)), unknown)
 
 
 def _unknown(store: Store, claimed: Claimed, past: list[ExecutionRow], *, has_probe: bool) -> Unknown | None:
