@@ -137,7 +137,9 @@ def test_the_connection_comes_back_as_it_was(place: Place) -> None:
         "SELECT pg_advisory_lock(7)",
     )
     look = """SELECT current_setting('statement_timeout'), current_setting('search_path'),
-                     to_regclass('pg_temp.mine')::text, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')"""
+                     to_regclass('pg_temp.mine')::text,
+                     (SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                       WHERE l.locktype = 'advisory' AND l.objid = 7 AND d.datname = current_database())"""
     found: list[Any] = []
     for sql in spoils:
         assert place.run(partial(_execute, sql)).state == "succeeded"
