@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -38,20 +39,20 @@ class Statements(NamedTuple):
     new_id: str
 
 
-class CommonHands:
+class CommonHands(ABC):
     """Part of `repair.Hands`. A database lends its statements, its time, and how a statement is run."""
 
     def __init__(self, statements: Statements, now: Any) -> None:
         self._sql = statements
         self._now = now
 
+    @abstractmethod
     def _execute(self, sql: str, params: Any = ()) -> tuple[list[tuple[Any, ...]], int]:
         """Run a statement: its rows, and how many it changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _listed(self, ids: Sequence[int]) -> Any:
         """A list of ids as this database takes it in one parameter."""
-        raise NotImplementedError
 
     # -- looking -----------------------------------------------------------------------------------------------
 
