@@ -18,7 +18,7 @@ Everything Detent raises on purpose is a `detent.errors.DetentError`. Fields com
 and says what was refused, what was found and what would be allowed. The codes are what an error is called where there
 are no classes: its SQLSTATE inside PostgreSQL, the status over HTTP, the exit code of the command line.
 
-This page is generated from `errors.py`; `python -m tests.docs.pages` writes it again.
+This page is generated from `detent.errors`; `python -m tests.docs.pages` writes it again.
 """
 
 _SETTINGS_HEAD = """\

@@ -45,6 +45,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from detent.errors.database import (
+    DatabaseBusy,
+    DatabaseError,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    GuardViolation,
+    NotADatabase,
+    NoWayIn,
+    OutcomeUnknown,
+    SchemaDiffers,
+    SchemaMissing,
+    SchemaTooNew,
+    SchemaTooOld,
+    UnknownState,
+)
+from detent.errors.root import DetentError, essence
+
 __all__ = [
     "TABLE",
     "AlreadyCommitted",
@@ -84,19 +102,6 @@ __all__ = [
     "WrongPlace",
     "essence",
 ]
-
-
-def essence(error: str | None) -> str:
-    """What a stored error comes down to, in one line: of a traceback the line that names the exception, which is not
-    the last one where its message has several; of anything else the first line."""
-    lines = (error or "").strip().split("\n")
-    frames = [place for place, text in enumerate(lines) if text.startswith(('  File "', "  |   File"))]
-    after = (text.removeprefix("  | ") for text in lines[frames[-1] + 1 if frames else 0 :])
-    return next((text for text in after if text[:1].strip()), "")
-
-
-class DetentError(Exception):
-    """The root: catch this to catch everything Detent raises on purpose."""
 
 
 class Refused(DetentError):
@@ -286,129 +291,6 @@ class InvalidLifecycle(InvalidInput):
 
 class InvalidSetting(InvalidInput):
     """A setting out of its range."""
-
-
-@dataclass(eq=False)
-class DatabaseError(DetentError):
-    """The database, not the request. `database` never contains a password."""
-
-    database: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self._says()} ({self.database}): {self.detail}"
-
-    def _says(self) -> str:
-        return "the database failed"
-
-
-class DatabaseUnreachable(DatabaseError):
-    """No connection to be had."""
-
-    def _says(self) -> str:
-        return "the database cannot be reached"
-
-
-class NoWayIn(DatabaseUnreachable):
-    """The way there is wrong: a login that is refused, a database or a directory that is not there. Waiting does not
-    help."""
-
-
-class DatabaseBusy(DatabaseError):
-    """Locked, deadlocked or out of connections; nothing was written, asking again is right."""
-
-    def _says(self) -> str:
-        return "the database is busy, nothing was written"
-
-
-class DatabaseFull(DatabaseError):
-    """No space left; nothing was written."""
-
-    def _says(self) -> str:
-        return "the database has no space left, nothing was written"
-
-
-class DatabaseReadOnly(DatabaseError):
-    """It takes no writes."""
-
-    def _says(self) -> str:
-        return "the database takes no writes"
-
-
-class NotADatabase(DatabaseError):
-    """The path or address holds something else than a database Detent can use."""
-
-    def _says(self) -> str:
-        return "this is not a database Detent can use"
-
-
-class OutcomeUnknown(DatabaseError):
-    """The connection was lost during COMMIT: it may or may not have happened. Look before acting."""
-
-    def _says(self) -> str:
-        return "the connection was lost during COMMIT, its outcome is unknown"
-
-
-class SchemaMissing(DatabaseError):
-    """The database has no Detent schema and may not be given one."""
-
-    def _says(self) -> str:
-        return "there is no Detent schema here"
-
-
-@dataclass(eq=False)
-class SchemaTooNew(DatabaseError):
-    """The database was migrated by a newer Detent than this one; nothing was touched."""
-
-    found: int
-    known: int
-
-    def _says(self) -> str:
-        return f"schema {self.found} is newer than this Detent, which knows up to {self.known}; upgrade Detent"
-
-
-@dataclass(eq=False)
-class SchemaTooOld(DatabaseError):
-    """The database waits for `detent migrate`; nothing was touched."""
-
-    found: int
-    known: int
-
-    def _says(self) -> str:
-        return f"schema {self.found} is older than this Detent, which needs {self.known}; run `detent migrate`"
-
-
-@dataclass(eq=False)
-class SchemaDiffers(DatabaseError):
-    """Migrations were applied to the database in other words than this Detent knows them in; nothing was touched."""
-
-    migrations: Sequence[str]
-
-    def _says(self) -> str:
-        return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
-
-
-@dataclass(eq=False)
-class UnknownState(DatabaseError):
-    """A row in a state this version does not know: reported, never guessed."""
-
-    entity: str
-    entity_id: str
-    state: str
-    known: Sequence[str]
-
-    def _says(self) -> str:
-        return (
-            f"{self.entity} {self.entity_id} is in state {self.state!r}, which this version does not know "
-            f"(known: {', '.join(self.known)})"
-        )
-
-
-class GuardViolation(DatabaseError):
-    """A guard or constraint of the database refused a statement; nothing was written."""
-
-    def _says(self) -> str:
-        return "a guard of the database refused"
 
 
 @dataclass(eq=False)

@@ -1,0 +1,18 @@
+"""The root of all errors, and what a stored one comes down to."""
+
+from __future__ import annotations
+
+__all__ = ["DetentError", "essence"]
+
+
+def essence(error: str | None) -> str:
+    """What a stored error comes down to, in one line: of a traceback the line that names the exception, which is not
+    the last one where its message has several; of anything else the first line."""
+    lines = (error or "").strip().split("\n")
+    frames = [place for place, text in enumerate(lines) if text.startswith(('  File "', "  |   File"))]
+    after = (text.removeprefix("  | ") for text in lines[frames[-1] + 1 if frames else 0 :])
+    return next((text for text in after if text[:1].strip()), "")
+
+
+class DetentError(Exception):
+    """The root: catch this to catch everything Detent raises on purpose."""
