@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from detent.errors import DetentError
+from detent.store.alerting import AlertVerbs
 from detent.store.contract import CATALOGUE, Store, Verbs
 from detent.store.effects import EffectVerbs
 from detent.store.keeping import KeepingVerbs
@@ -13,7 +14,10 @@ from detent.store.limiting import LimitVerbs
 
 HERE = Path(__file__).parent
 METHODS = {
-    name for kind in (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs) for name in vars(kind) if not name.startswith("_")
+    name
+    for kind in (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs)
+    for name in vars(kind)
+    if not name.startswith("_")
 }
 
 

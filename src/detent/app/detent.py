@@ -52,7 +52,7 @@ log = logging.getLogger("detent.app")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit"}
+_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit", "alert"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000

@@ -74,6 +74,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.alerting import ALERTING, AlertVerbs
 from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
@@ -84,7 +85,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, Protocol):
+class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -476,5 +477,6 @@ CATALOGUE: dict[str, Verb] = {
         *EFFECTS,
         *KEEPING,
         *LIMITING,
+        *ALERTING,
     )
 }

@@ -40,6 +40,7 @@ from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.entity import move
 from detent.store.postgres.statements import enqueue, holding, looking, moving
+from detent.store.postgres.verbs_alerting import PostgresAlerting
 from detent.store.postgres.verbs_keeping import PostgresKeeping
 
 __all__ = ["PostgresVerbs"]
@@ -47,7 +48,7 @@ __all__ = ["PostgresVerbs"]
 T = TypeVar("T")
 
 
-class PostgresVerbs(PostgresKeeping):
+class PostgresVerbs(PostgresKeeping, PostgresAlerting):
     """The contract's words hold; nothing is asked of the database where nothing is asked for."""
 
     def __init__(self, session: Session, name: str, bounds: Bounds | None = None, lanes: Lanes | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from detent.store.sqlite.verbs.alerts import AlertVerbs
 from detent.store.sqlite.verbs.claim import ClaimVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
@@ -32,6 +33,7 @@ class SqliteVerbs(
     ScheduleVerbs,
     SilenceVerbs,
     LookingVerbs,
+    AlertVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -123,3 +125,7 @@ class EachAlone:
     untold_take = _writing(SqliteVerbs.untold_take)
     untold_done = _writing(SqliteVerbs.untold_done)
     queue_list = _reading(SqliteVerbs.queue_list)
+    alert_raise = _writing(SqliteVerbs.alert_raise)
+    alert_resolve = _writing(SqliteVerbs.alert_resolve)
+    alert_ack = _writing(SqliteVerbs.alert_ack)
+    alert_list = _reading(SqliteVerbs.alert_list)
