@@ -12,15 +12,17 @@ if _TYPE_CHECKING:
     from detent import errors
     from detent.app.detent import Detent
     from detent.client.job import Job
+    from detent.declare.batch import Change
     from detent.declare.context import Context
     from detent.declare.limit import Limit
     from detent.declare.probe import Probed
+    from detent.declare.signals import Fatal, Snooze, Throttled
     from detent.lifecycle.declare import Lifecycle, Transition
     from detent.model.backoff import Retry
     from detent.worker.shell_task import shell
-    from detent.worker.signals import Fatal, Snooze, Throttled
 
 __all__ = [
+    "Change",
     "Context",
     "Detent",
     "Fatal",
@@ -39,16 +41,17 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Change": "declare.batch",
     "Context": "declare.context",
     "Detent": "app.detent",
-    "Fatal": "worker.signals",
+    "Fatal": "declare.signals",
     "Job": "client.job",
     "Lifecycle": "lifecycle.declare",
     "Limit": "declare.limit",
     "Probed": "declare.probe",
     "Retry": "model.backoff",
-    "Snooze": "worker.signals",
-    "Throttled": "worker.signals",
+    "Snooze": "declare.signals",
+    "Throttled": "declare.signals",
     "Transition": "lifecycle.declare",
     "shell": "worker.shell_task",
 }

@@ -11,6 +11,7 @@ import pytest
 import detent
 
 EXPORTED = [
+    "Change",
     "Context",
     "Detent",
     "Fatal",

@@ -7,7 +7,7 @@ the caller's a verb is one statement in the caller's transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, TypeVar, Unpack
 
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
@@ -19,7 +19,7 @@ from detent.errors import InvalidInput
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
 
-__all__ = ["AioClient", "AioDirectClient"]
+__all__ = ["AioClient", "AioDirectClient", "on_some_thread"]
 
 R = TypeVar("R")
 
@@ -129,3 +129,8 @@ class AioDirectClient:
         """Bring a job back to pending in this transaction."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return moved((await self._verbs.job_retry([check_id(job_id)], who, why))[0], "retry")
+
+
+async def on_some_thread(work: Callable[..., R], *args: Any) -> R:
+    """Do it without holding up the loop."""
+    return await asyncio.to_thread(work, *args)

@@ -22,7 +22,7 @@ from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, Invali
 from detent.model import jsondoor
 from detent.model.backoff import Retry
 
-__all__ = ["Call", "Options", "Task"]
+__all__ = ["Call", "Options", "Task", "name_of"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,7 +101,7 @@ class Task(Generic[P, R, D]):
     ) -> None:
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
-        self.name = _name_of(function) if name is None else name
+        self.name = name_of(function) if name is None else name
         self.aliases = _aliases(aliases)
         self.options = options
         self._settings = settings
@@ -248,7 +248,7 @@ def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:
     return tuple(aliases)
 
 
-def _name_of(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
     """Module and function. A program that is run has the name it has when it is imported, so that the job which
     `python shop.py` sends is one that a worker of `shop:app` knows."""
     module = _run_as() if function.__module__ == "__main__" else function.__module__

@@ -11,6 +11,7 @@
     │   ├── NotFound              no such row
     │   ├── NotUnknown            what became of the job's effect is known: there is nothing to settle
     │   ├── MarkerMissing         another database has no table for the marks of commits there
+    │   ├── BatchChanged          the batch is declared otherwise than when its run was previewed
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -33,7 +34,9 @@
     │   ├── UnknownState          a row in a state this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
     ├── JobFailed                 the awaited job rests without success
-    └── JobTimeout                the awaited job did not come to rest in time (also a TimeoutError)
+    ├── JobTimeout                the awaited job did not come to rest in time (also a TimeoutError)
+    ├── RunStuck                  the awaited run does not get on by itself
+    └── RunTimeout                the awaited run did not come that far in time (also a TimeoutError)
 
 Fields come first, the message is made from them: what was refused, what was found, what would be allowed.
 `TABLE` at the end maps each class to its SQLSTATE, HTTP status and exit code.
@@ -61,11 +64,13 @@ from detent.errors.database import (
     SchemaTooOld,
     UnknownState,
 )
-from detent.errors.root import DetentError, essence
+from detent.errors.root import DetentError, Refused, essence
+from detent.errors.runs import BatchChanged, RunStuck, RunTimeout
 
 __all__ = [
     "TABLE",
     "AlreadyCommitted",
+    "BatchChanged",
     "Codes",
     "DatabaseBusy",
     "DatabaseError",
@@ -92,6 +97,8 @@ __all__ = [
     "NotUnknown",
     "OutcomeUnknown",
     "Refused",
+    "RunStuck",
+    "RunTimeout",
     "SchemaDiffers",
     "SchemaMissing",
     "SchemaTooNew",
@@ -102,10 +109,6 @@ __all__ = [
     "WrongPlace",
     "essence",
 ]
-
-
-class Refused(DetentError):
-    """The engine said no, and nothing was changed."""
 
 
 @dataclass(eq=False)
@@ -340,6 +343,7 @@ TABLE: dict[type[DetentError], Codes] = {
     WrongPlace: Codes("DT010", 409, 4),
     NotUnknown: Codes("DT011", 409, 4),
     MarkerMissing: Codes("DT012", 409, 4),
+    BatchChanged: Codes("DT019", 409, 4),
     InvalidInput: Codes("DT020", 422, 2),
     InvalidPayload: Codes("DT021", 422, 2),
     InvalidArguments: Codes("DT022", 422, 2),
@@ -361,4 +365,6 @@ TABLE: dict[type[DetentError], Codes] = {
     SchemaDiffers: Codes("DT043", 503, 5),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
+    RunStuck: Codes("DT052", 409, 1),
+    RunTimeout: Codes("DT053", 504, 124),
 }

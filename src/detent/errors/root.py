@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DetentError", "essence"]
+__all__ = ["DetentError", "Refused", "essence"]
 
 
 def essence(error: str | None) -> str:
@@ -16,3 +16,7 @@ def essence(error: str | None) -> str:
 
 class DetentError(Exception):
     """The root: catch this to catch everything Detent raises on purpose."""
+
+
+class Refused(DetentError):
+    """The engine said no, and nothing was changed."""

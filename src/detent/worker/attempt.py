@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from detent.declare.probe import Probed
+from detent.declare.signals import Fatal, Snooze, Throttled
 from detent.errors import (
     DatabaseBusy,
     DatabaseFull,
@@ -26,7 +27,6 @@ from detent.store.contract import Store
 from detent.worker.carry import carry
 from detent.worker.context import AttemptContext, EventSink
 from detent.worker.foreign import AlreadyThere
-from detent.worker.signals import Fatal, Snooze, Throttled
 from detent.worker.unknown import Unknown
 
 if TYPE_CHECKING:
