@@ -10,11 +10,39 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["SEVERITIES", "AlertRow", "Severity", "alert_id"]
+__all__ = [
+    "EACH",
+    "MEASURES",
+    "SEVERITIES",
+    "AlertRow",
+    "Delivery",
+    "DeliveryRow",
+    "Each",
+    "Figure",
+    "Measure",
+    "Notice",
+    "Policy",
+    "PolicyRow",
+    "Route",
+    "Severity",
+    "Told",
+    "alert_id",
+]
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 """The mildest first."""
+Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready"]
+MEASURES: tuple[Measure, ...] = (
+    "event",
+    "success_rate",
+    "dead_letters",
+    "throttled",
+    "breaker_open",
+    "oldest_ready",
+)
+Each = Literal["whole", "queue", "task", "limit"]
+EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):
@@ -50,3 +78,99 @@ class AlertRow(Struct, frozen=True, kw_only=True):
 def alert_id(policy: str, scope: str) -> str:
     """The name of an alert: its policy, and its scope where it has one."""
     return f"{policy}/{scope}" if scope else policy
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """When something is wrong: a measured figure is beyond a threshold (below it, for a success rate), for the whole or
+    each queue, task or limit on its own. Measure `event`: nothing is measured, others say so.
+
+    `window_seconds`: how far back is looked. `count_min`: of fewer there is nothing to say. `calm_seconds`: for how
+    long it must be well before it is resolved. `message` has {value}, {threshold}, {count}, {scope} and {window} filled
+    in.
+    """
+
+    name: str
+    measure: Measure
+    each: Each
+    severity: Severity
+    threshold: float | None
+    window_seconds: float
+    count_min: int
+    calm_seconds: float
+    message: str
+    enabled: bool = True
+
+
+class PolicyRow(Policy, frozen=True, kw_only=True):
+    """A policy as somebody has set it."""
+
+    changed_by: str
+    reason: str | None
+    changed_at: datetime
+
+
+class Figure(Struct, frozen=True):
+    """What was measured of a scope (a queue, task or limit by name; empty is the whole), and of how many."""
+
+    scope: str
+    value: float
+    count: int
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """What is to be told of an alert: that it fires, fires still, or is resolved."""
+
+    n: int
+    policy: str
+    scope: str
+    episode: int
+    kind: Literal["firing", "still", "resolved"]
+    severity: Severity
+    message: str
+    facts: str | None
+    value: float | None
+    since: datetime
+    at: datetime
+
+    @property
+    def alert_id(self) -> str:
+        """What the alert is called."""
+        return alert_id(self.policy, self.scope)
+
+
+class Delivery(Struct, frozen=True):
+    """A notice that was taken to be told, now for the so manieth time."""
+
+    notice: Notice
+    tries: int
+
+
+class Route(Struct, frozen=True):
+    """A sink, and which severities it hears of."""
+
+    sink: str
+    severities: tuple[Severity, ...]
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What became of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds."""
+
+    notice_n: int
+    state: Literal["sent", "summarised", "failed", "pending"]
+    error: str | None = None
+    delay: float = 0.0
+
+
+class DeliveryRow(Struct, frozen=True, kw_only=True):
+    """A notice and what became of it at one sink."""
+
+    sink: str
+    kind: str
+    episode: int
+    message: str
+    at: datetime
+    state: Literal["pending", "sent", "summarised", "failed"]
+    tries: int
+    due_at: datetime
+    sent_at: datetime | None
+    error: str | None

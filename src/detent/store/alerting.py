@@ -8,10 +8,23 @@ notice); so any number of callers may raise the same alert at once, and it is to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from detent.errors import DetentError, NotFound
-from detent.model.alert_records import AlertRow, Severity
+from detent.model.alert_records import (
+    AlertRow,
+    Delivery,
+    DeliveryRow,
+    Each,
+    Figure,
+    Measure,
+    Policy,
+    PolicyRow,
+    Route,
+    Severity,
+    Told,
+)
 from detent.model.records import Moved
 from detent.store.words import Verb
 
@@ -54,10 +67,82 @@ class AlertVerbs(Protocol):
         """Alerts (of that state): those that fire first, the newest of each first."""
         ...
 
+    # -- policies ----------------------------------------------------------------------------------------------
+
+    def alert_policy_put(self, item: Policy, actor: str, reason: str | None = None) -> Moved:
+        """Set a policy, also one of the defaults; on record (entity `alert_policy`: `on`, `off`). The same again
+        changes nothing. What fires by a policy that is switched off is resolved by that."""
+        ...
+
+    def alert_policy_drop(self, name: str, actor: str, reason: str | None = None) -> Moved:
+        """Take back what was set: the default holds again, or there is none. On record. Not set: nothing to do."""
+        ...
+
+    def alert_policy_list(self) -> list[PolicyRow]:
+        """What was set, by name; the defaults are not among them."""
+        ...
+
+    # -- measuring ---------------------------------------------------------------------------------------------
+
+    def alert_tally(self, jobs_max: int) -> int:
+        """Count the jobs that came to rest since the last tally, by queue, task and minute; how many. They are found
+        through the leases that they ran under, so it is to be done more often than leases run out. At most about
+        `jobs_max` are looked at: where more ended, some of them stand for all. Two at once count nothing twice; what
+        was before the first tally is not counted, and counts older than a day go."""
+        ...
+
+    def alert_figures(self, measure: Measure, each: Each, window_seconds: float) -> list[Figure]:
+        """What a policy looks at, by scope; nothing of what it is said of is left out but what is nought. Bounded
+        whatever the size of the record: counts end at 10,000.
+
+        success_rate: succeeded among those that came to rest in the window (by `alert_tally`), failed and quarantined
+        the others. dead_letters: quarantined now. throttled: attempts in the window that the other side said no to.
+        breaker_open: 1 for each limit whose breaker is not closed. oldest_ready: for how many seconds the oldest of the
+        jobs that are due has been waiting, paused queues aside. event: nothing.
+        """
+        ...
+
+    # -- telling -----------------------------------------------------------------------------------------------
+
+    def alert_spread(self, routes: Sequence[Route]) -> int:
+        """Let every sink have what is to be told and was not spread yet, as far as it wants to hear of it; how many
+        deliveries that makes. Each notice is spread once."""
+        ...
+
+    def alert_take(self, sink: str, minute_max: int, limit: int, seconds: float) -> tuple[list[Delivery], int]:
+        """What this sink is to be told now, up to `limit`, in the order it happened, and how many messages there is
+        room for: at most `minute_max` in any minute. Nobody else gets them for `seconds`; then, if nothing was said of
+        them (`alert_told`), whoever asks. Nothing where somebody else is at it, where there is no room, or while the
+        first of them is to be tried again later: so what comes after it stays after it."""
+        ...
+
+    def alert_told(self, sink: str, items: Sequence[Told]) -> None:
+        """What became of deliveries that were taken. Of one that is not pending any more nothing is changed."""
+        ...
+
+    def alert_deliveries(self, policy: str, scope: str, limit: int = 100) -> list[DeliveryRow]:
+        """What was told, or is to be told, of an alert; the newest first."""
+        ...
+
+    def alert_sweep(self, remind_after: float, keep: float) -> int:
+        """Remind people of what has been firing for `remind_after` seconds since they were last told and that nobody
+        has acknowledged; how many alerts. Whatever was resolved or told `keep` seconds ago goes."""
+        ...
+
 
 ALERTING = (
     Verb("alert_raise", "worker"),
     Verb("alert_resolve", "worker"),
     Verb("alert_ack", "client", (NotFound,)),
     Verb("alert_list", "viewer"),
+    Verb("alert_policy_put", "admin"),
+    Verb("alert_policy_drop", "admin"),
+    Verb("alert_policy_list", "viewer"),
+    Verb("alert_tally", "worker"),
+    Verb("alert_figures", "viewer"),
+    Verb("alert_spread", "worker"),
+    Verb("alert_take", "worker"),
+    Verb("alert_told", "worker"),
+    Verb("alert_deliveries", "viewer"),
+    Verb("alert_sweep", "worker"),
 )

@@ -5,11 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detent.errors import DetentError, NotFound
-from detent.model.alert_records import AlertRow, Severity, alert_id
+from detent.model.alert_records import (
+    AlertRow,
+    Delivery,
+    DeliveryRow,
+    Each,
+    Figure,
+    Measure,
+    Notice,
+    Policy,
+    PolicyRow,
+    Route,
+    Severity,
+    Told,
+    alert_id,
+)
 from detent.model.records import Moved
-from detent.store.postgres.statements.base import Row, Statement, named
+from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
 
-__all__ = ["alert_ack", "alert_list", "alert_raise", "alert_resolve"]
+__all__ = [
+    "alert_ack",
+    "alert_deliveries",
+    "alert_figures",
+    "alert_list",
+    "alert_policy_drop",
+    "alert_policy_list",
+    "alert_policy_put",
+    "alert_raise",
+    "alert_resolve",
+    "alert_spread",
+    "alert_sweep",
+    "alert_take",
+    "alert_tally",
+    "alert_told",
+]
 
 _FIELDS = AlertRow.__struct_fields__
 _RAISE = "SELECT detent.alert_raise_v1(%s::text, %s::text, %s::text, %s::text, %s::text, %s::double precision)"
@@ -18,6 +47,26 @@ SELECT now_state, changed FROM detent.alert_resolve_v1(%s::text, %s::text, %s::t
 """
 _ACK = "SELECT now_state, changed FROM detent.alert_ack_v1(%s::text, %s::text, %s::text, %s::text)"
 _LIST = f"SELECT {', '.join(_FIELDS)} FROM detent.alert_list_v1(%s::text, %s::integer)"
+
+_PUT = """
+SELECT detent.alert_policy_put_v1(%s::text, %s::text, %s::text, %s::text, %s::double precision, %s::double precision,
+                                  %s::integer, %s::double precision, %s::text, %s::boolean, %s::text, %s::text)
+"""
+_DROP = "SELECT detent.alert_policy_drop_v1(%s::text, %s::text, %s::text)"
+_POLICY = PolicyRow.__struct_fields__
+_POLICIES = f"SELECT {', '.join(_POLICY)} FROM detent.alert_policy_list_v1()"
+_TALLY = "SELECT detent.alert_tally_v1(%s::integer)"
+_FIGURES = "SELECT of_scope, value, of_count FROM detent.alert_figures_v1(%s::text, %s::text, %s::double precision)"
+_SPREAD = "SELECT detent.alert_spread_v1(%s::text[], %s::text[])"
+_NOTICE = Notice.__struct_fields__
+_TAKE = f"""
+SELECT {", ".join(_NOTICE)}, tries, room
+  FROM detent.alert_take_v1(%s::text, %s::integer, %s::integer, %s::double precision)
+"""
+_TOLD = "SELECT detent.alert_told_v1(%s::text, %s::bigint[], %s::text[], %s::text[], %s::double precision[])"
+_DELIVERY = DeliveryRow.__struct_fields__
+_DELIVERIES = f"SELECT {', '.join(_DELIVERY)} FROM detent.alert_deliveries_v1(%s::text, %s::text, %s::integer)"
+_SWEEP = "SELECT detent.alert_sweep_v1(%s::double precision, %s::double precision)"
 
 
 def alert_raise(
@@ -53,3 +102,73 @@ def alert_list(state: str | None, limit: int) -> Statement[list[AlertRow]]:
     return Statement(
         _LIST, (state, limit), lambda rows: [AlertRow(**named(_FIELDS, row)) for row in rows], writes=False
     )
+
+
+def alert_policy_put(item: Policy, actor: str, reason: str | None) -> Statement[Moved]:
+    """Whether that changed anything."""
+    params = tuple(getattr(item, name) for name in Policy.__struct_fields__)
+    state = "on" if item.enabled else "off"
+    return Statement(_PUT, (*params, actor, reason), lambda rows: Moved(item.name, state, rows[0][0]))
+
+
+def alert_policy_drop(name: str, actor: str, reason: str | None) -> Statement[Moved]:
+    """Whether anything was set."""
+    return Statement(_DROP, (name, actor, reason), lambda rows: Moved(name, "default", rows[0][0]))
+
+
+def alert_policy_list() -> Statement[list[PolicyRow]]:
+    """By name."""
+    return Statement(_POLICIES, (), lambda rows: [PolicyRow(**named(_POLICY, row)) for row in rows], writes=False)
+
+
+def alert_tally(jobs_max: int) -> Statement[int]:
+    """How many were counted."""
+    return Statement(_TALLY, (jobs_max,), lambda rows: int(rows[0][0]))
+
+
+def alert_figures(measure: Measure, each: Each, window_seconds: float) -> Statement[list[Figure]]:
+    """By scope."""
+    params = (measure, each, float(window_seconds))
+    return Statement(_FIGURES, params, lambda rows: [Figure(*row) for row in rows], writes=False)
+
+
+def alert_spread(routes: Sequence[Route]) -> Statement[int]:
+    """Severities go joined by commas: an array of arrays would have to be even."""
+    params = (texts(route.sink for route in routes), texts(",".join(route.severities) for route in routes))
+    return Statement(_SPREAD, params, lambda rows: int(rows[0][0]))
+
+
+def alert_take(sink: str, minute_max: int, limit: int, seconds: float) -> Statement[tuple[list[Delivery], int]]:
+    """The room stands in every row."""
+
+    def decode(rows: Sequence[Row]) -> tuple[list[Delivery], int]:
+        found = [Delivery(Notice(**named(_NOTICE, row[:-2])), row[-2]) for row in rows]
+        return found, int(rows[0][-1]) if rows else 0
+
+    return Statement(_TAKE, (sink, minute_max, limit, float(seconds)), decode)
+
+
+def alert_told(sink: str, items: Sequence[Told]) -> Statement[None]:
+    """All in one statement."""
+    lists = (
+        numbers(item.notice_n for item in items),
+        texts(item.state for item in items),
+        texts(item.error for item in items),
+        numbers(item.delay for item in items),
+    )
+    return Statement(_TOLD, (sink, *lists), lambda rows: None)
+
+
+def alert_deliveries(policy: str, scope: str, limit: int) -> Statement[list[DeliveryRow]]:
+    """The newest first."""
+    return Statement(
+        _DELIVERIES,
+        (policy, scope, limit),
+        lambda rows: [DeliveryRow(**named(_DELIVERY, row)) for row in rows],
+        writes=False,
+    )
+
+
+def alert_sweep(remind_after: float, keep: float) -> Statement[int]:
+    """Of how many alerts people are reminded."""
+    return Statement(_SWEEP, (float(remind_after), float(keep)), lambda rows: int(rows[0][0]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from detent.store.sqlite.verbs.alerts import AlertVerbs
+from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
+from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
 from detent.store.sqlite.verbs.claim import ClaimVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
@@ -33,7 +34,8 @@ class SqliteVerbs(
     ScheduleVerbs,
     SilenceVerbs,
     LookingVerbs,
-    AlertVerbs,
+    AlertMeasureVerbs,
+    AlertTellingVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -129,3 +131,13 @@ class EachAlone:
     alert_resolve = _writing(SqliteVerbs.alert_resolve)
     alert_ack = _writing(SqliteVerbs.alert_ack)
     alert_list = _reading(SqliteVerbs.alert_list)
+    alert_policy_put = _writing(SqliteVerbs.alert_policy_put)
+    alert_policy_drop = _writing(SqliteVerbs.alert_policy_drop)
+    alert_policy_list = _reading(SqliteVerbs.alert_policy_list)
+    alert_tally = _writing(SqliteVerbs.alert_tally)
+    alert_figures = _reading(SqliteVerbs.alert_figures)
+    alert_spread = _writing(SqliteVerbs.alert_spread)
+    alert_take = _writing(SqliteVerbs.alert_take)
+    alert_told = _writing(SqliteVerbs.alert_told)
+    alert_deliveries = _reading(SqliteVerbs.alert_deliveries)
+    alert_sweep = _writing(SqliteVerbs.alert_sweep)

@@ -1,0 +1,60 @@
+-- alert_figures: what a policy looks at.
+-- takes:   the measure, of what each (whole, queue, task, limit), how many seconds back
+-- gives:   by scope the value, and of how many it is; counts end at 10,000
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.alert_figures_v1(p_measure text, p_each text, p_window_seconds double precision)
+RETURNS TABLE (of_scope text, value double precision, of_count bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off AS $$
+DECLARE
+  t       timestamptz := detent.clock();
+  earlier timestamptz := t - make_interval(secs => p_window_seconds);
+BEGIN
+  CASE p_measure
+  WHEN 'success_rate' THEN
+    RETURN QUERY
+      SELECT x.k, sum(x.succeeded)::double precision / sum(x.succeeded + x.failed)::double precision,
+             sum(x.succeeded + x.failed)::bigint
+        FROM (SELECT CASE p_each WHEN 'queue' THEN a.queue WHEN 'task' THEN a.task ELSE '' END AS k,
+                     a.succeeded, a.failed
+                FROM detent.alert_tally a WHERE a.minute > earlier) x
+       GROUP BY x.k HAVING sum(x.succeeded + x.failed) > 0 ORDER BY x.k COLLATE "C";
+  WHEN 'dead_letters' THEN
+    RETURN QUERY
+      SELECT x.k, count(*)::double precision, count(*)
+        FROM (SELECT CASE p_each WHEN 'queue' THEN d.queue WHEN 'task' THEN d.task ELSE '' END AS k
+                FROM detent.dead d LIMIT 10000) x
+       GROUP BY x.k ORDER BY x.k COLLATE "C";
+  WHEN 'throttled' THEN
+    RETURN QUERY
+      SELECT x.k, count(*)::double precision, count(*)
+        FROM (SELECT CASE p_each WHEN 'queue' THEN j.queue WHEN 'task' THEN j.task ELSE '' END AS k
+                FROM (SELECT e.job_id FROM detent.execution e
+                       WHERE e.outcome = 'throttled' AND e.aborted_at > earlier
+                       ORDER BY e.aborted_at DESC LIMIT 10000) troubled
+                JOIN detent.job j ON j.id = troubled.job_id) x
+       GROUP BY x.k ORDER BY x.k COLLATE "C";
+  WHEN 'breaker_open' THEN
+    RETURN QUERY
+      SELECT l.key, 1::double precision, 1::bigint FROM detent.rate_limit l
+       WHERE l.open_until IS NOT NULL ORDER BY l.key COLLATE "C" LIMIT 10000;
+  WHEN 'oldest_ready' THEN
+    RETURN QUERY
+      WITH RECURSIVE standing (lane_id, ready_at) AS (
+        (SELECT r.lane_id, r.ready_at FROM detent.ready r ORDER BY r.lane_id, r.ready_at LIMIT 1)
+        UNION ALL
+        SELECT n.lane_id, n.ready_at
+          FROM standing s CROSS JOIN LATERAL (
+            SELECT r.lane_id, r.ready_at FROM detent.ready r
+             WHERE r.lane_id > s.lane_id ORDER BY r.lane_id, r.ready_at LIMIT 1) n
+      )
+      SELECT x.k, extract(epoch FROM t - min(x.ready_at))::double precision, count(*)
+        FROM (SELECT CASE p_each WHEN 'queue' THEN l.queue WHEN 'task' THEN l.task ELSE '' END AS k, s.ready_at
+                FROM (SELECT * FROM standing LIMIT 10000) s JOIN detent.lane l ON l.id = s.lane_id
+               WHERE NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)) x
+       GROUP BY x.k ORDER BY x.k COLLATE "C";
+  ELSE
+    RETURN;
+  END CASE;
+END $$;
