@@ -12,6 +12,9 @@
     │   ├── NotUnknown            what became of the job's effect is known: there is nothing to settle
     │   ├── MarkerMissing         another database has no table for the marks of commits there
     │   ├── BatchChanged          the batch is declared otherwise than when its run was previewed
+    │   ├── PreviewNotReady       a batch run cannot be applied before its preview is complete
+    │   ├── DuplicateTarget       a batch run would have one target twice
+    │   ├── RunBusy               something else is done with the run, which must end first
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -78,6 +81,7 @@ __all__ = [
     "DatabaseReadOnly",
     "DatabaseUnreachable",
     "DetentError",
+    "DuplicateTarget",
     "GuardViolation",
     "IdConflict",
     "InvalidArguments",
@@ -96,7 +100,9 @@ __all__ = [
     "NotFound",
     "NotUnknown",
     "OutcomeUnknown",
+    "PreviewNotReady",
     "Refused",
+    "RunBusy",
     "RunStuck",
     "RunTimeout",
     "SchemaDiffers",
@@ -246,6 +252,56 @@ class MarkerMissing(Refused):
 
 
 @dataclass(eq=False)
+class PreviewNotReady(Refused):
+    """A batch run is applied only after everybody could read what it would do; nothing was moved."""
+
+    run_id: int
+    previewed: int
+    total: int
+    failed: int
+    complete: bool = False  # every target was looked at, and `failed` of them could not be previewed
+
+    def __str__(self) -> str:
+        if self.complete:
+            return (
+                f"run {self.run_id} cannot be applied: {self.failed} of {self.total} targets could not be previewed; "
+                f"name those to apply, or leave out the others"
+            )
+        return (
+            f"run {self.run_id} cannot be applied yet: {self.previewed} of {self.total} targets known so far are "
+            f"previewed; wait until the preview is complete"
+        )
+
+
+@dataclass(eq=False)
+class DuplicateTarget(Refused):
+    """A batch run would have one target twice; none of this call was stored."""
+
+    run_id: int
+    ref: str
+    n: int
+    found_n: int
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} names the target {self.ref!r} twice, as number {self.found_n} and {self.n}; "
+            f"each target once, and in the same order when asked again"
+        )
+
+
+@dataclass(eq=False)
+class RunBusy(Refused):
+    """Something else is done with the run, which must end first."""
+
+    run_id: int
+    asked: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}: {self.asked} is refused, since {self.found}"
+
+
+@dataclass(eq=False)
 class UnknownTask(Refused):
     """No task of that name is declared here."""
 
@@ -344,6 +400,9 @@ TABLE: dict[type[DetentError], Codes] = {
     NotUnknown: Codes("DT011", 409, 4),
     MarkerMissing: Codes("DT012", 409, 4),
     BatchChanged: Codes("DT019", 409, 4),
+    PreviewNotReady: Codes("DT013", 409, 4),
+    DuplicateTarget: Codes("DT014", 409, 4),
+    RunBusy: Codes("DT015", 409, 4),
     InvalidInput: Codes("DT020", 422, 2),
     InvalidPayload: Codes("DT021", 422, 2),
     InvalidArguments: Codes("DT022", 422, 2),

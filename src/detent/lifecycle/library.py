@@ -121,7 +121,7 @@ BATCH_RUN = Lifecycle(
 
 TARGET = Lifecycle(
     "target",
-    means="One thing that a batch run changes.",
+    means="One thing that a batch run changes. It follows the jobs that apply and revert it, and so does its record.",
     states={
         "preview": "Its before and after are known; it is untouched.",
         "queued": "Selected: its job waits for a worker.",
@@ -134,14 +134,20 @@ TARGET = Lifecycle(
     final=frozenset({"rolled_back"}),
     rests=frozenset({"applied", "failed"}),
     transitions=(
-        T("preview", "queued", "queue", "client", "It is part of what somebody wants applied."),
-        T("queued", "applying", "begin", "worker", "A worker claims its job."),
-        T("applying", "applied", "complete", "worker", "The change is made."),
+        T("preview", "queued", "queue", "client", "It is part of what somebody wants applied.", "execution"),
+        T("queued", "applying", "begin", "worker", "A worker claims its job.", "execution"),
+        T("applying", "applied", "complete", "worker", "The change is made.", "execution"),
         T("applying", "queued", "back_off", "worker or reaper",
-          "The attempt failed or was throttled, and attempts are left."),
-        T("applying", "failed", "fail", "worker or reaper", "The last attempt failed, or the error is fatal."),
-        T("failed", "queued", "retry_failed", "client", "Somebody asks for it again."),
-        T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted it."),
+          "The attempt failed or was throttled, and attempts are left.", "execution"),
+        T("applying", "failed", "fail", "worker or reaper",
+          "The last attempt failed, or the error is fatal.", "execution"),
+        T("failed", "queued", "retry_failed", "client", "Somebody asks for it again.", "execution"),
+        T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted it.", "execution"),
+    ),
+    folds=(
+        Fold(("queued", "applying", "failed"), "give_up", "Its job was cancelled, or set aside, before it began."),
+        Fold(("failed", "queued", "applying", "applied"), "declare_done",
+             "Its job was declared done by hand: it has happened."),
     ),
 )
 

@@ -30,7 +30,7 @@ _FUNCTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _TRIGGER = re.compile(
-    r"^CREATE TRIGGER (?P<name>\w+)\s+BEFORE (?P<events>[\w\s,]+?) ON detent\.(?P<table>\w+)"
+    r"^CREATE TRIGGER (?P<name>\w+)\s+(?P<moment>BEFORE|AFTER) (?P<events>[\w\s,]+?) ON detent\.(?P<table>\w+)"
     r"(?P<how>[^;]*?)EXECUTE FUNCTION detent\.(?P<function>\w+)\(\);",
     re.MULTILINE,
 )
@@ -123,7 +123,7 @@ def _postgres_text() -> str:
 def _triggers() -> Iterator[Trigger]:
     for match in _TRIGGER.finditer(_postgres_text()):
         events, _, columns = match["events"].partition(" OF ")
-        kind = _BEFORE + sum(_EVENTS[event] for event in events.split(" OR "))
+        kind = (_BEFORE if match["moment"] == "BEFORE" else 0) + sum(_EVENTS[event] for event in events.split(" OR "))
         yield Trigger(
             name=match["name"],
             table=match["table"],

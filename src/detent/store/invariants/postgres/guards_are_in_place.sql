@@ -16,14 +16,37 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('horizon_keep_all', 'horizon', 'keep', 34, '', false),
     ('migration_keep', 'migration', 'keep', 27, '', false),
     ('migration_keep_all', 'migration', 'keep', 34, '', false),
-    ('job_effect', 'job', 'effect_guard', 19, 'effect_told_by', true)
+    ('job_effect', 'job', 'effect_guard', 19, 'effect_told_by', true),
+    ('job_moves_target', 'job', 'job_moves_target', 19, 'state', true),
+    ('job_moved', 'job', 'targets_follow', 16, 'state', true),
+    ('target_counts', 'target', 'targets_count', 16, '', false),
+    ('target_counts_new', 'target', 'targets_count', 4, '', false),
+    ('batch_run_settle', 'batch_run', 'batch_run_settle', 17, 'applied,applying,failed,outstanding,queued,revert_failed,reverting', true),
+    ('batch_run_guard', 'batch_run', 'batch_run_guard', 19, 'state', true),
+    ('batch_run_frozen', 'batch_run', 'batch_run_refuse', 19, 'actor,batch,created_at,fingerprint,id,payload,tenant', true),
+    ('batch_run_begins', 'batch_run', 'batch_run_refuse', 7, '', true),
+    ('batch_run_goes', 'batch_run', 'batch_run_refuse', 11, '', false),
+    ('batch_run_keep_all', 'batch_run', 'keep', 34, '', false),
+    ('target_guard', 'target', 'target_guard', 19, 'state', true),
+    ('target_frozen', 'target', 'target_refuse', 19, 'after,apply_job_id,before,changed,created_at,n,preview_error,previewed_at,ref,revert_job_id,run_id', true),
+    ('target_begins', 'target', 'target_refuse', 7, '', true),
+    ('target_goes', 'target', 'target_refuse', 11, '', false),
+    ('target_keep_all', 'target', 'keep', 34, '', false)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
     ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
     ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
     ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
-    ('effect_guard', '938799720e78c9eb65533b9ca1832dd1')
+    ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
+    ('job_moves_target', '2d4d0b063a75ecae9c7541a0976a6cdc'),
+    ('targets_follow', '11a533564baa1fea12fe947e5ca33602'),
+    ('targets_count', 'a23b16941618e91e7e6527a14498cc03'),
+    ('batch_run_settle', '3adbc791d5e05f83bf20c6751dfa0202'),
+    ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),
+    ('batch_run_refuse', '13d209330393d6e77b4a88a4230d82c7'),
+    ('target_guard', 'eb8c427b644d569018cda109042897cd'),
+    ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -2,6 +2,75 @@
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 -- differs: SQLite keeps the text of its schema, so the text is compared.
 WITH wanted (type, name, text) AS (VALUES
+    ('trigger', 'detent_batch_run_begins', 'CREATE TRIGGER detent_batch_run_begins BEFORE INSERT ON detent_batch_run
+  FOR EACH ROW WHEN NEW.state <> ''preview'' OR NEW.total <> 0 OR NEW.outstanding <> 0
+    OR EXISTS (SELECT 1 FROM detent_batch_run WHERE id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT002 batch_run: it must begin once, in state preview, without targets'');
+END'),
+    ('trigger', 'detent_batch_run_frozen', 'CREATE TRIGGER detent_batch_run_frozen BEFORE UPDATE OF id, tenant, batch, payload, fingerprint, actor, created_at ON detent_batch_run
+  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.batch IS NOT OLD.batch OR NEW.payload IS NOT OLD.payload OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.actor IS NOT OLD.actor OR NEW.created_at IS NOT OLD.created_at
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 batch_run: id, tenant, batch, payload, fingerprint, actor, created_at are written once'');
+END'),
+    ('trigger', 'detent_batch_run_goes', 'CREATE TRIGGER detent_batch_run_goes BEFORE DELETE ON detent_batch_run
+  FOR EACH ROW WHEN (
+      OLD.state IN (''preview'', ''applied'', ''failed'', ''partial'', ''rolled_back'') AND OLD.outstanding = 0 AND OLD.reconcile_at IS NULL
+      AND OLD.moved_at < (SELECT max(before) FROM detent_horizon)
+  ) IS NOT TRUE
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 batch_run: it is at work, to be looked at, or not below the horizon of retention'');
+END'),
+    ('trigger', 'detent_batch_run_guard', 'CREATE TRIGGER detent_batch_run_guard BEFORE UPDATE OF state ON detent_batch_run
+  FOR EACH ROW WHEN OLD.state IS NOT NEW.state
+BEGIN
+  SELECT CASE
+    WHEN EXISTS (
+      SELECT 1 FROM (SELECT from_state, to_state, trigger FROM detent_transition_log
+                      WHERE job_id IS NULL AND entity = ''batch_run'' AND entity_id = CAST(OLD.id AS TEXT)
+                      ORDER BY n DESC LIMIT 1) last
+       WHERE last.from_state = OLD.state AND last.to_state = NEW.state AND (last.trigger = ''repair'' OR (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')))
+      THEN NULL
+    WHEN (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')
+      THEN RAISE(ABORT, ''DT041 batch_run: this move is made only together with its line in transition_log'')
+    ELSE RAISE(ABORT, ''DT002 batch_run: it cannot go from its state to that one'')
+  END;
+END'),
+    ('trigger', 'detent_batch_run_settle', 'CREATE TRIGGER detent_batch_run_settle AFTER UPDATE OF queued, applying, applied, failed, outstanding, reverting, revert_failed ON detent_batch_run
+  FOR EACH ROW WHEN
+    (NEW.state = ''queued'' AND (NEW.applying + NEW.applied + NEW.failed > 0 OR NEW.queued + NEW.outstanding = 0))
+    OR (NEW.state = ''applying'' AND NEW.queued + NEW.applying + NEW.outstanding = 0)
+    OR (NEW.state IN (''partial'', ''failed'') AND NEW.rollback_requested_at IS NULL
+        AND (NEW.queued + NEW.applying + NEW.outstanding > 0 OR NEW.failed = 0 OR (NEW.state = ''partial'') <> (NEW.applied + NEW.rolled_back > 0)))
+    OR (NEW.rollback_requested_at IS NOT NULL AND NEW.state IN (''applied'', ''partial'')
+        AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0)
+BEGIN
+  INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, correlation_id, at)
+    SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), NEW.state, ''applying'', CASE NEW.state WHEN ''queued'' THEN ''begin'' ELSE ''retry_failed'' END,
+           ''system'', NEW.correlation_id, NEW.moved_at
+     WHERE NEW.state IN (''queued'', ''partial'', ''failed'') AND NEW.rollback_requested_at IS NULL;
+  UPDATE detent_batch_run SET state = ''applying'', started_at = coalesce(started_at, moved_at), finished_at = NULL, reconcile_at = NULL
+   WHERE id = NEW.id AND state IN (''queued'', ''partial'', ''failed'') AND rollback_requested_at IS NULL;
+  INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, correlation_id, at)
+    SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), ''applying'',
+           CASE WHEN failed = 0 THEN ''applied'' WHEN applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
+           CASE WHEN failed = 0 THEN ''complete'' WHEN applied + rolled_back > 0 THEN ''complete_in_part'' ELSE ''fail'' END,
+           ''system'', NEW.correlation_id, NEW.moved_at
+      FROM detent_batch_run WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0;
+  UPDATE detent_batch_run
+     SET state = CASE WHEN failed = 0 THEN ''applied'' WHEN applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
+         finished_at = moved_at, reconcile_no = 0,
+         reconcile_at = CASE WHEN failed = 0 OR applied + rolled_back > 0 THEN moved_at + 300000000 END
+   WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0;
+  INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
+    SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), NEW.state, ''rolled_back'', ''roll_back'', NEW.rollback_requested_by, NEW.rollback_reason,
+           NEW.correlation_id, NEW.moved_at
+     WHERE NEW.rollback_requested_at IS NOT NULL AND NEW.state IN (''applied'', ''partial'')
+       AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0;
+  UPDATE detent_batch_run SET state = ''rolled_back'', rolled_back_at = moved_at
+   WHERE id = NEW.id AND rollback_requested_at IS NOT NULL AND state IN (''applied'', ''partial'')
+     AND applied + outstanding + reverting + revert_failed = 0;
+END'),
     ('trigger', 'detent_event_begins', 'CREATE TRIGGER detent_event_begins BEFORE INSERT ON detent_event
   WHEN EXISTS (SELECT 1 FROM detent_event WHERE job_id = NEW.job_id AND seq = NEW.seq)
     OR EXISTS (SELECT 1 FROM detent_event WHERE job_id = NEW.job_id AND key IS NOT NULL AND key = NEW.key)
@@ -98,6 +167,34 @@ BEGIN
     ELSE RAISE(ABORT, ''DT002 job: it cannot go from its state to that one in this way'')
   END;
 END'),
+    ('trigger', 'detent_job_moves_run', 'CREATE TRIGGER detent_job_moves_run AFTER UPDATE OF state ON detent_job
+  FOR EACH ROW WHEN NEW.run_id IS NOT NULL AND (NEW.state IN (''failed'', ''quarantined'', ''cancelled'')) <> (OLD.state IN (''failed'', ''quarantined'', ''cancelled''))
+BEGIN
+  UPDATE detent_batch_run
+     SET stuck = stuck + CASE WHEN NEW.state IN (''failed'', ''quarantined'', ''cancelled'') THEN 1 ELSE -1 END,
+         error = CASE WHEN NEW.state IN (''failed'', ''quarantined'', ''cancelled'') THEN coalesce(NEW.error, error) WHEN stuck > 1 THEN error END
+   WHERE id = NEW.run_id
+     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE apply_job_id = NEW.id)
+     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id);
+END'),
+    ('trigger', 'detent_job_moves_target', 'CREATE TRIGGER detent_job_moves_target AFTER UPDATE OF state ON detent_job
+  FOR EACH ROW WHEN NEW.run_id IS NOT NULL AND NEW.state <> OLD.state
+BEGIN
+  UPDATE detent_target
+     SET state = CASE NEW.state WHEN ''pending'' THEN ''queued'' WHEN ''running'' THEN ''applying'' WHEN ''succeeded'' THEN ''applied'' ELSE ''failed'' END,
+         applied_at = CASE WHEN NEW.state = ''succeeded'' THEN max(NEW.finished_at, moved_at) END,
+         error = CASE WHEN NEW.state = ''pending'' THEN error WHEN NEW.state = ''running'' OR NEW.state = ''succeeded'' THEN NULL ELSE NEW.error END,
+         moved_at = max(moved_at, CASE NEW.state WHEN ''running'' THEN NEW.leased_at WHEN ''pending'' THEN
+           coalesce((SELECT e.aborted_at FROM detent_execution e WHERE OLD.state = ''running'' AND e.job_id = NEW.id AND e.attempt = NEW.attempt), NEW.due_at)
+           ELSE NEW.finished_at END)
+   WHERE apply_job_id = NEW.id AND state <> CASE NEW.state WHEN ''pending'' THEN ''queued'' WHEN ''running'' THEN ''applying'' WHEN ''succeeded'' THEN ''applied'' ELSE ''failed'' END;
+  UPDATE detent_target
+     SET state = CASE WHEN NEW.state = ''succeeded'' THEN ''rolled_back'' ELSE state END, revert_state = CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END,
+         rolled_back_at = CASE WHEN NEW.state = ''succeeded'' THEN max(NEW.finished_at, moved_at) END,
+         error = CASE WHEN NEW.state IN (''pending'', ''running'', ''succeeded'') THEN NULL ELSE NEW.error END,
+         moved_at = max(moved_at, coalesce(NEW.finished_at, NEW.leased_at, NEW.created_at))
+   WHERE revert_job_id = NEW.id AND revert_state <> CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END;
+END'),
     ('trigger', 'detent_migration_begins', 'CREATE TRIGGER detent_migration_begins BEFORE INSERT ON detent_migration
   WHEN EXISTS (SELECT 1 FROM detent_migration WHERE version = NEW.version)
 BEGIN
@@ -110,6 +207,71 @@ END'),
     ('trigger', 'detent_migration_keep', 'CREATE TRIGGER detent_migration_keep BEFORE UPDATE ON detent_migration
 BEGIN
   SELECT RAISE(ABORT, ''DT041 migration is append-only: UPDATE refused'');
+END'),
+    ('trigger', 'detent_target_begins', 'CREATE TRIGGER detent_target_begins BEFORE INSERT ON detent_target
+  FOR EACH ROW WHEN NEW.state <> ''preview'' OR NEW.previewed_at IS NOT NULL
+    OR EXISTS (SELECT 1 FROM detent_target WHERE run_id = NEW.run_id AND n = NEW.n)
+    OR EXISTS (SELECT 1 FROM detent_target WHERE run_id = NEW.run_id AND ref = NEW.ref)
+BEGIN
+  SELECT RAISE(ABORT, ''DT002 target: it must begin once, in state preview, without a preview'');
+END'),
+    ('trigger', 'detent_target_counts', 'CREATE TRIGGER detent_target_counts AFTER UPDATE OF state, revert_state ON detent_target
+  FOR EACH ROW WHEN NEW.state <> OLD.state OR NEW.revert_state IS NOT OLD.revert_state
+BEGIN
+  UPDATE detent_batch_run
+     SET queued = queued + (NEW.state = ''queued'') - (OLD.state = ''queued''),
+         applying = applying + (NEW.state = ''applying'') - (OLD.state = ''applying''),
+         applied = applied + (NEW.state = ''applied'') - (OLD.state = ''applied''),
+         failed = failed + (NEW.state = ''failed'') - (OLD.state = ''failed''),
+         rolled_back = rolled_back + (NEW.state = ''rolled_back'') - (OLD.state = ''rolled_back''),
+         reverting = reverting + (NEW.revert_state IS ''reverting'') - (OLD.revert_state IS ''reverting''),
+         revert_failed = revert_failed + (NEW.revert_state IS ''failed'') - (OLD.revert_state IS ''failed''),
+         moved_at = max(moved_at, NEW.moved_at)
+   WHERE id = NEW.run_id;
+END'),
+    ('trigger', 'detent_target_counts_new', 'CREATE TRIGGER detent_target_counts_new AFTER INSERT ON detent_target
+BEGIN
+  UPDATE detent_batch_run SET total = total + 1, moved_at = max(moved_at, NEW.moved_at) WHERE id = NEW.run_id;
+END'),
+    ('trigger', 'detent_target_counts_previewed', 'CREATE TRIGGER detent_target_counts_previewed AFTER UPDATE OF previewed_at ON detent_target
+  FOR EACH ROW WHEN NEW.previewed_at IS NOT NULL AND OLD.previewed_at IS NULL
+BEGIN
+  UPDATE detent_batch_run
+     SET previewed = previewed + (NEW.changed IS NOT NULL), preview_failed = preview_failed + (NEW.preview_error IS NOT NULL),
+         unchanged = unchanged + (NEW.changed IS 0), moved_at = max(moved_at, NEW.moved_at)
+   WHERE id = NEW.run_id;
+END'),
+    ('trigger', 'detent_target_frozen', 'CREATE TRIGGER detent_target_frozen BEFORE UPDATE OF run_id, n, ref, created_at, apply_job_id, revert_job_id, before, after, changed, preview_error, previewed_at ON detent_target
+  FOR EACH ROW WHEN NEW.run_id IS NOT OLD.run_id OR NEW.n IS NOT OLD.n OR NEW.ref IS NOT OLD.ref OR NEW.created_at IS NOT OLD.created_at OR (OLD.previewed_at IS NOT NULL AND NEW.before IS NOT OLD.before) OR (OLD.previewed_at IS NOT NULL AND NEW.after IS NOT OLD.after) OR (OLD.previewed_at IS NOT NULL AND NEW.changed IS NOT OLD.changed) OR (OLD.previewed_at IS NOT NULL AND NEW.preview_error IS NOT OLD.preview_error) OR (OLD.previewed_at IS NOT NULL AND NEW.previewed_at IS NOT OLD.previewed_at) OR (OLD.apply_job_id IS NOT NULL AND NEW.apply_job_id IS NOT OLD.apply_job_id) OR (OLD.revert_job_id IS NOT NULL AND NEW.revert_job_id IS NOT OLD.revert_job_id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 target: run_id, n, ref, created_at, apply_job_id, revert_job_id, before, after, changed, preview_error, previewed_at are written once'');
+END'),
+    ('trigger', 'detent_target_goes', 'CREATE TRIGGER detent_target_goes BEFORE DELETE ON detent_target
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM detent_batch_run WHERE id = OLD.run_id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 target: it goes only with its batch_run'');
+END'),
+    ('trigger', 'detent_target_guard', 'CREATE TRIGGER detent_target_guard BEFORE UPDATE OF state ON detent_target
+  FOR EACH ROW WHEN OLD.state IS NOT NEW.state
+BEGIN
+  SELECT CASE
+    WHEN ((OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''queued'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''failed'' AND NEW.state = ''queued'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''queued'' AND NEW.state = ''failed'') OR (OLD.state = ''failed'' AND NEW.state = ''applied'')) AND EXISTS (
+      SELECT 1 FROM detent_job j
+       WHERE j.id = CASE WHEN NEW.state = ''rolled_back'' THEN NEW.revert_job_id ELSE NEW.apply_job_id END
+         AND CASE NEW.state WHEN ''queued'' THEN j.state = ''pending'' WHEN ''applying'' THEN j.state = ''running''
+                            WHEN ''failed'' THEN j.state IN (''failed'', ''quarantined'', ''cancelled'')
+                            ELSE j.state = ''succeeded'' END)
+      THEN NULL
+    WHEN EXISTS (
+      SELECT 1 FROM (SELECT from_state, to_state, trigger FROM detent_transition_log
+                      WHERE job_id IS NULL AND entity = ''target'' AND entity_id = OLD.run_id || ''/'' || OLD.n
+                      ORDER BY n DESC LIMIT 1) last
+       WHERE last.trigger = ''repair'' AND last.from_state = OLD.state AND last.to_state = NEW.state)
+      THEN NULL
+    WHEN (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''queued'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''failed'' AND NEW.state = ''queued'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''queued'' AND NEW.state = ''failed'') OR (OLD.state = ''failed'' AND NEW.state = ''applied'')
+      THEN RAISE(ABORT, ''DT041 target: this move is made only together with its job'')
+    ELSE RAISE(ABORT, ''DT002 target: it cannot go from its state to that one'')
+  END;
 END'),
     ('trigger', 'detent_transition_log_begins', 'CREATE TRIGGER detent_transition_log_begins BEFORE INSERT ON detent_transition_log
   WHEN NEW.n IS NOT NULL AND EXISTS (SELECT 1 FROM detent_transition_log WHERE n = NEW.n)
