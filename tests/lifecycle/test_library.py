@@ -164,7 +164,12 @@ def test_a_failed_attempt_passes_through_failed() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["batch_run", "target", "pipeline_run", "partition", "ops_run"])
+def test_a_target_moves_only_with_its_jobs() -> None:
+    """B1: its record is that of the jobs that apply and revert it, so none of its moves has a line of its own."""
+    assert LIBRARY["target"].logged_pairs() == ()
+
+
+@pytest.mark.parametrize("name", ["batch_run", "pipeline_run", "partition", "ops_run"])
 def test_moves_above_jobs_are_logged(name: str) -> None:
     """E4: runs and their parts have no executions of their own, so each of their moves has its line in the log."""
     assert LIBRARY[name].ordinary_pairs() == ()

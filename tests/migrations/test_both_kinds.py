@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from detent.lifecycle.guard import Dialect, job_guards
+from detent.lifecycle.guard_batches import batch_guards
 from detent.store.migrate import Migration, load
 from detent.store.open import open_store
 from tests.migrations.schemas import Names, begin_with, known, names
@@ -73,9 +74,10 @@ def test_indexes_have_the_same_names(sqlite_names: Names, postgres_names: Names)
 
 
 def test_the_same_tables_are_guarded(sqlite_names: Names, postgres_names: Names) -> None:
-    """E1: whatever is only ever added to, and the job itself."""
+    """E1: whatever is only ever added to, the job itself, and what follows it."""
     assert sqlite_names.guarded == postgres_names.guarded
-    assert sqlite_names.guarded == {"job", "execution", "event", "transition_log", "horizon", "migration"}
+    kept = {"execution", "event", "transition_log", "horizon", "migration"}
+    assert sqlite_names.guarded == kept | {"job", "batch_run", "target"}
 
 
 @pytest.mark.parametrize(("dialect", "steps"), [("sqlite", SQLITE), ("postgres", POSTGRES)])
@@ -83,3 +85,5 @@ def test_the_committed_guards_are_those_of_the_lifecycle(dialect: Dialect, steps
     """L1: the declaration is the source; `python -m detent.lifecycle.guard` writes it out."""
     (guards,) = (step for step in steps if step.name == "guards")
     assert guards.sql == job_guards(dialect)
+    (guards_of_batches,) = (step for step in steps if step.name == "batch_guards")
+    assert guards_of_batches.sql == batch_guards(dialect)

@@ -65,9 +65,9 @@ BEGIN
   IF {target_pairs} THEN
     SELECT j.state INTO job_is FROM detent.job j
      WHERE j.id = CASE WHEN NEW.state = 'rolled_back' THEN NEW.revert_job_id ELSE NEW.apply_job_id END;
-    IF CASE NEW.state WHEN 'queued' THEN job_is = 'pending' WHEN 'applying' THEN job_is = 'running'
-                      WHEN 'failed' THEN job_is IN ('failed', 'quarantined', 'cancelled')
-                      ELSE job_is = 'succeeded' END THEN
+    IF (CASE NEW.state WHEN 'queued' THEN job_is = 'pending' WHEN 'applying' THEN job_is = 'running'
+                       WHEN 'failed' THEN job_is IN ('failed', 'quarantined', 'cancelled')
+                       ELSE job_is = 'succeeded' END) THEN
       RETURN NEW;
     END IF;
   END IF;

@@ -45,7 +45,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('batch_run_settle', '3adbc791d5e05f83bf20c6751dfa0202'),
     ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),
     ('batch_run_refuse', '13d209330393d6e77b4a88a4230d82c7'),
-    ('target_guard', 'eb8c427b644d569018cda109042897cd'),
+    ('target_guard', 'acb3a682224c116410adca857bc5e709'),
     ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,

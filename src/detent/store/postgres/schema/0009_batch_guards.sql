@@ -58,9 +58,9 @@ BEGIN
   IF (OLD.state = 'preview' AND NEW.state = 'queued') OR (OLD.state = 'queued' AND NEW.state = 'applying') OR (OLD.state = 'applying' AND NEW.state = 'applied') OR (OLD.state = 'applying' AND NEW.state = 'queued') OR (OLD.state = 'applying' AND NEW.state = 'failed') OR (OLD.state = 'failed' AND NEW.state = 'queued') OR (OLD.state = 'applied' AND NEW.state = 'rolled_back') OR (OLD.state = 'queued' AND NEW.state = 'failed') OR (OLD.state = 'failed' AND NEW.state = 'applied') THEN
     SELECT j.state INTO job_is FROM detent.job j
      WHERE j.id = CASE WHEN NEW.state = 'rolled_back' THEN NEW.revert_job_id ELSE NEW.apply_job_id END;
-    IF CASE NEW.state WHEN 'queued' THEN job_is = 'pending' WHEN 'applying' THEN job_is = 'running'
-                      WHEN 'failed' THEN job_is IN ('failed', 'quarantined', 'cancelled')
-                      ELSE job_is = 'succeeded' END THEN
+    IF (CASE NEW.state WHEN 'queued' THEN job_is = 'pending' WHEN 'applying' THEN job_is = 'running'
+                       WHEN 'failed' THEN job_is IN ('failed', 'quarantined', 'cancelled')
+                       ELSE job_is = 'succeeded' END) THEN
       RETURN NEW;
     END IF;
   END IF;
