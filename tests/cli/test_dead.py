@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from detent.errors import InvalidInput
 from tests.cli.kit import Shell, World
 
 
@@ -26,6 +27,28 @@ def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell,
     assert shell.run("dead", "list").out.rstrip().endswith("CommandFailed: exit code 3")
     told = world.dead(error="its process ended with exit code 3\nwhile it ran")
     assert shell.run("jobs", "why", told).out.endswith(": its process ended with exit code 3\n")
+
+
+def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
+    """J10: by task, queue, reason and kind of error, with how many, since when, and one to look at."""
+    first, last = world.dead(), world.dead()
+    world.dead(task="other", queue="slow", error="RuntimeError: boom")
+    head, most, _ = shell.run("dead", "report").rows
+    assert head[:5] == ["JOBS", "TASK", "QUEUE", "REASON", "ERROR"]
+    assert (most[:5], most[-1]) == (["2", "do", "default", "fatal", "ValueError"], str(last))
+    (found,) = shell.run("dead", "report", "--queue", "slow", "--json").json
+    assert {name: found[name] for name in ("jobs", "kind", "attempts", "task")} == {
+        "jobs": 1,
+        "kind": "RuntimeError",
+        "attempts": 1,
+        "task": "other",
+    }
+    ended = shell.run("dead", "report", "--limit", 1)
+    assert (len(ended.rows), ended.err) == (2, "there may be more: --limit\n")
+    (group,) = world.app.dead_report(task="do")
+    assert (group.jobs, group.oldest_at) == (2, world.app.get(first).finished_at)
+    with pytest.raises(InvalidInput):
+        world.app.dead_report(limit=0)
 
 
 def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,24 @@ def test_migrate_checks_and_prints_without_touching(bare_shell: Shell) -> None:
     assert checked.json["missing"] == bare_shell.run("migrate", "--json").json["applied"]
     assert bare_shell.run("migrate", "--check").code == 0
     assert bare_shell.run("migrate", "--print").out == ""
+
+
+def test_functions_that_differ_are_said_and_put_right(tmp_path: Path, postgres_url: str) -> None:
+    """L8: `--check` and `doctor` find them, `migrate` names what it put in place."""
+    shell = Shell(tmp_path, postgres_url)
+    shell.run("migrate")
+    with closing(plain_connection(postgres_url)) as connection:
+        connection.execute("DROP FUNCTION detent.counts_v1()")
+        connection.commit()
+    checked = shell.run("migrate", "--check")
+    assert (checked.code, checked.out) == (1, "differs function counts_v1\n")
+    assert shell.run("migrate", "--check", "--json").json["functions"] == ["counts_v1"]
+    assert shell.run("migrate").out == "applied function counts_v1\n"
+    with closing(plain_connection(postgres_url)) as connection:
+        connection.execute("COMMENT ON FUNCTION detent.migrations_v1() IS NULL")
+        connection.commit()
+    (found,) = [one for one in shell.run("doctor", "--json").json if one["check"] == "functions"]
+    assert (found["verdict"], found["detail"].endswith("; run `detent migrate`")) == ("warn", True)
 
 
 @pytest.mark.parametrize(

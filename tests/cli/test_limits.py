@@ -30,10 +30,26 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     assert shell.run("limits", "pause", "shop").out == "limit shop: paused (it was already)\n"
     assert shell.run("jobs", "why", job).out == "its limit 'shop' is paused by ana: their sale\n"
     assert shell.run("limits", "list", "--waiting").rows[1][:2] == ["shop", "paused"]
+    assert shell.run("limits", "list").rows[1][-3:] == ["ana", "their", "sale"]
+    (found,) = shell.run("limits", "list", "--json").json
+    assert (found["paused_by"], found["reason"]) == ("ana", "their sale")
     assert shell.run("limits", "resume", "shop", "--json").json == {"limit": "shop", "state": "open", "changed": True}
     assert shell.run("limits", "resume", "shop").out == "limit shop: open (it was already)\n"
     ended = shell.run("limits", "list", "--waiting")
     assert (ended.code, ended.out, ended.err) == (0, "", "no limit keeps anybody waiting\n")
+
+
+def test_a_limit_that_no_code_declares_any_more_is_removed(shell: Shell, world: World) -> None:
+    """J12: refused while jobs need it."""
+    world.app.store.limit_put(NewLimit(key="shop", concurrency_max=3, tasks=("do",)))
+    job = world.pending()
+    ended = shell.run("limits", "remove", "shop")
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err.startswith("detent: limit 'shop' cannot be removed: 1 job waits or runs under it; allowed when")
+    world.app.cancel(job, actor="ana")
+    assert shell.run("limits", "remove", "shop", "--reason", "gone").out == "limit shop: removed\n"
+    assert shell.run("limits", "list", "--json").json == []
+    assert shell.run("limits", "remove", "shop").code == 3
 
 
 def test_a_limit_that_is_not_there(shell: Shell) -> None:

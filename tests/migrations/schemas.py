@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from detent.store.migrate import Migration, load
-from detent.store.postgres.schema import functions
+from detent.store.postgres.functions import functions
 from detent.testing.stores import is_sqlite, plain_connection
 
 __all__ = ["Names", "begin_with", "described", "known", "names", "taken", "write_step"]

@@ -63,6 +63,9 @@ class Listening:
             self._explain(sql, row)
         return self._executor.change_many(sql, listed)
 
+    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+        self._executor.teach(name, function)
+
     def _explain(self, sql: str, params: Params) -> None:
         if sql not in self.plans:
             self.plans[sql] = [str(row[3]) for row in self._executor.rows(f"EXPLAIN QUERY PLAN {sql}", params)]

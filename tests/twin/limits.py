@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from detent.errors import DetentError, NotFound
+from detent.errors import DetentError, InUse, NotFound
 from detent.model.limit_records import NewLimit
 from detent.model.records import Moved
 from tests.twin.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
@@ -15,7 +15,7 @@ OPEN = 60 * SECOND
 
 
 class Limits(Record):
-    """`limit_put`, `limit_pause` and `limit_reset`, and what claims and ends ask of limits."""
+    """`limit_put`, `limit_pause`, `limit_reset` and `limit_remove`, and what claims and ends ask of limits."""
 
     def __init__(self, clock: int = 0) -> None:
         super().__init__(clock)
@@ -73,6 +73,30 @@ class Limits(Record):
             refilled_at=max(row.refilled_at, self.clock),
         )
         return Moved(key, "closed", found is not None)
+
+    def limit_remove(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        row = self.rate_limit.get(key)
+        if row is None:
+            return NotFound("limit", key)
+        keys = {one.key for one in self.rate_limit.values() if key in (one.key, one.template)}
+
+        def is_under(lane: Lane) -> bool:
+            if row.template is not None:
+                return lane.limit_key == key
+            members = [self.limit_member.get(place) for place in (("task", lane.task), ("queue", lane.queue))]
+            return any(member is not None and member.limit_key == key for member in members)
+
+        lanes = [one.lane for one in self.ready.values()] + [one.lane for one in self.waiting.values()]
+        waits = [lane for lane in lanes if is_under(lane)]
+        runs = {slot.job_id for slot in self.limit_slot.values() if slot.limit_key in keys and self.counts(slot)}
+        if waits or runs:
+            return InUse("limit", key, len(waits) + len(runs))
+        stood = "closed" if row.held_at is None else "paused"
+        self.log_of("limit", key, stood, "removed", "remove", actor, reason)
+        self.rate_limit = {name: one for name, one in self.rate_limit.items() if name not in keys}
+        self.limit_slot = {place: one for place, one in self.limit_slot.items() if one.limit_key not in keys}
+        self.limit_member = {place: one for place, one in self.limit_member.items() if one.limit_key != key}
+        return Moved(key, "removed", True)
 
     # -- for claims and ends -----------------------------------------------------------------------------------
 

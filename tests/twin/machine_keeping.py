@@ -140,7 +140,7 @@ class WholeTwin(Twin):
             self.everywhere("job_abort", ends, "w1")
 
     @action(
-        verb=st.sampled_from(("limit_reset", "limit_reset", "limit_pause")),
+        verb=st.sampled_from(("limit_reset", "limit_reset", "limit_pause", "limit_remove")),
         key=st.sampled_from((*some.LIMITS, *some.KEYS_OF_LIMITS, "unknown")),
         actor=some.actors,
         reason=some.reasons,
@@ -169,6 +169,7 @@ class WholeTwin(Twin):
         self.looked_at("recovery_list")
         self.looked_at("limit_list")
         self.looked_at("queue_list")
+        self.looked_at("dead_report", None, None, None, limit)
         self.looked_at("job_silent", None, seconds, seconds, limit)
         for chosen in (JobFilter(), JobFilter(state="running", task="mail"), JobFilter(tenant="a", queue="slow")):
             self.looked_at("job_count", chosen)

@@ -166,16 +166,57 @@ def test_parameters_of_every_sort(place: Place) -> None:
 
 
 def test_a_statement_that_failed_and_was_forgiven(place: Place) -> None:
-    """C2: either all that was written is committed with the mark, or nothing is and the job says why."""
+    """C2: one database would have committed the rest and the other not; now neither does, and the job says why."""
 
     def inside(ctx: Context, tx: Any) -> None:
         write(tx, "one")
         with pytest.raises((sqlite3.Error, Exception), match="nowhere"):
             tx.execute("SELECT * FROM nowhere")
 
-    job = place.run(inside)
-    written = place.ledger()
-    assert (job.state, written) in (("succeeded", ["one"]), ("quarantined", []))
+    def through_the_connection(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        with pytest.raises((sqlite3.Error, Exception), match="nowhere"):
+            tx.connection.execute("SELECT * FROM nowhere")
+
+    def without_its_value(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        with pytest.raises((sqlite3.Error, Exception), match="line"):
+            tx.execute("INSERT INTO ledger VALUES (:line)", {})
+
+    def with_a_value_of_no_type(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        with pytest.raises((sqlite3.Error, Exception), match="object"):
+            tx.execute("INSERT INTO ledger VALUES (:line)", {"line": object()})
+
+    for body in (inside, through_the_connection, without_its_value, with_a_value_of_no_type):
+        job = place.run(body)
+        assert (job.state, place.ledger()) == ("quarantined", [])
+        assert "WrongPlace: COMMIT cannot be called after a statement of the block has failed" in (job.error or "")
+    assert "nowhere" in (place.run(inside).error or "").rpartition("WrongPlace")[2]
+
+
+def test_what_was_refused_before_it_was_run_has_not_failed(place: Place) -> None:
+    """C2: the transaction is as it was."""
+
+    def inside(ctx: Context, tx: Any) -> None:
+        write(tx, "one")
+        with pytest.raises(WrongPlace):
+            tx.execute("COMMIT")
+
+    assert (place.run(inside).state, place.ledger()) == ("succeeded", ["one"])
+
+
+def test_a_block_that_is_never_entered_is_warned_of(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """C2: `ctx.commit()` without `with` does nothing at all, and the job succeeds: somebody should hear of it."""
+    job = place.call(lambda ctx: ctx.commit() and None)
+    assert job.state == "succeeded"
+    (line,) = place.app.events(job.id)
+    assert (line.level, line.message.partition(":")[0]) == (
+        "warning",
+        "ctx.commit() was called and its block never entered",
+    )
+    assert "never entered" in caplog.text
+    assert [one.level for one in place.app.events(place.run(lambda ctx, tx: None).id)] == []
 
 
 def test_what_comes_after_the_block_is_refused(place: Place) -> None:

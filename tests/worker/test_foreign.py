@@ -285,6 +285,27 @@ def test_in_our_own_database_from_a_coroutine(postgres_url: str) -> None:
 
 
 @BOTH
+def test_a_statement_that_failed_and_was_forgiven(harness: Harness, other: str) -> None:
+    """C7: nothing is committed there, unless what failed was undone by going back to a savepoint."""
+    place = Place(harness, other)
+
+    def body(ctx: Context, line: str) -> None:
+        with closing(connect(place.data)) as connection, ctx.commit(connection) as tx:
+            if ctx.attempt == 2:
+                tx.execute("SAVEPOINT mine")
+            with pytest.raises((sqlite3.Error, psycopg.Error), match="nowhere"):
+                tx.execute("SELECT * FROM nowhere")
+            if ctx.attempt == 2:
+                tx.execute("ROLLBACK TO mine")
+                tx.execute(INSERT, {"line": f"{line} {ctx.attempt}"})
+
+    job = place.done(place.declare(body))
+    assert (job.state, place.ledger(), place.outcomes(job)) == ("succeeded", ["one 2"], ["error", "done"])
+    said = harness.app.executions(job.id)[0].error or ""
+    assert "COMMIT cannot be called after a statement of the block has failed" in said
+
+
+@BOTH
 def test_what_is_raised_in_the_block_leaves_nothing_there(harness: Harness, other: str) -> None:
     """C7: neither the statements nor the marker; the next attempt runs the block."""
     place = Place(harness, other)

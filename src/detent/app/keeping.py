@@ -14,7 +14,16 @@ from detent.declare.task import Call, check_seconds
 from detent.errors import InvalidInput, NotFound
 from detent.model import jsondoor
 from detent.model.records import Moved
-from detent.model.service_records import CATCH_UP, CatchUp, NewSchedule, RecoveryRow, ScheduleRow, SilentRow, WorkerRow
+from detent.model.service_records import (
+    CATCH_UP,
+    CatchUp,
+    DeadGroup,
+    NewSchedule,
+    RecoveryRow,
+    ScheduleRow,
+    SilentRow,
+    WorkerRow,
+)
 from detent.schedule.cron import check_cron, next_tick
 from detent.schedule.firing import upcoming
 
@@ -22,6 +31,7 @@ __all__ = ["Keeping"]
 
 _ALIVE_WITHIN = 10.0
 _TICKS_MAX = 1000
+_GROUPS_MAX = 10_000
 _STALE_AFTER = 300.0
 _STALLED_AFTER = 600.0
 
@@ -118,6 +128,18 @@ class Keeping:
     def operation(self, operation_id: int | str) -> Operation:
         """One of them. `NotFound`."""
         return self._operations.get(check_id(operation_id))
+
+    def dead_report(
+        self, *, task: str | None = None, queue: str | None = None, tenant: str | None = None, limit: int = 100
+    ) -> list[DeadGroup]:
+        """What the dead letters died of: how many of one task and queue for the same reason and of the same kind of
+        error, since when, after how many attempts, and one of them to look at. The largest groups first."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _GROUPS_MAX:
+            raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_GROUPS_MAX}")
+        for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
+            if name is not None:
+                jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
+        return self._wiring.store.dead_report(task, queue, tenant, limit)
 
     def silent(
         self,

@@ -55,6 +55,12 @@ class Limiting:
         who = actor_and_reason(actor, reason, self.settings)
         return one(self._wiring.store.limit_reset(self._limit_key(key), *who))
 
+    def remove_limit(self, key: str, *, actor: str, reason: str | None = None) -> Moved:
+        """Take a limit away that no code declares any more; the worker that still declares it makes it again when it
+        starts. `InUse` while jobs wait or run under it, `NotFound`."""
+        who = actor_and_reason(actor, reason, self.settings)
+        return one(self._wiring.store.limit_remove(self._limit_key(key), *who))
+
     def put_limits(self) -> None:
         """Write down the limits of the declared tasks. A worker does it when it starts."""
         for key, (limit, names) in sorted(_by_key(self._tasks).items()):

@@ -32,7 +32,7 @@ __all__ = [
 
 Cell = str | int | float | datetime | None
 
-_IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id"})
+_IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id"})
 _JSON_TEXT = frozenset({"payload", "metadata", "result"})
 _COLOURS = {
     **dict.fromkeys(("succeeded", "ok", "done", "open"), "green"),

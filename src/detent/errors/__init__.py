@@ -15,6 +15,7 @@
     │   ├── PreviewNotReady       a batch run cannot be applied before its preview is complete
     │   ├── DuplicateTarget       a batch run would have one target twice
     │   ├── RunBusy               something else is done with the run, which must end first
+    │   ├── InUse                 jobs need what was to be taken away
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -84,6 +85,7 @@ __all__ = [
     "DuplicateTarget",
     "GuardViolation",
     "IdConflict",
+    "InUse",
     "InvalidArguments",
     "InvalidInput",
     "InvalidLifecycle",
@@ -302,6 +304,22 @@ class RunBusy(Refused):
 
 
 @dataclass(eq=False)
+class InUse(Refused):
+    """Jobs need what was to be taken away; it stays."""
+
+    entity: str
+    entity_id: str
+    jobs: int
+
+    def __str__(self) -> str:
+        need = "job waits or runs" if self.jobs == 1 else "jobs wait or run"
+        return (
+            f"{self.entity} {self.entity_id!r} cannot be removed: {self.jobs} {need} under it; "
+            f"allowed when none does, and no code declares it any more"
+        )
+
+
+@dataclass(eq=False)
 class UnknownTask(Refused):
     """No task of that name is declared here."""
 
@@ -399,6 +417,7 @@ TABLE: dict[type[DetentError], Codes] = {
     WrongPlace: Codes("DT010", 409, 4),
     NotUnknown: Codes("DT011", 409, 4),
     MarkerMissing: Codes("DT012", 409, 4),
+    InUse: Codes("DT060", 409, 4),
     BatchChanged: Codes("DT019", 409, 4),
     PreviewNotReady: Codes("DT013", 409, 4),
     DuplicateTarget: Codes("DT014", 409, 4),

@@ -11,16 +11,28 @@ import hashlib
 import re
 import traceback
 
-__all__ = ["error_text", "message_text"]
+from detent.errors import essence
+
+__all__ = ["error_kind", "error_text", "message_text"]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _FRAMES_MAX = 20
+_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?=:|$)")
+_KIND_MAX = 80
 _NOTE_ROOM = 100
 
 
 def error_text(error: BaseException | str, bytes_max: int = 16_384) -> str:
     """The whole exception chain, each traceback trimmed to its innermost frames, at most `bytes_max` bytes of UTF-8."""
     return _storable(error if isinstance(error, str) else _chain(error), bytes_max)
+
+
+def error_kind(error: str | None) -> str:
+    """What a stored error has in common with others of its kind: the name of the exception's class, or the first words
+    where it names none. Empty where there is no error."""
+    line = essence(error)
+    named = _KIND.match(line)
+    return named[0] if named else line[:_KIND_MAX]
 
 
 def message_text(message: object, bytes_max: int = 16_384) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "Action",
     "Agenda",
     "CatchUp",
+    "DeadGroup",
     "Fire",
     "NewOperation",
     "NewSchedule",
@@ -178,6 +179,25 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     paused_by: str | None
     reason: str | None
+
+
+class DeadGroup(Struct, frozen=True, kw_only=True):
+    """Dead letters of one task and queue that died of the same.
+
+    `reason`: why there is no further attempt (`attempts used up`, `fatal`, `unknown`, `forced`). `kind`: the class of
+    the exception, or the first words of the error where it names none. `attempts` were made at all of them together;
+    `sample_id` is the newest of them.
+    """
+
+    task: str
+    queue: str
+    reason: str
+    kind: str
+    jobs: int
+    attempts: int
+    oldest_at: datetime
+    newest_at: datetime
+    sample_id: int
 
 
 class SilentRow(Struct, frozen=True, kw_only=True):

@@ -356,7 +356,8 @@ class Store(Verbs, Protocol):
         ...
 
     def migrate(self) -> list[str]:
-        """Bring the schema up to date; the names of the migrations that were applied. Safe when many do it at once."""
+        """Bring the schema up to date; the names of what was applied: migrations, and where there were none, functions
+        that were not those of this version (`function job_claim_v1`). Safe when many do it at once."""
         ...
 
     def migration_sql(self) -> str:

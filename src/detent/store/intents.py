@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from detent.errors import WrongPlace
 from detent.model.records import NewJob
 
-__all__ = ["numbered", "refuse_ending"]
+__all__ = ["failed_inside", "goes_back", "numbered", "refuse_ending"]
 
 # Past white space and comments; to go back to a savepoint of one's own is fine.
 _ENDING = re.compile(
@@ -18,6 +18,25 @@ _ENDING = re.compile(
     r"(?:(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION)\b|ROLLBACK\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b))",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+_GOES_BACK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*ROLLBACK\b", re.IGNORECASE | re.DOTALL)
+
+
+def failed_inside(error: BaseException | None) -> WrongPlace:
+    """A statement of the block failed, and its error stayed inside: nothing of the block stays. One database would have
+    kept the rest and another not: here neither does."""
+    said = f" ({str(error).strip().partition(chr(10))[0]})" if error is not None else ""
+    return WrongPlace(
+        "COMMIT",
+        f"after a statement of the block has failed{said}",
+        "let its error out of the block, or write a statement that does not fail, such as INSERT … ON CONFLICT",
+    )
+
+
+def goes_back(sql: str) -> bool:
+    """Whether a statement of the user's goes back to a savepoint: what failed since then is undone."""
+    return _GOES_BACK.match(sql) is not None
 
 
 def numbered(intents: Sequence[NewJob], reserve: Callable[[int], int]) -> tuple[NewJob, ...]:

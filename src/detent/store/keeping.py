@@ -13,6 +13,7 @@ from detent.errors import DetentError, InvalidTransition, NotFound
 from detent.model.records import Moved
 from detent.model.service_records import (
     Agenda,
+    DeadGroup,
     Fire,
     NewOperation,
     NewSchedule,
@@ -135,6 +136,13 @@ class KeepingVerbs(Protocol):
         """Operations (of that state), the newest first."""
         ...
 
+    # -- dead letters ------------------------------------------------------------------------------------------
+
+    def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
+        """What dead letters (of that task, queue, tenant; None is any) died of: the largest groups of one task, queue,
+        reason and kind of error first, at most `limit` of them."""
+        ...
+
     # -- failures ----------------------------------------------------------------------------------------------
 
     def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
@@ -174,6 +182,7 @@ class KeepingVerbs(Protocol):
 
 
 KEEPING = (
+    Verb("dead_report", "viewer"),
     Verb("job_silent", "viewer"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),

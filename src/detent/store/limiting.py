@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from detent.errors import DetentError, NotFound
+from detent.errors import DetentError, InUse, NotFound
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.words import Verb
@@ -49,10 +49,16 @@ class LimitVerbs(Protocol):
         end. `NotFound`."""
         ...
 
+    def limit_remove(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Take a limit away that no code declares any more, with the keys that have its bounds. Recorded. `InUse` while
+        jobs wait or run under it; `NotFound`."""
+        ...
+
 
 LIMITING = (
     Verb("limit_put", "client"),
     Verb("limit_list", "viewer"),
     Verb("limit_pause", "admin", (NotFound,)),
     Verb("limit_reset", "admin", (NotFound,)),
+    Verb("limit_remove", "admin", (InUse, NotFound)),
 )

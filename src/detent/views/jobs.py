@@ -6,10 +6,22 @@ from detent.errors import NotFound, essence
 from detent.model.limit_records import LimitRow
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
+from detent.views.limits import paused_by
 
 __all__ = ["explain"]
 
 _ALIVE_WITHIN = 10.0
+_BECAME = {
+    "error": "failed",
+    "expired": "lost its lease",
+    "crashed": "crashed",
+    "timed_out": "ran out of time",
+    "released": "was handed back",
+    "snoozed": "snoozed",
+    "throttled": "was throttled",
+    "cancelled": "was cancelled",
+    "unknown": "left nobody knowing what it did",
+}
 
 
 def explain(verbs: Verbs, job_id: int) -> str:
@@ -30,9 +42,7 @@ def explain(verbs: Verbs, job_id: int) -> str:
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:
     if row.due_at > verbs.now():
-        return f"it waits for its time: due at {row.due_at.isoformat()}" + (
-            f" after attempt {row.attempt}" if row.attempt else ""
-        )
+        return f"it waits for its time: due at {row.due_at.isoformat()}{_after(verbs, row)}"
     paused = verbs.transitions("queue", row.queue)
     if paused and paused[-1].to_state == "paused":
         return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
@@ -40,13 +50,23 @@ def _why_pending(verbs: Verbs, row: JobRow) -> str:
     return held_back or f"it is ready in queue {row.queue!r} and waits for {_who_could(verbs, row)}"
 
 
+def _after(verbs: Verbs, row: JobRow) -> str:
+    """What became of the attempt before, and when: a retry waits because of it."""
+    ended = [one for one in verbs.job_executions(row.id) if one.outcome is not None]
+    if not ended:
+        return ""
+    last = ended[-1]
+    at = f" at {last.aborted_at.isoformat()}" if last.aborted_at else ""
+    said = f": {of}" if (of := essence(last.error)) else ""
+    return f" after attempt {last.attempt}, which {_BECAME.get(last.outcome or '', 'ended')}{at}{said}"
+
+
 def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
     """Which limit keeps a ready job back, if one does."""
     now = verbs.now()
     for limit in _limits_of(verbs, row):
         if limit.held_at is not None:
-            moves = verbs.transitions("limit", limit.key)
-            by = next((move for move in reversed(moves) if move.to_state == "paused"), None)
+            by = paused_by(verbs, limit.key)
             said = f" by {by.actor}: {by.reason or 'no reason given'}" if by else ""
             return f"its limit {limit.key!r} is paused{said}"
         if limit.open_until is not None and limit.open_until > now:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from detent.errors import DetentError
 from detent.model.records import Abort, Aborted, Claimed, ExecutionRow, Outcome
 from detent.store.contract import Store
 from detent.worker.board import Line
@@ -37,8 +38,8 @@ class Remains:
     cancelled: frozenset[int]
 
 
-def end_lease(store: Store, remains: Remains, worker: str) -> list[int]:
-    """End what is still held under it; the jobs that came to rest without success.
+def end_lease(store: Store, remains: Remains, worker: str) -> list[Aborted | DetentError]:
+    """End what is still held under it; what became of it.
 
     A job that was alone in its process when that died by itself has used up an attempt. One that was not alone or not
     in that process itself, or whose process was ended by the supervisor because of another job or to stop, has not,
@@ -50,10 +51,7 @@ def end_lease(store: Store, remains: Remains, worker: str) -> list[int]:
             store.job_recover([claimed.job_id])
         else:
             aborts.append(_abort(store, remains, claimed))
-    if not aborts:
-        return []
-    answers = store.job_abort(aborts, worker)
-    return [one.job_id for one in answers if isinstance(one, Aborted) and one.state in ("quarantined", "failed")]
+    return store.job_abort(aborts, worker) if aborts else []
 
 
 def _abort(store: Store, remains: Remains, claimed: Claimed) -> Abort:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Attempt"]
 
 _LOOKS_MIN = 3
+_UNOPENED = "ctx.commit() was called and its block never entered: write `with ctx.commit() as tx`"
+
+log = logging.getLogger("detent.worker")
 
 
 class _CannotTell(DetentError):
@@ -138,6 +142,9 @@ class Attempt:
             raise Fatal(f"the payload no longer fits: {error}") from None
 
     def _finished(self, value: object) -> Finish:
+        if self.context.unopened > 0 and not self.context.committed:
+            self.context.event(_UNOPENED, level="warning")
+            log.warning("job %d of %s: %s", self.claimed.job_id, self.task.name, _UNOPENED)
         result = None if self.context.stored_result else self.task.encode_result(value)
         return Finish(self.claimed.job_id, self.claimed.attempt, result)
 

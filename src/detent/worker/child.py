@@ -339,7 +339,7 @@ class Child:
 
     def _written(self, leases: list[int]) -> None:
         if leases:
-            self._channel.send("done", leases=leases)
+            self._channel.send("done", leases=leases, tally=self._flusher.tally)
         if self._claimer.limited:
             self._store.wake.interrupt()
 
@@ -457,7 +457,7 @@ class Child:
         self._say_given_up(math.inf)
         with contextlib.suppress(TimeoutError):
             self._hooks.submit(lambda: None).result(max(1.0, deadline - self._clock.monotonic()))
-        self._channel.send("stopped", written=written)
+        self._channel.send("stopped", written=written, tally=self._flusher.tally)
         # Threads that still run belong to jobs that were handed back: nothing they do counts any more.
         os._exit(0)
 

@@ -74,6 +74,7 @@ class AttemptContext:
         self.settings = settings
         self.committed = False
         self.stored_result = False
+        self.unopened = 0
         self._cancelled = False
         self._on_cancel: Callable[[], None] | None = None
         self._wrote = False
@@ -153,12 +154,14 @@ class AttemptContext:
                 f"in task {self._task.name!r}, which has a probe",
                 "leave the probe out: what is committed here is known, and nobody need find out",
             )
+        self.unopened += 1
         return Boundary(self, self._store) if connection is None else ForeignBoundary(self, self._store, connection)
 
     def before_commit(self) -> None:
         """What was said before the commit is on record before it. `WrongPlace` inside another block of this attempt."""
         if self._in_block:
             raise WrongPlace("ctx.commit()", "inside a commit block of the same attempt", "write in the block there is")
+        self.unopened -= 1
         if self._wrote:
             self._sink.flush()
 

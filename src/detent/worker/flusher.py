@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from detent.errors import AlreadyCommitted, DatabaseError, DetentError, LeaseLost
-from detent.model.records import Abort, Aborted, Finish, NewEvent
+from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
 from detent.worker.patience import Patience
+from detent.worker.tally import tally
 from detent.worker.vital import start_vital
 
 __all__ = ["Flusher"]
 
 T = TypeVar("T")
+Answer = Finished | Aborted | DetentError
 
 _EVENTS_WAIT = 0.2
 _BATCH_MAX = 1000
@@ -39,6 +42,7 @@ class Flusher:
     """One thread. Endings are written as soon as the last batch is through; lines wait for company up to 200 ms.
 
     `written` is called with the leases that need no renewal any more; `aborted` with what became of aborted jobs.
+    `tally` counts what became of all of them.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Flusher:
         self._written = written
         self._aborted = aborted
         self._changed = threading.Condition()
+        self.tally: Counter[str] = Counter()
         self._batch = _Batch()
         self._taken = 0
         self._done = 0
@@ -151,27 +156,28 @@ class Flusher:
                 self._one_by_one(batch)
                 break
             self._patience.worked()
+            self.tally += tally(answers)
             for answer in answers:
                 if isinstance(answer, Aborted):
                     self._aborted(answer)
             break
         self._written(batch.leases)
 
-    def _write_all(self, batch: _Batch) -> list[Aborted | DetentError]:
+    def _write_all(self, batch: _Batch) -> list[Answer]:
         """In one transaction. The ordinary batch is one verb, which is one by itself, without a trip to begin it and
         another to end it."""
         if batch.events or batch.aborts:
             return self._store.together(lambda verbs: self._write(verbs, batch))
         return self._write(self._store, batch)
 
-    def _write(self, verbs: Verbs, batch: _Batch) -> list[Aborted | DetentError]:
+    def _write(self, verbs: Verbs, batch: _Batch) -> list[Answer]:
         answers, late = self._send(verbs, batch)
         if late.size and self._renewed(verbs, late):
             answers += self._send(verbs, late)[0]
         return answers
 
-    def _send(self, verbs: Verbs, batch: _Batch) -> tuple[list[Aborted | DetentError], _Batch]:
-        """What became of the aborted, and what was refused for want of a lease."""
+    def _send(self, verbs: Verbs, batch: _Batch) -> tuple[list[Answer], _Batch]:
+        """What became of the attempts, and what was refused for want of a lease."""
         appended = verbs.event_append(batch.events) if batch.events else []
         finished = verbs.job_finish(batch.finishes, self._worker) if batch.finishes else []
         aborted = verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
@@ -182,7 +188,7 @@ class Flusher:
         late = _Batch(
             _refused(batch.events, appended), _refused(batch.finishes, finished), _refused(batch.aborts, aborted)
         )
-        return aborted, late
+        return [*finished, *aborted], late
 
     def _renewed(self, verbs: Verbs, late: _Batch) -> bool:
         """J7: a lease that ran out while the database was away, and that nobody took away since, is still ours, though

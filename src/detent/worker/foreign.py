@@ -7,7 +7,8 @@ it enters the block: the job is marked here then, and neither the block nor what
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from detent.declare.task import Call
@@ -17,7 +18,7 @@ from detent.store.contract import Store
 from detent.store.foreign.driver import Call as Ask
 from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
 from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
-from detent.store.intents import refuse_ending
+from detent.store.intents import failed_inside, goes_back, refuse_ending
 from detent.worker.boundary import Outcome, not_awaited, over
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class _Block:
         self.not_begun = 0
         self.intents: list[NewJob] = []
         self.stored: str | None = None
+        self.failed: Exception | None = None
 
     @property
     def connection(self) -> Any:
@@ -60,6 +62,21 @@ class _Block:
         """From now on what comes late is refused."""
         self._ended = True
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a statement failed, and nobody but the user's function heard of it."""
+        return self.failed is not None and not self._hand.is_sound
+
+    @contextmanager
+    def _watching(self, sql: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failed = error
+            raise
+        if goes_back(sql):
+            self.failed = None
+
     def _check_open(self, word: str) -> None:
         if self._ended:
             raise over(word)
@@ -69,7 +86,8 @@ class _PlainBlock(_Block):
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
         self._check_open("execute")
         refuse_ending(sql)
-        return Outcome(*self._hand.run(Run(sql, params)))
+        with self._watching(sql):
+            return Outcome(*self._hand.run(Run(sql, params)))
 
 
 class _AsyncBlock(_Block):
@@ -81,7 +99,8 @@ class _AsyncBlock(_Block):
         self.not_begun -= 1
         self._check_open("execute")
         refuse_ending(sql)
-        return Outcome(*await self._hand.run_async(Run(sql, params)))
+        with self._watching(sql):
+            return Outcome(*await self._hand.run_async(Run(sql, params)))
 
 
 class ForeignBoundary:
@@ -152,6 +171,9 @@ class ForeignBoundary:
 
     def _leaving(self) -> Steps[None]:
         block, begun = self._block, self._begun
+        if block.has_failed:
+            yield from rolling_back()
+            raise failed_inside(block.failed) from block.failed
         if begun is None:
             job_id, attempt = self._context.job_id, self._context.attempt
             yield from leaving_own(self._hand, self._store, job_id, attempt, block.stored, block.intents)

@@ -19,6 +19,7 @@ from detent.worker.vital import start_vital
 
 __all__ = ["Kin"]
 
+_LAST_WORDS = 1.0
 _DEAF_AFTER = 2.0
 """Seconds that a child has to end a job whose time is over, before it counts as deaf."""
 
@@ -42,6 +43,7 @@ class Kin:
         self.unable: str | None = None
         self._told_failures: list[int] = []
         self._blamed = False
+        self.tally: dict[str, int] = {}
         self._channel, theirs = Channel.pair()
         self._board = Board.create(options.slots)
         command = [sys.executable, "-m", "detent.worker.main", str(theirs.fileno()), str(self._board.fileno)]
@@ -51,7 +53,7 @@ class Kin:
                 stdin.write(msgspec.json.encode(options))
         finally:
             theirs.close()
-        start_vital("child", self._listen)
+        self._listener = start_vital("child", self._listen)
 
     def _listen(self) -> None:
         for message in self._channel.messages():
@@ -73,6 +75,9 @@ class Kin:
                 self.is_idle = False
             case "done":
                 self._leases.difference_update(message["leases"])
+                self.tally = message["tally"]
+            case "stopped":
+                self.tally = message["tally"]
             case "idle":
                 self.is_idle = message["holding"] == 0
             case "recycle":
@@ -156,6 +161,8 @@ class Kin:
     def bury(self, now: float) -> tuple[str, list[Remains]]:
         """How it ended, and what it held. Once, when it is dead."""
         ended_with = describe_exit(self._guarded.wait())
+        # Its last words may still be on their way.
+        self._listener.join(_LAST_WORDS)
         killed = self.killed
         if killed is not None and self._blamed:
             ended_with, killed = f"{ended_with} ({killed})", None

@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from detent.errors import InvalidSetting
+from detent.model import jsondoor
 from detent.worker.output import LogFormat
 
 __all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
 
+_NAME_MAX = 200
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 
@@ -38,6 +40,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     debug: bool = False
 
     def __post_init__(self) -> None:
+        jsondoor.text(self.name, field="name", bytes_max=_NAME_MAX)
         _between("slots", self.slots, 1, 10_000)
         _between("processes", self.processes, 1, 256)
         _between("lease", self.lease, 0.5, 86_400)

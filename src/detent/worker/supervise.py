@@ -6,6 +6,7 @@ Run as `python -m detent.worker.supervise PIPE_FD`, in place of the command that
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -16,7 +17,7 @@ from detent.store.open import open_store
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
 from detent.worker.output import set_up_output
-from detent.worker.supervisor import Supervisor
+from detent.worker.supervisor import STOPPING, Supervisor
 
 __all__ = ["Charge", "become_supervisor"]
 
@@ -39,6 +40,8 @@ def become_supervisor(charge: Charge) -> NoReturn:
         pipe.write(msgspec.json.encode(charge))
     sys.stdout.flush()
     sys.stderr.flush()
+    # A stop that comes before the supervisor can hear it waits until it can: the mask outlives the exec.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     os.execv(sys.executable, [sys.executable, "-m", "detent.worker.supervise", str(reading)])
 
 

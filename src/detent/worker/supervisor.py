@@ -11,9 +11,11 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections import Counter
 
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
+from detent.model.records import Aborted
 from detent.store.contract import Store
 from detent.worker.aftermath import Remains, end_lease
 from detent.worker.kin import Kin
@@ -21,9 +23,10 @@ from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
 from detent.worker.services import Services
+from detent.worker.tally import tally, told
 from detent.worker.vital import start_vital
 
-__all__ = ["Supervisor"]
+__all__ = ["STOPPING", "Supervisor"]
 
 log = logging.getLogger("detent.worker")
 
@@ -35,6 +38,10 @@ _LIVED = 5.0
 _LAST_WORDS = 5.0
 _NAMED_MAX = 10
 _FAILURES_MAX = 10_000
+_GIVEN_UP = ("quarantined", "failed")
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+"""What asks a worker to stop."""
 
 
 class Supervisor:
@@ -75,14 +82,16 @@ class Supervisor:
         self._pause = _PAUSE_FIRST
         self._said_ready = False
         self._starts_failed = 0
+        self._drained = False
+        self._tally: Counter[str] = Counter()
 
     def run(self) -> int:
         """Until told to stop, or until nothing is left with `drain`; the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOPPING:
             signal.signal(number, self._signalled)
-        log.info(
-            "worker %s: %d processes of %d slots", self._options.name, self._options.processes, self._options.slots
-        )
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        processes, slots = _many(self._options.processes, "process", "es"), _many(self._options.slots, "slot", "s")
+        log.info("worker %s: %s of %s", self._options.name, processes, slots)
         threads = [
             start_vital("renewals", self._renew_forever),
             start_vital("services", self._serve_forever),
@@ -94,7 +103,8 @@ class Supervisor:
             if self._stop_asked and deadline is None:
                 deadline = now + self._options.grace + _KILL_AFTER_GRACE
                 running = sum(len(child.lines()) for child in self._children)
-                log.info("stopping: %d jobs run, and may finish within %g s", running, self._options.grace)
+                run = "1 job runs" if running == 1 else f"{running} jobs run"
+                log.info("stopping: %s, and may finish within %g s", run, self._options.grace)
                 self._notify.stopping()
                 self._stop_children()
             if deadline is not None and (self._stop_asked > 1 or now > deadline):
@@ -109,6 +119,8 @@ class Supervisor:
             thread.join(max(0.0, until - self._clock.monotonic()))
         self._clean_up()
         self._services.close()
+        why = "nothing is left to do" if self._drained else "told to stop"
+        log.info("worker %s ends, %s: %s", self._options.name, why, told(self._tally))
         return 0
 
     # -- children ----------------------------------------------------------------------------------------------
@@ -155,6 +167,7 @@ class Supervisor:
         """Remember what a dead child held, and make room for another."""
         ended_with, remains = child.bury(now)
         with self._lock:
+            self._tally += Counter(child.tally)
             self._children.remove(child)
             self._remains += remains
         self._remains_there.set()
@@ -191,11 +204,14 @@ class Supervisor:
             remains = list(self._remains)
         for one in remains:
             try:
-                self._failures += end_lease(self._store, one, self._options.name)
+                answers = end_lease(self._store, one, self._options.name)
             except DatabaseError as error:
                 self._patience.failed("cleaning up after a child", error)
                 return False
+            given_up = [answer for answer in answers if isinstance(answer, Aborted) and answer.state in _GIVEN_UP]
+            self._failures += [answer.job_id for answer in given_up]
             with self._lock:
+                self._tally += tally(answers)
                 self._remains.remove(one)
         return True
 
@@ -262,6 +278,7 @@ class Supervisor:
             self._patience.failed("serving the queue", error)
             return
         if left == 0 and self._options.drain and idle and not self._stop_asked:
+            self._drained = True
             self._ask_to_stop()
 
     def _serve_alone_forever(self) -> None:
@@ -280,6 +297,10 @@ class Supervisor:
         self._stop_asked += 1
         self._stopping.set()
         self._hurry.set()
+
+
+def _many(count: int, word: str, ending: str) -> str:
+    return f"{count} {word}{'' if count == 1 else ending}"
 
 
 def _what_ran(remains: list[Remains]) -> str:

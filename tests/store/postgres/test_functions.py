@@ -11,8 +11,10 @@ import pytest
 from detent.model.records import Enqueued
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
-from detent.store.postgres.schema import functions
+from detent.store.postgres.functions import functions
+from detent.store.postgres.schema import KNOWN
 from tests.contract.kit import claim, new_job
+from tests.store.postgres.kit import run_sql
 
 VERBS = [name for name, _ in functions() if re.search(r"_v\d+$", name)]
 PROPERTIES = """
@@ -90,3 +92,39 @@ def test_nothing_is_left_in_the_session(postgres_store_url: str) -> None:
             store.on(connection).job_enqueue([new_job(store, key="k")])
             claim(store.on(connection))
         assert connection.execute(left).fetchone() == before
+
+
+def test_functions_that_were_changed_under_their_names_are_found_and_put_right(postgres_url: str) -> None:
+    """L8: the steps are all there, and yet it is not this version's database; `migrate` says what it did."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        assert store.facts().functions == ()
+        body = run_sql(postgres_url, "SELECT pg_get_functiondef('detent.now_v1()'::regprocedure)")[0][0]
+        run_sql(postgres_url, str(body).replace("BEGIN", "BEGIN -- by hand\n"))
+        assert store.facts().functions == ("now_v1",)
+        assert "FUNCTION detent.now_v1" in store.migration_sql()
+        assert store.migrate() == ["function now_v1"]
+        assert (store.facts().functions, store.migrate(), store.migration_sql()) == ((), [], "")
+
+
+def test_the_functions_of_another_version_are_warned_of_at_the_start(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L8: called by the same names, they may not do the same. Of a newer schema they are meant to be others."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        store.ready()
+        assert caplog.text == ""
+        run_sql(postgres_url, "COMMENT ON FUNCTION detent.migrations_v1() IS 'of another version'")
+        store.ready()
+        assert "differ from those of this Detent: run `detent migrate`" in caplog.text
+        assert store.facts().functions == ("declarations",)
+        assert store.migrate() == ["function declarations"]
+        run_sql(
+            postgres_url,
+            "COMMENT ON FUNCTION detent.migrations_v1() IS 'of another version'",
+            f"INSERT INTO detent.migration VALUES ({KNOWN[-1].version + 1}, 'later', 'x', 1, now())",
+        )
+        caplog.clear()
+        store.ready()
+        assert (caplog.text, store.facts().functions, store.migrate()) == ("", (), [])

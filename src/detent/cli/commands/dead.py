@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from detent.cli import render
 from detent.cli.acting import act_on
 from detent.cli.bulk import bulk
 from detent.cli.command import Group, reason_option
@@ -57,6 +58,37 @@ def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
     with session.open() as app:
         jobs = app.jobs(state=_STATE, after_id=after, limit=limit, **chosen)
         list_jobs(session, jobs, limit, where=app.store.name, errors=True)
+
+
+@command.command()
+@_filters
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many groups.")
+@click.pass_obj
+def report(session: Session, /, limit: int, **chosen: Any) -> None:
+    """Say what dead letters died of.
+
+    One line for each task and queue, the reason why there is no further attempt, and kind of error; the largest first,
+    each with one job to look at.
+    """
+    with session.open() as app:
+        groups = app.dead_report(limit=limit, **chosen)
+        where = app.store.name
+    if session.json:
+        render.json_value(render.records(groups))
+        return
+    render.table(
+        ["JOBS", "TASK", "QUEUE", "REASON", "ERROR", "ATTEMPTS", "OLDEST", "NEWEST", "FOR INSTANCE"],
+        [
+            [
+                *(one.jobs, one.task, one.queue, one.reason, one.kind, one.attempts, one.oldest_at, one.newest_at),
+                str(one.sample_id),
+            ]
+            for one in groups
+        ],
+        empty=f"no dead letters in {where}",
+    )
+    if len(groups) == limit:
+        render.note("there may be more: --limit")
 
 
 @command.command()

@@ -87,6 +87,9 @@ def _facts(store: Store) -> Iterator[Finding]:
     facts = store.facts()
     yield _cautious("database", f"{facts.kind} {facts.version} at {store.name}", facts.version_caution)
     yield Finding("schema", "ok", f"number {facts.schema}, and this version of Detent may work with it")
+    if facts.functions:
+        found = f"they differ from those of this version ({', '.join(facts.functions)})"
+        yield Finding("functions", "warn", f"{found}; run `detent migrate`")
     told = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
     yield _cautious("durability", told, facts.durability_caution)
 

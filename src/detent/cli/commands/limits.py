@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from detent.cli import render
@@ -9,7 +11,8 @@ from detent.cli.command import Group, duration, reason_option
 from detent.cli.session import Session
 from detent.model.escape import line
 from detent.model.limit_records import LimitRow
-from detent.model.records import Moved
+from detent.model.records import Moved, TransitionRow
+from detent.views.limits import paused_by
 
 __all__ = ["command"]
 
@@ -18,7 +21,7 @@ key = click.argument("key", metavar="KEY")
 
 @click.group("limits", cls=Group)
 def command() -> None:
-    """Look at limits, bound queues, pause and resume."""
+    """Look at limits, bound queues, pause, resume and remove."""
 
 
 @command.command("list")
@@ -33,16 +36,21 @@ def list_(session: Session, waiting: bool) -> None:
     with session.open() as app:
         now = app.store.now()
         found = [one for one in app.limits() if not waiting or one.state(now) != "open"]
+        held = {one.key: paused_by(app.store, one.key) for one in found if one.held_at is not None}
     if session.json:
-        render.json_value([render.plain(one) | {"state": one.state(now)} for one in found])
+        render.json_value([_object(one, held.get(one.key), state=one.state(now)) for one in found])
         return
     render.table(
-        ["KEY", "STATE", "RUNNING", "AT ONCE", "RATE", "TOKENS", "UNTIL", "THROTTLED", "TASKS", "QUEUES", "BOUNDS OF"],
+        [
+            *("KEY", "STATE", "RUNNING", "AT ONCE", "RATE", "TOKENS", "UNTIL", "THROTTLED", "TASKS", "QUEUES"),
+            *("BOUNDS OF", "PAUSED BY", "REASON"),
+        ],
         [
             [
                 *(one.key, one.state(now), one.running, one.concurrency_max, _rate(one)),
                 *(None if one.rate is None else f"{one.tokens:.1f}", one.until(now), one.throttled),
                 *(",".join(one.tasks), ",".join(one.queues), one.template),
+                *((by.actor, by.reason) if (by := held.get(one.key)) else (None, None)),
             ]
             for one in found
         ],
@@ -110,6 +118,25 @@ def resume(session: Session, key: str, reason: str | None) -> None:
     """
     with session.open() as app:
         _say(session, app.reset_limit(key, actor=session.who, reason=reason))
+
+
+@command.command()
+@key
+@reason_option
+@click.pass_obj
+def remove(session: Session, key: str, reason: str | None) -> None:
+    """Take a limit away that no code declares any more.
+
+    Refused while jobs wait or run under it. A worker that still declares it makes it again when it starts; a queue's is
+    lifted with `limits set QUEUE --none`.
+    """
+    with session.open() as app:
+        _say(session, app.remove_limit(key, actor=session.who, reason=reason))
+
+
+def _object(row: LimitRow, by: TransitionRow | None, *, state: str) -> dict[str, Any]:
+    who = {"paused_by": None, "reason": None} if by is None else {"paused_by": by.actor, "reason": by.reason}
+    return render.plain(row, state=state) | who
 
 
 def _rate(row: LimitRow) -> str | None:

@@ -61,12 +61,15 @@ def _check(session: Session) -> int:
     with session.open_or_new() as app:
         facts = app.store_as_found.facts()
     if session.json:
-        render.json_value({"schema": facts.schema, "missing": facts.missing})
+        render.json_value({"schema": facts.schema, "missing": facts.missing, "functions": facts.functions})
     for name in () if session.json else facts.missing:
         render.out(f"missing {name}")
-    if not facts.missing:
-        render.note("the schema is up to date")
-    return FAILED if facts.missing else OK
+    for name in () if session.json else facts.functions:
+        render.out(f"differs function {name}")
+    if facts.missing or facts.functions:
+        return FAILED
+    render.note("the schema is up to date")
+    return OK
 
 
 def _print(session: Session) -> int:

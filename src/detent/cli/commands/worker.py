@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from detent.cli.command import Command, duration
-from detent.cli.failures import CommandFailed, exit_code
+from detent.cli.failures import OK, CommandFailed, exit_code
 from detent.cli.session import Session
 from detent.errors import DetentError
 
@@ -61,7 +62,7 @@ def command(
     names, queue_slots = parse_queues(queues)
     options = WorkerOptions(
         app=app,
-        name=name or f"{socket.gethostname()}-{os.getpid()}",
+        name=f"{socket.gethostname()}-{os.getpid()}" if name is None else name,
         queues=names,
         queue_slots=queue_slots,
         slots=slots,
@@ -75,8 +76,26 @@ def command(
     )
     set_up_output(log_format)
     session.app = app
-    if log_format == "text":
-        _work(session, options)
+    signal.signal(signal.SIGTERM, _told_to_stop)
+    try:
+        if log_format == "text":
+            _work(session, options)
+        return _work_and_log(session, options)
+    except _ToldToStop:
+        logging.getLogger("detent.worker").info("worker %s ends, told to stop before it had begun", options.name)
+        return OK
+
+
+class _ToldToStop(BaseException):
+    """A stop while there is nothing to be finished yet: the application is loaded, or the database waited for."""
+
+
+def _told_to_stop(_number: int, _frame: object) -> NoReturn:
+    raise _ToldToStop
+
+
+def _work_and_log(session: Session, options: WorkerOptions) -> int:
+    """What stands in the way is a line of the log, as all else is."""
     try:
         _work(session, options)
     except (CommandFailed, DetentError) as error:

@@ -132,6 +132,15 @@ class Hand:
             await cursor.execute(sql.encode(), params)
             return await cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the driver itself says that its transaction can go on, whatever has failed in it."""
+        if self.dialect == "sqlite" or self._is_alchemy:
+            return False
+        from psycopg.pq import TransactionStatus
+
+        return bool(self.given.info.transaction_status == TransactionStatus.INTRANS)
+
     def begin_sql(self) -> str | None:
         """What begins a transaction here; None where one is open, or the driver begins it by itself."""
         if self.dialect == "sqlite":

@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
 from detent.model.records import Commit, NewJob
-from detent.store.intents import numbered, refuse_ending
+from detent.store.intents import failed_inside, numbered, refuse_ending
 from detent.store.postgres.driver.failures import is_of_the_server, translated
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
@@ -31,6 +32,8 @@ class PostgresTx:
 
     def __init__(self, connection: Connection, name: str) -> None:
         self.leaves_traces = False
+        self.failed: psycopg.Error | None = None
+        self._unsent = False
         self._connection = connection
         self._name = name
         self._intents: list[NewJob] = []
@@ -41,6 +44,16 @@ class PostgresTx:
         """The driver's connection. Its transaction is not the user's to end."""
         self.leaves_traces = True
         return self._connection
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a statement has failed for good: the server says so, or it was not even sent. What was undone by going
+        back to a savepoint has not."""
+        return self._in_error or self._unsent
+
+    @property
+    def _in_error(self) -> bool:
+        return self._connection.info.transaction_status == TransactionStatus.INERROR
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
         """Run a statement with `:name` parameters: its rows, and how many it changed.
@@ -58,6 +71,8 @@ class PostgresTx:
                 rows = cursor.fetchall() if cursor.description else []
                 return rows, max(0, cursor.rowcount)
         except psycopg.Error as error:
+            self.failed = error
+            self._unsent |= not self._in_error
             if is_of_the_server(error):
                 raise translated(error, self._name) from error
             raise
@@ -106,6 +121,8 @@ def commit_block(
             tx = PostgresTx(connection, name)
             after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
             yield tx
+            if tx.has_failed:
+                raise failed_inside(tx.failed) from tx.failed
             mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
             answer = session.run(job_commit(mark, xact))
             if isinstance(answer, DetentError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from importlib.resources import files
 
 import psycopg
 
@@ -11,8 +11,11 @@ from detent.errors import DatabaseError, NotADatabase, SchemaMissing
 from detent.store.migrate import Applied, Migration, check, check_wording, load, pending
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.functions import MARK, differing, fingerprint, functions, mark_sql
 
-__all__ = ["KNOWN", "applied_steps", "functions", "install", "look", "script"]
+__all__ = ["KNOWN", "applied_steps", "install", "look", "other_functions", "script"]
+
+log = logging.getLogger("detent.store")
 
 KNOWN = load("detent.store.postgres")
 VERSION_MIN = 15
@@ -28,13 +31,6 @@ _TAKE = """
 INSERT INTO detent.migration (version, name, checksum, oldest_code, applied_at) VALUES (%s, %s, %s, %s, detent.clock())
 """
 _NOT_FOR_ALL = "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM PUBLIC"
-
-
-def functions() -> list[tuple[str, str]]:
-    """The name and text of every function, verbs and what they share."""
-    folder = files("detent.store.postgres").joinpath("functions")
-    found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
-    return sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found)
 
 
 def applied_steps(connection: Connection, database: str) -> dict[int, Applied]:
@@ -56,15 +52,31 @@ def applied_steps(connection: Connection, database: str) -> dict[int, Applied]:
 
 
 def look(connection: Connection, database: str) -> bool:
-    """Whether the record is there, and fit for this version; what does not fit is raised."""
+    """Whether the record is there, and fit for this version; what does not fit is raised. That the functions are those
+    of another version is logged: they are called by the same names, but may not do the same."""
     applied = applied_steps(connection, database)
     if applied:
         check(database, KNOWN, applied)
+        with translating(database):
+            mark = connection.execute(f"SELECT {MARK}".encode()).fetchone()
+        if _is_this(applied) and (mark is None or mark[0] != fingerprint()):
+            log.warning("the functions in %s differ from those of this Detent: run `detent migrate`", database)
     return bool(applied)
 
 
-def install(connection: Connection, database: str) -> list[Migration]:
-    """Take the missing steps and put the functions of this version in place, in one transaction.
+def other_functions(connection: Connection, applied: Mapping[int, Applied]) -> tuple[str, ...]:
+    """The functions in a database with this version's schema that are not this version's."""
+    return differing(connection) if _is_this(applied) else ()
+
+
+def _is_this(applied: Mapping[int, Applied]) -> bool:
+    """Of another schema the functions are others, and fit it."""
+    return max(applied, default=0) == KNOWN[-1].version
+
+
+def install(connection: Connection, database: str) -> tuple[list[Migration], tuple[str, ...]]:
+    """Take the missing steps and put the functions of this version in place, in one transaction; the steps that were
+    taken, and the functions that were other ones where no step was.
 
     Whoever comes second waits and finds nothing to do. A newer schema is left alone. `SchemaMissing` where the record
     is missing and may not be created.
@@ -76,28 +88,32 @@ def install(connection: Connection, database: str) -> list[Migration]:
         missing = pending(KNOWN, applied)
         if applied and max(applied) > KNOWN[-1].version:
             check(database, KNOWN, applied)
-            return []
+            return [], ()
+        changed = other_functions(connection, applied)
         try:
             for step in missing:
                 connection.execute(step.sql.encode())
             for _, text in functions():
                 connection.execute(text.encode())
             connection.execute(_NOT_FOR_ALL)
+            connection.execute(mark_sql().encode())
         except psycopg.errors.InsufficientPrivilege as error:
             if applied:
                 raise DatabaseError(database, f"only the owner of its schema detent may migrate it: {error}") from error
             raise SchemaMissing(database, str(error)) from error
         for step in missing:
             connection.execute(_TAKE, (step.version, step.name, step.checksum, step.oldest_code))
-    return list(missing)
+    return list(missing), changed
 
 
-def script(applied: Mapping[int, Applied]) -> str:
-    """The missing steps, and the functions of this version, as text: what `install` would do."""
+def script(connection: Connection, applied: Mapping[int, Applied]) -> str:
+    """The missing steps, and the functions of this version, as text: what `install` would do. Empty where the database
+    has all of them."""
     steps = pending(KNOWN, applied)
-    if not steps:
+    if not steps and not other_functions(connection, applied):
         return ""
-    parts = [*(step.sql for step in steps), *(text for _, text in functions()), f"{_NOT_FOR_ALL};"]
+    last = (f"{_NOT_FOR_ALL};", f"{mark_sql()};")
+    parts = [*(step.sql for step in steps), *(text for _, text in functions()), *last]
     return "\n".join(["BEGIN;", f"{_LOCK};", *parts, *map(_taken_by_hand, steps), "COMMIT;", ""])
 
 

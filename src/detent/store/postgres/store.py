@@ -106,13 +106,13 @@ class PostgresStore(PostgresVerbs):
     def migrate(self) -> list[str]:
         """All missing steps and this version's functions in one transaction, under one lock."""
         with closing(self._pool.connect()) as connection:
-            taken = schema.install(connection, self._name)
-        return list(names(taken))
+            taken, changed = schema.install(connection, self._name)
+        return [*names(taken), *(f"function {name}" for name in changed)]
 
     def migration_sql(self) -> str:
-        """Where steps are missing, with the functions of this version."""
+        """With the functions of this version, also where only they are other ones."""
         with self._pool.connection() as connection:
-            return schema.script(schema.applied_steps(connection, self._name))
+            return schema.script(connection, schema.applied_steps(connection, self._name))
 
     def facts(self) -> Facts:
         """Of the server, as its settings stand for this login."""

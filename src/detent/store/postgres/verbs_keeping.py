@@ -10,6 +10,7 @@ from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.model.service_records import (
     Agenda,
+    DeadGroup,
     Fire,
     NewOperation,
     NewSchedule,
@@ -178,6 +179,14 @@ class PostgresKeeping:
     def limit_reset(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""
         return self._session.run(limiting.limit_reset(key, actor, reason))
+
+    def limit_remove(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self._session.run(limiting.limit_remove(key, actor, reason))
+
+    def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
+        """Grouped by the server."""
+        return self._session.run(operating.dead_report(task, queue, tenant, limit))
 
     def queue_list(self) -> list[QueueRow]:
         """By name."""

@@ -102,6 +102,9 @@ class _AlchemyExecutor:
     def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
         return int(self._connection.exec_driver_sql(sql, [tuple(row) for row in params]).rowcount)
 
+    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+        self._connection.connection.driver_connection.create_function(name, 1, function, deterministic=True)
+
 
 def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
     """How to run statements on what the caller gave, and the driver's connection under it.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from detent.errors import DetentError, NotFound
+from collections.abc import Sequence
+
+from detent.errors import DetentError, InUse, NotFound
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.postgres.statements.base import Row, Statement, named, texts
 
-__all__ = ["limit_list", "limit_pause", "limit_put", "limit_reset"]
+__all__ = ["limit_list", "limit_pause", "limit_put", "limit_remove", "limit_reset"]
 
 _PUT = """
 SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
@@ -16,6 +18,8 @@ SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision,
 _LIST = f"SELECT {', '.join(LimitRow.__struct_fields__)} FROM detent.limit_list_v1()"
 _PAUSE = "SELECT detent.limit_pause_v1(%s::text, %s::text, %s::text)"
 _RESET = "SELECT detent.limit_reset_v1(%s::text, %s::text, %s::text)"
+
+_REMOVE = "SELECT detent.limit_remove_v1(%s::text, %s::text, %s::text)"
 
 
 def limit_put(item: NewLimit) -> Statement[None]:
@@ -45,6 +49,18 @@ def limit_reset(key: str, actor: str, reason: str | None) -> Statement[Moved | D
         (key, actor, reason),
         lambda rows: NotFound("limit", key) if rows[0][0] is None else Moved(key, "closed", rows[0][0]),
     )
+
+
+def limit_remove(key: str, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
+    """Gone, or who needs it."""
+
+    def decode(rows: Sequence[Row]) -> Moved | DetentError:
+        needing = rows[0][0]
+        if needing is None:
+            return NotFound("limit", key)
+        return InUse("limit", key, needing) if needing else Moved(key, "removed", True)
+
+    return Statement(_REMOVE, (key, actor, reason), decode)
 
 
 def _limit(row: Row) -> LimitRow:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from detent.errors import DetentError, NotFound
 from detent.model.records import Moved
-from detent.model.service_records import NewOperation, OperationRow
+from detent.model.service_records import DeadGroup, NewOperation, OperationRow
 from detent.store.operations import asked, moved_to, operation_row
 from detent.store.postgres.statements.base import Row, Statement, named, numbers, undeclared
 from detent.store.words import JobFilter
 
 __all__ = [
+    "dead_report",
     "job_count",
     "job_move",
     "operation_cancel",
@@ -25,6 +26,10 @@ _FIELDS = (
     *("id", "action", "state", "filter", "argument", "actor", "reason", "until_id", "after_id", "looked_at"),
     *("changed", "refused", "created_at", "finished_at"),
 )
+_DEAD = DeadGroup.__struct_fields__
+_REPORT = f"""
+SELECT {", ".join(_DEAD)} FROM detent.dead_report_v1(%s::text, %s::text, %s::text, %s::integer)
+"""
 _ROW = f"SELECT {', '.join(_FIELDS)} FROM"
 _COUNT = "SELECT detent.job_count_v1(%s::text, %s::text, %s::text, %s::text)"
 _MOVE = """
@@ -45,6 +50,12 @@ def job_count(chosen: JobFilter) -> Statement[int]:
     """From the jobs themselves."""
     params = (chosen.state, chosen.task, chosen.queue, chosen.tenant)
     return Statement(_COUNT, params, lambda rows: int(rows[0][0]), writes=False)
+
+
+def dead_report(task: str | None, queue: str | None, tenant: str | None, limit: int) -> Statement[list[DeadGroup]]:
+    """The largest groups first."""
+    params = (task, queue, tenant, limit)
+    return Statement(_REPORT, params, lambda rows: [DeadGroup(**named(_DEAD, row)) for row in rows], writes=False)
 
 
 def job_move(

@@ -168,6 +168,7 @@ class Blocks:
             self._take_back(group)
             connection.check_lost()
             try:
+                connection.check_failed()
                 leave(connection)
                 connection.execute(f"RELEASE {_SAVEPOINT}")
             except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 __all__ = ["Executor", "Params", "Row", "SqliteExecutor"]
@@ -27,6 +27,10 @@ class Executor(Protocol):
         """Run a statement once for each; how many rows they changed in all."""
         ...
 
+    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Let statements on this connection call a function of one argument, which gives the same for the same."""
+        ...
+
 
 class SqliteExecutor:
     """Over a connection of sqlite3, whatever row and text factories its owner gave it."""
@@ -44,3 +48,6 @@ class SqliteExecutor:
 
     def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
         return self._cursor.executemany(sql, params).rowcount
+
+    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+        self._cursor.connection.create_function(name, 1, function, deterministic=True)

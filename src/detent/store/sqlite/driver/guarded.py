@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from detent.errors import DetentError, WrongPlace
+from detent.store.intents import failed_inside
 
 __all__ = ["GuardedConnection"]
 
@@ -72,19 +73,22 @@ class GuardedConnection(sqlite3.Connection):
 
     `hand` is held by every statement of the user's, and by the engine while it decides on the transaction. Where the
     transaction is gone, `lost` says why, and every further statement of the user's is refused with it: it would take
-    effect by itself otherwise.
+    effect by itself otherwise. `failed` is what was wrong with a statement of the user's in this block.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.hand = threading.RLock()
         self.lost: DetentError | None = None
+        self.failed: sqlite3.Error | None = None
         self._refusals = _Refusals()
         self.set_authorizer(self._refusals.authorize)
 
     def guard(self, on: bool) -> None:
         """Give the connection into the user's hands, or take it back as it was."""
         self._refusals.guarded = on
+        if on:
+            self.failed = None
         self.row_factory = None
         self.text_factory = str
 
@@ -131,6 +135,7 @@ class GuardedConnection(sqlite3.Connection):
             except sqlite3.DatabaseError as error:
                 if self._refusals.refused is not None:
                     raise _refusal(self._refusals.refused) from error
+                self.failed = error
                 raise
             finally:
                 if not self.in_transaction and self.lost is None:
@@ -140,6 +145,11 @@ class GuardedConnection(sqlite3.Connection):
         """Raise why the transaction is gone, where it is."""
         if self.lost is not None:
             raise self.lost
+
+    def check_failed(self) -> None:
+        """Refuse to commit where a statement of the user's failed, and nobody but the user's function heard of it."""
+        if self.failed is not None:
+            raise failed_inside(self.failed) from self.failed
 
 
 class _GuardedCursor(sqlite3.Cursor):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from detent.errors import DetentError, NotFound
+from detent.errors import DetentError, InUse, NotFound
 from detent.model.clock import from_micros
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
@@ -100,6 +100,23 @@ UPDATE detent_rate_limit
        refilled_at = max(refilled_at, :now)
  WHERE key = :key
 """
+_NEEDING = f"""
+WITH lanes AS (
+  SELECT n.id FROM detent_lane n
+   WHERE CASE WHEN :template IS NOT NULL THEN n.limit_key = :key
+              ELSE EXISTS (SELECT 1 FROM detent_limit_member m WHERE m.limit_key = :key
+                            AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)) END)
+SELECT (SELECT count(*) FROM lanes n JOIN detent_ready r ON r.lane_id = n.id)
+     + (SELECT count(*) FROM detent_waiting w WHERE w.lane_id IN (SELECT id FROM lanes))
+     + (SELECT count(DISTINCT s.job_id) FROM detent_limit_slot s
+          JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+         WHERE s.limit_key IN ({_WITH_BOUNDS_OF}))
+"""
+_REMOVE = (
+    f"DELETE FROM detent_limit_slot WHERE limit_key IN ({_WITH_BOUNDS_OF})",
+    "DELETE FROM detent_limit_member WHERE limit_key = :key",
+    "DELETE FROM detent_rate_limit WHERE key = :key OR template = :key",
+)
 _HOLD = "UPDATE detent_rate_limit SET held_at = ? WHERE key = ?"
 _TASKS_WITH_KEY = """
 SELECT min(m.limit_key) FROM detent_lane l JOIN detent_limit_member m ON m.kind = 'task' AND m.name = l.task
@@ -175,7 +192,7 @@ class Room:
 
 
 class LimitVerbs(VerbBase):
-    """`limit_put`, `limit_list`, `limit_pause` and `limit_reset`, and what claims and ends ask of limits."""
+    """`limit_put`, `limit_list`, `limit_pause`, `limit_reset`, `limit_remove`; what claims and ends ask of limits."""
 
     def limit_put(self, item: NewLimit) -> None:
         """What is left in the bucket stays, as far as the new one goes."""
@@ -242,6 +259,20 @@ class LimitVerbs(VerbBase):
         if found is not None:
             self._log_limit(key, found, "closed", "reset", actor, reason, now)
         return Moved(key, "closed", found is not None)
+
+    def limit_remove(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Who needs it is read out of the lanes and the jobs."""
+        limit = self._limit(key)
+        if limit is None:
+            return NotFound("limit", key)
+        ((needing,),) = self._db.rows(_NEEDING, {"key": key, "template": limit.template})
+        if needing:
+            return InUse("limit", key, needing)
+        stood = "paused" if limit.held_at is not None else "closed"
+        self._log_limit(key, stood, "removed", "remove", actor, reason, self._now())
+        for statement in _REMOVE:
+            self._db.change(statement, {"key": key})
+        return Moved(key, "removed", True)
 
     # -- for claims and ends -----------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from typing import Any
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros
 from detent.model.records import Cancelled, Moved
-from detent.model.service_records import NewOperation, OperationRow
+from detent.model.sanitize import error_kind
+from detent.model.service_records import DeadGroup, NewOperation, OperationRow
 from detent.store.operations import asked, moved_to, operation_row
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Job, ids_json, undeclared
@@ -24,6 +25,18 @@ _FIELDS = (
 _FITS = """(:state IS NULL OR state = :state) AND (:task IS NULL OR task = :task)
    AND (:queue IS NULL OR queue = :queue) AND (:tenant IS NULL OR tenant = :tenant)"""
 _COUNT = f"SELECT count(*) FROM detent_job WHERE {_FITS}"
+_DEAD = DeadGroup.__struct_fields__
+# differs: PostgreSQL has a function of its own for the kind of an error, in the same words.
+_REPORT = """
+SELECT task, queue, reason, kind, count(*), sum(attempt), min(quarantined_at), max(quarantined_at), max(job_id)
+  FROM (SELECT d.task, d.queue, d.reason, detent_error_kind(j.error) AS kind, j.attempt, d.quarantined_at, d.job_id
+          FROM detent_dead d JOIN detent_job j ON j.id = d.job_id
+         WHERE (:task IS NULL OR d.task = :task) AND (:queue IS NULL OR d.queue = :queue)
+           AND (:tenant IS NULL OR d.tenant = :tenant))
+ GROUP BY task, queue, reason, kind
+ ORDER BY count(*) DESC, max(job_id) DESC, task, queue, reason, kind
+ LIMIT :limit
+"""
 _LOG_MOVE = """
 INSERT INTO detent_transition_log (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor,
   reason, metadata, correlation_id, at)
@@ -62,11 +75,20 @@ Answer = Cancelled | Moved | DetentError
 
 
 class OperationVerbs(MoveVerbs):
-    """`job_count`, `job_move` and the verbs of operations."""
+    """`job_count`, `dead_report`, `job_move` and the verbs of operations."""
 
     def job_count(self, chosen: JobFilter) -> int:
         """From the jobs themselves."""
         return int(self._db.rows(_COUNT, _fits(chosen.state, chosen.task, chosen.queue, chosen.tenant))[0][0])
+
+    def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
+        """Grouped by SQLite, which asks us for the kind of each error."""
+        self._db.teach("detent_error_kind", error_kind)
+        where = {"task": task, "queue": queue, "tenant": tenant, "limit": limit}
+        found = [dict(zip(_DEAD, row, strict=True)) for row in self._db.rows(_REPORT, where)]
+        return [
+            DeadGroup(**row | {name: from_micros(row[name]) for name in ("oldest_at", "newest_at")}) for row in found
+        ]
 
     def job_move(
         self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None

@@ -1,0 +1,58 @@
+"""The functions of this version: their text, what tells them from those of another, and which of them a database has.
+
+A function may change under its name, where its words stay what they are. So a fingerprint of all their texts is kept
+beside them in the database: one look at it says whether they are this version's, and costs nothing at the start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+from detent.store.postgres.driver.pool import Connection
+
+__all__ = ["MARK", "differing", "fingerprint", "functions", "mark_sql"]
+
+_BODY = re.compile(r"\bAS \$\$(?P<body>.*)\$\$;", re.DOTALL)
+_INSTALLED = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace('detent')"
+
+MARK = "obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')"
+"""Where the fingerprint of what was put in place is read; NULL where nobody left one."""
+
+
+@cache
+def functions() -> tuple[tuple[str, str], ...]:
+    """The name and text of every function, verbs and what they share."""
+    folder = files("detent.store.postgres").joinpath("functions")
+    found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+    return tuple(sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found))
+
+
+@cache
+def fingerprint() -> str:
+    """What tells the functions of this version from those of any other."""
+    return hashlib.sha256("".join(text for _, text in functions()).encode()).hexdigest()[:32]
+
+
+def mark_sql() -> str:
+    """The statement that leaves the fingerprint of this version."""
+    return f"COMMENT ON FUNCTION detent.migrations_v1() IS '{fingerprint()}'"
+
+
+def differing(connection: Connection) -> tuple[str, ...]:
+    """The functions that a database has in other words than this version, or not at all, also where somebody changed
+    them by hand; `declarations` where what they do is the same, and how they are declared is not."""
+    (mark,) = connection.execute(f"SELECT {MARK}".encode()).fetchone() or (None,)
+    installed: dict[str, set[str]] = {}
+    for name, source in connection.execute(_INSTALLED).fetchall():
+        installed.setdefault(name, set()).add(source)
+    other = tuple(name for name, text in functions() if _body(text) not in installed.get(name, ()))
+    return other or (() if mark == fingerprint() else ("declarations",))
+
+
+def _body(text: str) -> str:
+    found = _BODY.search(text)
+    assert found is not None, "a function without a body"
+    return found["body"]
