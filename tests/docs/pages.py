@@ -62,11 +62,15 @@ def settings_page() -> str:
 
 
 def _default(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else f"`{value}`"
+    if isinstance(value, int | float):
+        return f"{value:,}"
+    return f"`{value}`" if value else ""
 
 
 def _range(metadata: Any) -> str:
-    return f"{metadata['least']:,} to {metadata['most']:,}" if "least" in metadata else "text"
+    if "least" in metadata:
+        return f"{metadata['least']:,} to {metadata['most']:,}"
+    return ", ".join(metadata["one_of"]) if metadata.get("one_of") else "text"
 
 
 PAGES = {"docs/errors.md": errors_page, "docs/settings.md": settings_page}

@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("declare",),
     ("client", "views"),
-    ("batch", "pipeline", "ops", "schedule", "limits"),
+    ("batch", "pipeline", "ops", "schedule", "limits", "alerts"),
     ("app",),
     ("worker",),
     ("telemetry",),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
+from detent.app.alerting import Alerting
 from detent.app.keeping import Keeping
 from detent.app.limiting import Limiting
 from detent.app.wiring import Wiring
@@ -52,13 +53,13 @@ log = logging.getLogger("detent.app")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit", "alert"}
+_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit", "alert", "alert_policy"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping, Limiting):
+class Detent(Keeping, Limiting, Alerting):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version

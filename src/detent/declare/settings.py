@@ -30,6 +30,14 @@ def _limit(default: float, least: float, most: float, means: str) -> Any:
     return field(default=default, metadata={"least": least, "most": most, "means": means})
 
 
+def _text(default: str, means: str, *, secret: bool = False, one_of: Sequence[str] = ()) -> Any:
+    """A text, which may be empty, or is one of a few. What may be secret is never shown."""
+    return field(default=default, repr=not secret, metadata={"means": means, "optional": True, "one_of": one_of})
+
+
+_SEVERITIES = ("info", "warning", "critical")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What can be set; `…_max` are limits in bytes unless the name says otherwise."""
@@ -54,6 +62,22 @@ class Settings:
     wait_poll: float = _limit(0.5, 0.001, 60, "longest pause in seconds between two looks while waiting for a job")
     keep_succeeded: float = _limit(7.0, 0, 36_500, "days after which jobs that succeeded are deleted; 0 keeps them")
     keep_others: float = _limit(30.0, 0, 36_500, "days after which other jobs at rest are deleted; 0 keeps them")
+
+    alert_webhook_url: str = _text("", "where alerts are posted as Slack takes them; nowhere if empty", secret=True)
+    alert_webhook_severity: str = _text("warning", "the mildest alert that goes there", one_of=_SEVERITIES)
+    alert_pager_key: str = _text("", "routing key for events as PagerDuty takes them; none if empty", secret=True)
+    alert_pager_url: str = _text("https://events.pagerduty.com/v2/enqueue", "where these events are posted")
+    alert_pager_severity: str = _text("critical", "the mildest alert that pages somebody", one_of=_SEVERITIES)
+    alert_mail_server: str = _text("", "host or host:port of the server that takes mail; no mail if empty")
+    alert_mail_security: str = _text("starttls", "how it is spoken to", one_of=("starttls", "tls", "none"))
+    alert_mail_user: str = _text("", "login name at that server; none if empty")
+    alert_mail_password: str = _text("", "password at that server", secret=True)
+    alert_mail_sender: str = _text("", "address that alerts are sent from")
+    alert_mail_recipients: str = _text("", "addresses that alerts are sent to, separated by commas")
+    alert_mail_severity: str = _text("warning", "the mildest alert that is mailed", one_of=_SEVERITIES)
+    alert_minute_max: int = _limit(10, 1, 1000, "messages a minute to each of these; what is more comes as one summary")
+    alert_remind_hours: float = _limit(4.0, 0, 8760, "hours after which a firing alert is told again; 0 is never")
+    alert_timeout: float = _limit(10.0, 0.1, 300, "seconds that each of these has for an answer")
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -127,7 +151,9 @@ def _number(name: str, text: str, kind: type[Any]) -> Any:
 def _check(name: str, value: Any, kind: type[Any], metadata: Mapping[str, Any]) -> None:
     if kind is str:
         # What was given is not repeated: there may be a password in it.
-        if not isinstance(value, str) or not value:
+        if metadata.get("one_of") and value not in metadata["one_of"]:
+            raise InvalidSetting(name, "something else", f"one of {', '.join(metadata['one_of'])}")
+        if not isinstance(value, str) or not (value or metadata.get("optional")):
             found = "an empty string" if value == "" else f"a value of type {type(value).__name__}"
             raise InvalidSetting(name, found, metadata["means"])
         return

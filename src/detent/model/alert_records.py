@@ -32,7 +32,7 @@ __all__ = [
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 """The mildest first."""
-Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready"]
+Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready", "untold"]
 MEASURES: tuple[Measure, ...] = (
     "event",
     "success_rate",
@@ -40,6 +40,7 @@ MEASURES: tuple[Measure, ...] = (
     "throttled",
     "breaker_open",
     "oldest_ready",
+    "untold",
 )
 Each = Literal["whole", "queue", "task", "limit"]
 EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")

@@ -98,7 +98,8 @@ class AlertVerbs(Protocol):
         success_rate: succeeded among those that came to rest in the window (by `alert_tally`), failed and quarantined
         the others. dead_letters: quarantined now. throttled: attempts in the window that the other side said no to.
         breaker_open: 1 for each limit whose breaker is not closed. oldest_ready: for how many seconds the oldest of the
-        jobs that are due has been waiting, paused queues aside. event: nothing.
+        jobs that are due has been waiting, paused queues aside. untold: what is to be told of alerts and is not yet.
+        event: nothing.
         """
         ...
 

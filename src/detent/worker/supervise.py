@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import msgspec
 
+from detent.alerts.options import SinkOptions
 from detent.model.clock import SystemClock
 from detent.store.open import open_store
 from detent.worker.notify import Notify
@@ -23,13 +24,14 @@ __all__ = ["Charge", "become_supervisor"]
 
 
 class Charge(msgspec.Struct, frozen=True):
-    """What a supervisor is charged with. The url may hold a password, so it is on no command line."""
+    """What a supervisor is charged with. The url and the sinks may hold secrets, so they are on no command line."""
 
     options: WorkerOptions
     url: str
     worker_id: int
     after_outage: bool
     notify_socket: str | None
+    sinks: SinkOptions = SinkOptions()
 
 
 def become_supervisor(charge: Charge) -> NoReturn:
@@ -53,7 +55,16 @@ def main() -> int:
     clock = SystemClock()
     notify = Notify(charge.notify_socket)
     store = open_store(charge.url, clock=clock)
-    return Supervisor(store, charge.options, clock, charge.worker_id, notify, after_outage=charge.after_outage).run()
+    supervisor = Supervisor(
+        store,
+        charge.options,
+        clock,
+        charge.worker_id,
+        notify,
+        after_outage=charge.after_outage,
+        sinks=charge.sinks,
+    )
+    return supervisor.run()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import signal
 import threading
 from collections import Counter
 
+from detent.alerts.options import SinkOptions
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
 from detent.model.records import Aborted
@@ -57,6 +58,7 @@ class Supervisor:
         notify: Notify | None = None,
         *,
         after_outage: bool = False,
+        sinks: SinkOptions | None = None,
     ) -> None:
         self._store = store
         self._options = options
@@ -73,7 +75,7 @@ class Supervisor:
         self._remains_there = threading.Event()
         # Whoever holds a lease must renew within one lease after an outage: then others begin to take it away.
         self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
-        self._services = Services(store, options, worker_id)
+        self._services = Services(store, options, worker_id, sinks=sinks)
         if after_outage:
             self._services.saw_outage()
         self._renewed_at = clock.monotonic()

@@ -106,6 +106,7 @@ def _work_and_log(session: Session, options: WorkerOptions) -> int:
 def _work(session: Session, options: WorkerOptions) -> NoReturn:
     from msgspec.structs import replace
 
+    from detent.app.alerting import sink_options
     from detent.model.clock import SystemClock
     from detent.worker.arrival import arrive
     from detent.worker.supervise import Charge, become_supervisor
@@ -115,5 +116,6 @@ def _work(session: Session, options: WorkerOptions) -> NoReturn:
         options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url
+        sinks = sink_options(kept, found.store_as_found.name)
     # Taken out of the environment: what the children start must not speak for us.
-    become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None)))
+    become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))

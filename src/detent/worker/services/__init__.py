@@ -11,11 +11,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+from detent.alerts.options import SinkOptions
 from detent.errors import DatabaseError, DatabaseUnreachable
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
+from detent.worker.services.alerts import Alerts
 from detent.worker.services.failures import Failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
@@ -40,13 +42,21 @@ _LEASE_MIN = 10.0
 class Services:
     """What is due, whenever it is asked. `tick` and `tick_alone` may be called from two threads, each from one."""
 
-    def __init__(self, store: Store, options: WorkerOptions, worker_id: int, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        options: WorkerOptions,
+        worker_id: int,
+        clock: Clock | None = None,
+        sinks: SinkOptions | None = None,
+    ) -> None:
         self._store = store
         self._worker_id = worker_id
         self._clock = clock or SystemClock()
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
         self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
+        self._alerts = Alerts(store, sinks or SinkOptions(), options.lease)
         self._reaper = Reaper(store, options.lease, self._clock)
         self.services: list[Service] = [
             self.heartbeat.service(),
@@ -59,6 +69,7 @@ class Services:
             recovery(store),
             Retention(store, Keep(options.keep_succeeded, options.keep_others)).service(),
             Invariants(store, self._clock).service(),
+            self._alerts.service(),
         ]
         self._due: dict[str, float] = {}
         self._served: dict[str, object] = {}
@@ -154,6 +165,7 @@ class Services:
 
     def close(self) -> None:
         """Let others take over at once; where the database is away, they do when the leases have run out."""
+        self._alerts.close()
         with contextlib.suppress(DatabaseError):
             for name, (_, ours) in list(self._asked.items()):
                 if ours:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
+
+import msgspec
 
 from detent.errors import DatabaseBusy
 from detent.model.clock import Clock, SystemClock
@@ -25,6 +28,8 @@ _STEP_SECONDS = 0.2
 _ROWS_MIN = 10
 _ROWS_MAX = 2_000
 _REMEMBERED_MAX = 10_000
+_NAMED_MAX = 20
+_POLICY = "invariant_violated"
 
 
 class Invariants:
@@ -84,6 +89,34 @@ class Invariants:
             )
         self._found |= {*new, *(found & self._known)}
         self._place = done.then or WalkPlace()
+        self._alert(new)
         if done.then is None:
             self._known, self._found = self._found, set()
+            self._alert(self._known)
+            self._resolve({one.invariant for one in self._known})
         return done.then is None
+
+    def _alert(self, violations: Iterable[Violation]) -> None:
+        """One alert for each invariant, however many break it."""
+        broken: dict[str, list[Violation]] = {}
+        for one in violations:
+            broken.setdefault(one.invariant, []).append(one)
+        for invariant, rows in sorted(broken.items()):
+            first = min(rows, key=lambda one: (one.entity, one.entity_id))
+            named = [f"{one.entity} {one.entity_id}" for one in rows[:_NAMED_MAX]]
+            self._store.alert_raise(
+                _POLICY,
+                f"invariant:{invariant}",
+                "critical",
+                f"invariant {invariant} does not hold for {first.entity} {first.entity_id}: {first.detail}"
+                + (f", and {len(rows) - 1} more" if len(rows) > 1 else ""),
+                msgspec.json.encode({"violations": len(rows), "rows": named}).decode(),
+                len(rows),
+            )
+
+    def _resolve(self, broken: set[str]) -> None:
+        """After a whole walk: what holds everywhere holds again."""
+        for row in self._store.alert_list("firing", _REMEMBERED_MAX):
+            invariant = row.scope.removeprefix("invariant:")
+            if row.policy == _POLICY and invariant not in broken:
+                self._store.alert_resolve(_POLICY, row.scope, f"invariant {invariant} holds again")

@@ -1,0 +1,1 @@
+"""Alerts: when something is wrong (policies), whether it is (the judge), and who hears of it (sinks, courier)."""

@@ -1,0 +1,83 @@
+"""Who hears of alerts: the log, a webhook, a pager, mailboxes. Each sends a message and says what came back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from detent.alerts.words import gravest, headlines
+from detent.model.alert_records import Notice, Route, Severity
+
+__all__ = ["Fault", "LogSink", "Outcome", "Sink", "failed", "sent"]
+
+Fault = Literal["sink", "message"]
+
+log = logging.getLogger("detent.alerts")
+
+_LEVELS: dict[Severity, int] = {"info": logging.INFO, "warning": logging.WARNING, "critical": logging.CRITICAL}
+_LINES_MINUTE_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a message, and what the other side said. Where it was not taken: by whose fault, that of the
+    `sink` (it is away, it knows us no more) or of this very `message`; and how long it wants to be left alone."""
+
+    said: str
+    fault: Fault | None = None
+    wait: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was taken."""
+        return self.fault is None
+
+
+def sent(said: str) -> Outcome:
+    """It was taken."""
+    return Outcome(said)
+
+
+def failed(said: str, fault: Fault = "sink", wait: float = 0.0) -> Outcome:
+    """It was not taken."""
+    return Outcome(said, fault, wait)
+
+
+class Sink(Protocol):
+    """One way to tell people."""
+
+    @property
+    def route(self) -> Route:
+        """Its name, and what it hears of."""
+        ...
+
+    @property
+    def summarises(self) -> bool:
+        """Whether many notices may go as one message; where not, each goes on its own, in its own time."""
+        ...
+
+    @property
+    def minute_max(self) -> int:
+        """How many messages it bears in a minute."""
+        ...
+
+    def send(self, notices: Sequence[Notice]) -> Outcome:
+        """Tell these in one message. Never raises what the world does; takes a few time-outs at most."""
+        ...
+
+
+class LogSink:
+    """A line in the worker's log, under the logger `detent.alerts`."""
+
+    route = Route("log", ("info", "warning", "critical"))
+    summarises = True
+    minute_max = _LINES_MINUTE_MAX
+
+    def send(self, notices: Sequence[Notice]) -> Outcome:
+        """What is resolved is only information."""
+        head, lines = headlines(notices)
+        is_over = all(one.kind == "resolved" for one in notices)
+        log.log(logging.INFO if is_over else _LEVELS[gravest(notices)], "%s", "; ".join([head, *lines]))
+        return sent("written")

@@ -1,0 +1,188 @@
+"""`detent alerts`: what is wrong, when it is, and who hears of it."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import click
+
+from detent.alerts.policies import BELOW, DEFAULTS
+from detent.alerts.words import amount, span
+from detent.cli import render
+from detent.cli.command import Group, duration, reason_option
+from detent.cli.failures import FAILED, OK
+from detent.cli.session import Session
+from detent.model.alert_records import EACH, MEASURES, AlertRow, Policy, Severity
+from detent.model.escape import line
+from detent.model.records import Moved
+
+__all__ = ["command"]
+
+alert = click.argument("alert", metavar="ALERT")
+
+
+@click.group("alerts", cls=Group)
+def command() -> None:
+    """Look at alerts, acknowledge them, set their policies, try who hears of them."""
+
+
+@command.command("list")
+@click.option("--firing", "state", flag_value="firing", help="Only those that fire now.")
+@click.option("--resolved", "state", flag_value="resolved", help="Only those that are over.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="So many at most.")
+@click.pass_obj
+def list_(session: Session, state: str | None, limit: int) -> None:
+    """List alerts, those that fire first."""
+    with session.open() as app:
+        found = app.alerts(state=state, limit=limit)
+    if session.json:
+        render.json_value([render.plain(one, id=one.id) for one in found])
+        return
+    render.table(
+        ["ALERT", "STATE", "SEVERITY", "SINCE", "LAST", "RAISED", "ACKNOWLEDGED", "MESSAGE"],
+        [
+            [
+                *(one.id, one.state, one.severity, one.since, one.resolved_at or one.last_at, one.raised),
+                *(one.acknowledged_by, one.message),
+            ]
+            for one in found
+        ],
+        empty="no alerts" if state is None else f"no alerts are {state}",
+    )
+
+
+@command.command()
+@alert
+@click.pass_obj
+def show(session: Session, alert: str) -> None:
+    """Show an alert, and what was told of it to whom."""
+    with session.open() as app:
+        row = app.get_alert(alert)
+        told = app.alert_deliveries(alert)
+    if session.json:
+        render.json_value(render.plain(row, id=row.id) | {"deliveries": render.records(told)})
+        return
+    render.fields(_fields(row))
+    render.out("")
+    render.table(
+        ["SINK", "WHAT", "AT", "STATE", "TRIES", "SENT", "ERROR"],
+        [[one.sink, one.kind, one.at, one.state, one.tries, one.sent_at, one.error] for one in told],
+        empty="nobody was told yet",
+    )
+
+
+@command.command()
+@alert
+@reason_option
+@click.pass_obj
+def ack(session: Session, alert: str, reason: str | None) -> None:
+    """Look after an alert: nobody is reminded of it any more."""
+    with session.open() as app:
+        _say(session, "alert", app.acknowledge(alert, actor=session.who, reason=reason), "acknowledged")
+
+
+@command.command()
+@click.pass_obj
+def policies(session: Session) -> None:
+    """List the policies in force."""
+    with session.open() as app:
+        found = app.alert_policies()
+    if session.json:
+        render.json_value([render.plain(one, default=DEFAULTS.get(one.name) == one) for one in found.values()])
+        return
+    render.table(
+        ["POLICY", "STATE", "SEVERITY", "WRONG WHEN", "EACH", "WINDOW", "AT LEAST", "CALM", "DEFAULT"],
+        [
+            [
+                *(one.name, "on" if one.enabled else "off", one.severity, _condition(one), one.each),
+                *(span(one.window_seconds) if one.window_seconds else None, one.count_min or None),
+                *(span(one.calm_seconds), "yes" if DEFAULTS.get(one.name) == one else "no"),
+            ]
+            for one in found.values()
+        ],
+    )
+
+
+@command.command("set")
+@click.argument("policy", metavar="POLICY")
+@click.option("--on/--off", "enabled", default=None, help="Switch it on or off.")
+@click.option("--threshold", type=float, metavar="N", help="Beyond it something is wrong; a rate is from 0 to 1.")
+@click.option("--severity", type=click.Choice(get_args(Severity)), help="How grave it is.")
+@click.option("--window", type=duration, metavar="TIME", help="How far back is looked.")
+@click.option("--at-least", "count_min", type=click.IntRange(0), metavar="N", help="Of fewer there is nothing to say.")
+@click.option("--calm", type=duration, metavar="TIME", help="How long it must be well before it is resolved.")
+@click.option("--each", type=click.Choice(EACH), help="Of what it is measured.")
+@click.option("--measure", type=click.Choice(MEASURES), help="What is measured; makes a new policy.")
+@click.option("--message", metavar="TEXT", help="What is said, with {value}, {threshold}, {count}, {scope}, {window}.")
+@click.option("--default", "reset", is_flag=True, help="Take back what was set.")
+@reason_option
+@click.pass_obj
+def set_(session: Session, /, policy: str, reset: bool, reason: str | None, **said: Any) -> None:
+    """Change a policy, or make one.
+
+    What is not said stays as it is.
+    """
+    if reset == any(value is not None for value in said.values()):
+        raise click.UsageError("Say what to change, or --default alone to take back what was set.")
+    with session.open() as app:
+        if reset:
+            _say(session, "policy", app.reset_alert(policy, actor=session.who, reason=reason), "default")
+            return
+        found = app.alert(policy, actor=session.who, reason=reason, **said)
+    if session.json:
+        render.json_value(render.plain(found))
+    else:
+        state = "" if found.enabled else ", off"
+        render.out(f"policy {line(found.name)}: {found.severity} when {_condition(found)}{state}")
+
+
+@command.command()
+@click.pass_obj
+def test(session: Session) -> int:
+    """Send a test message to everybody who hears of alerts, and say what came back.
+
+    By the settings of this call: those of the workers may be other ones.
+    """
+    with session.open() as app:
+        outcomes = app.try_sinks()
+    if session.json:
+        render.json_value([{"sink": name, "ok": one.ok, "said": one.said} for name, one in outcomes.items()])
+    else:
+        render.table(
+            ["SINK", "STATE", "IT SAID"],
+            [[name, "ok" if one.ok else "failed", one.said] for name, one in outcomes.items()],
+        )
+    return OK if all(one.ok for one in outcomes.values()) else FAILED
+
+
+def _condition(policy: Policy) -> str:
+    if policy.threshold is None:
+        return "it happens"
+    than = "<" if policy.measure in BELOW else ">"
+    return f"{policy.measure} {than} {amount(policy.measure, policy.threshold)}"
+
+
+def _fields(row: AlertRow) -> dict[str, render.Cell]:
+    return {
+        "alert": row.id,
+        "state": row.state,
+        "severity": row.severity,
+        "message": row.message,
+        "since": row.since,
+        "last": row.last_at,
+        "resolved": row.resolved_at,
+        "raised": row.raised,
+        "episode": row.episode,
+        "facts": row.facts,
+        "told": row.told_at,
+        "acknowledged": row.acknowledged_at,
+        "by": row.acknowledged_by,
+        "because": row.acknowledged_reason,
+    }
+
+
+def _say(session: Session, what: str, moved: Moved, done: str) -> None:
+    if session.json:
+        render.json_value({what: moved.entity_id, "state": moved.state, "changed": moved.changed})
+    else:
+        render.out(f"{what} {line(moved.entity_id)}: {done if moved.changed else f'{moved.state} (nothing to do)'}")
