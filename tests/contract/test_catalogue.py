@@ -11,14 +11,11 @@ from detent.store.contract import CATALOGUE, Store, Verbs
 from detent.store.effects import EffectVerbs
 from detent.store.keeping import KeepingVerbs
 from detent.store.limiting import LimitVerbs
+from detent.store.ops import OpsVerbs
 
 HERE = Path(__file__).parent
-METHODS = {
-    name
-    for kind in (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs)
-    for name in vars(kind)
-    if not name.startswith("_")
-}
+KINDS = (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs)
+METHODS = {name for kind in KINDS for name in vars(kind) if not name.startswith("_")}
 
 
 def test_every_verb_is_in_the_catalogue_and_nothing_else() -> None:

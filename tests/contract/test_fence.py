@@ -116,8 +116,11 @@ def test_a_lost_lease_is_powerless(store: Store, clock: StoreClock, untouched: U
 
 
 def test_the_fence_leaves_no_verb_out() -> None:
-    """G3: every verb that only the holder may call is tried above. Recovery is anyone's."""
-    fenced = {verb.name for verb in CATALOGUE.values() if LeaseLost in verb.refuses}
+    """G3: every verb that only the holder may call is tried above, those of ops runs in their own modules. Recovery is
+    anyone's."""
+    fenced = {
+        verb.name for verb in CATALOGUE.values() if LeaseLost in verb.refuses and not verb.name.startswith("ops_")
+    }
     assert fenced == set(CALLS) - {"commit_block"} | {"job_recover"}
 
 

@@ -120,6 +120,21 @@ def log_line_of_nobody(owner: Owner, life: Life) -> None:
     )
 
 
+@corrupts("ops_run_ends_once", "ops_run", heals=False)
+def ops_run_without_its_project(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{ops_run}} WHERE job_id = {life['ops_run']}")
+
+
+@corrupts("ops_run_ends_once", lambda *_: ("ops_run", str(GHOST)), heals=False)
+def ops_run_without_its_job(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{ops_run}} SET job_id = {GHOST} WHERE job_id = {life['ops_run']}")
+
+
+@corrupts("ops_run_ends_once", "ops_run", heals=False)
+def ops_run_finished_while_it_waits(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{ops_run}} SET finish_metadata = '{{{{}}}}' WHERE job_id = {life['ops_run']}")
+
+
 @corrupts("no_job_is_stuck", "running", heals=False)
 def nobody_at_work(owner: Owner, life: Life) -> None:
     life.clock.advance(3 * 3600)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 from detent.model.jsondoor import fingerprint
+from detent.model.ops_records import NewOpsRun, OpsEnd
 from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -60,6 +61,7 @@ def live(store: Store, clock: StoreClock) -> Life:
     life.give(store.job_finish([Finish(pruned, life.claim("pruned").attempt)], "ana"))
     assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
     _waiting_ones(life)
+    _ops_runs(life)
     _running_ones(life)
     _finished_ones(life)
     return life
@@ -83,6 +85,26 @@ def _waiting_ones(life: Life) -> None:
     life.enqueue("retried")
     life.abort("retried", "error", error="{}", fatal=True)
     life.give(store.job_retry([life["retried"]], "ana", "once more"))
+
+
+def _ops_runs(life: Life) -> None:
+    """One that ended in each way, and one that waits."""
+    store = life.store
+    for state in (*get_args(OpsEnd), "stale", "stalled", "queued"):
+        job_id = life.ids["ops_run"] = store.ids_reserve(1)
+        life.give([store.ops_queue(NewOpsRun(id=job_id, nonce=1, project_id="shop", env="staging"))])
+        if state == "queued":
+            break
+        held = store.ops_claim(store.ids_reserve(1), "bob")
+        assert held is not None
+        assert held.job_id == job_id
+        if state != "stale":
+            life.give([store.ops_append(job_id, "info", "building", token=held.token)])
+        if state in ("stale", "stalled"):
+            life.clock.advance(601)
+            assert store.lease_reap(100).aborted == (job_id,)
+        else:
+            life.give([store.ops_finish(job_id, state, "{}", "bob", token=held.token)])
 
 
 def _running_ones(life: Life) -> None:

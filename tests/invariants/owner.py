@@ -21,6 +21,7 @@ TABLES = (
     "event",
     "dead",
     "horizon",
+    "ops_run",
 )
 
 

@@ -18,7 +18,7 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   attempt beyond attempts_max is granted for that, and outcome unknown
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
-  3. outcome cancelled, or a cancel was requested → cancelled
+  3. outcome cancelled, or a cancel was requested → cancelled; so is an ops run that expired before it began
   4. outcome released, snoozed or throttled     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
   6. otherwise                                  → pending after `delay` (expired: at once)
@@ -78,6 +78,7 @@ from detent.store.alerting import ALERTING, AlertVerbs
 from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
+from detent.store.ops import OPS, OpsVerbs
 from detent.store.words import JobFilter, Verb, Wake
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
@@ -85,7 +86,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, Protocol):
+class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -479,5 +480,6 @@ CATALOGUE: dict[str, Verb] = {
         *KEEPING,
         *LIMITING,
         *ALERTING,
+        *OPS,
     )
 }

@@ -18,7 +18,7 @@ __all__ = ["JOBS_LOW", "PLACES", "of_jobs", "of_places"]
 _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
 
-_OF_JOB = ("execution", "event", "waiting", "dead")
+_OF_JOB = ("execution", "event", "waiting", "dead", "ops_run")
 _RANKED = "l.queue = o.queue AND l.task = o.task AND l.tenant = o.tenant AND l.priority = o.priority"
 _PLACED = "r.lane_id = l.id AND r.ready_at = o.due_at AND r.job_id = o.id"
 _KEY = "(lane_id, ready_at, job_id)"

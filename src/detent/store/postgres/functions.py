@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.facade import facade
 
 __all__ = ["MARK", "differing", "fingerprint", "functions", "mark_sql"]
 
@@ -33,7 +34,8 @@ def functions() -> tuple[tuple[str, str], ...]:
 @cache
 def fingerprint() -> str:
     """What tells the functions of this version from those of any other."""
-    return hashlib.sha256("".join(text for _, text in functions()).encode()).hexdigest()[:32]
+    texts = [*(text for _, text in functions()), *facade()]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:32]
 
 
 def mark_sql() -> str:

@@ -36,6 +36,23 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM detent_{role};
 GRANT USAGE ON SCHEMA detent TO detent_{role};
 GRANT SELECT ON {views} TO detent_{role};"""
 
+# The façade, where it is Detent's: looking is every role's, queueing and stopping a client's, the rest a worker's.
+OPS_FUNCTIONS = {"queue_run": "client", "cancel_run": "client"} | dict.fromkeys(
+    ("claim_next_run", "append_event", "finish_run"), "worker"
+)
+_OPS = """DO $$ DECLARE verb regprocedure; BEGIN
+  IF obj_description(to_regnamespace('ops'), 'pg_namespace') LIKE 'Detent:%' THEN
+    REVOKE ALL ON ALL TABLES IN SCHEMA ops FROM detent_{role};
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ops FROM detent_{role};
+    GRANT USAGE ON SCHEMA ops TO detent_{role};
+    GRANT SELECT ON ops.runs, ops.run_events, ops.environments TO detent_{role};
+    FOR verb IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = to_regnamespace('ops')
+      AND p.proname = ANY (ARRAY[{verbs}]::text[]) LOOP
+      EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO detent_{role}', verb);
+    END LOOP;
+  END IF;
+END $$;"""
+
 _GRANT = """DO $$ DECLARE verb regprocedure; BEGIN
   FOR verb IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'detent'::regnamespace
     AND regexp_replace(p.proname, '_v[0-9]+$', '') <> p.proname
@@ -53,5 +70,7 @@ def roles_sql() -> str:
     parts = []
     for role, includes in INCLUDES.items():
         verbs = ", ".join(f"'{name}'" for name, least in of.items() if least in includes)
+        of_ops = ", ".join(f"'{name}'" for name, least in OPS_FUNCTIONS.items() if least in includes)
         parts += [_MAKE.format(role=role, views=views), _GRANT.format(role=role, verbs=verbs)]
+        parts.append(_OPS.format(role=role, verbs=of_ops))
     return "\n".join(parts) + "\n"

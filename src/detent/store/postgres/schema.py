@@ -11,6 +11,7 @@ from detent.errors import DatabaseError, NotADatabase, SchemaMissing
 from detent.store.migrate import Applied, Migration, check, check_wording, load, pending
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.facade import facade, is_ours
 from detent.store.postgres.functions import MARK, differing, fingerprint, functions, mark_sql
 
 __all__ = ["KNOWN", "applied_steps", "install", "look", "other_functions", "script"]
@@ -96,6 +97,8 @@ def install(connection: Connection, database: str) -> tuple[list[Migration], tup
             for _, text in functions():
                 connection.execute(text.encode())
             connection.execute(_NOT_FOR_ALL)
+            for text in facade() if is_ours(connection) else ():
+                connection.execute(text.encode())
             connection.execute(mark_sql().encode())
         except psycopg.errors.InsufficientPrivilege as error:
             if applied:
@@ -112,7 +115,7 @@ def script(connection: Connection, applied: Mapping[int, Applied]) -> str:
     steps = pending(KNOWN, applied)
     if not steps and not other_functions(connection, applied):
         return ""
-    last = (f"{_NOT_FOR_ALL};", f"{mark_sql()};")
+    last = (f"{_NOT_FOR_ALL};", *(facade() if is_ours(connection) else ()), f"{mark_sql()};")
     parts = [*(step.sql for step in steps), *(text for _, text in functions()), *last]
     return "\n".join(["BEGIN;", f"{_LOCK};", *parts, *map(_taken_by_hand, steps), "COMMIT;", ""])
 

@@ -42,13 +42,14 @@ from detent.store.postgres.entity import move
 from detent.store.postgres.statements import enqueue, holding, looking, moving
 from detent.store.postgres.verbs_alerting import PostgresAlerting
 from detent.store.postgres.verbs_keeping import PostgresKeeping
+from detent.store.postgres.verbs_ops import PostgresOps
 
 __all__ = ["PostgresVerbs"]
 
 T = TypeVar("T")
 
 
-class PostgresVerbs(PostgresKeeping, PostgresAlerting):
+class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresOps):
     """The contract's words hold; nothing is asked of the database where nothing is asked for."""
 
     def __init__(self, session: Session, name: str, bounds: Bounds | None = None, lanes: Lanes | None = None) -> None:

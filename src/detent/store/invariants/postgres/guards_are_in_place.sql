@@ -31,7 +31,13 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('target_frozen', 'target', 'target_refuse', 19, 'after,apply_job_id,before,changed,created_at,n,preview_error,previewed_at,ref,revert_job_id,run_id', true),
     ('target_begins', 'target', 'target_refuse', 7, '', true),
     ('target_goes', 'target', 'target_refuse', 11, '', false),
-    ('target_keep_all', 'target', 'keep', 34, '', false)
+    ('target_keep_all', 'target', 'keep', 34, '', false),
+    ('job_ops_run', 'job', 'ops_run_moves', 19, 'started_at,state', true),
+    ('ops_run_keep', 'ops_run', 'ops_keep', 19, '', true),
+    ('ops_run_goes', 'ops_run', 'ops_keep', 11, '', false),
+    ('ops_run_keep_all', 'ops_run', 'ops_keep', 34, '', false),
+    ('ops_environment_keep', 'ops_environment', 'ops_keep', 27, '', false),
+    ('ops_environment_keep_all', 'ops_environment', 'ops_keep', 34, '', false)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
@@ -46,7 +52,9 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),
     ('batch_run_refuse', '13d209330393d6e77b4a88a4230d82c7'),
     ('target_guard', 'acb3a682224c116410adca857bc5e709'),
-    ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd')
+    ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd'),
+    ('ops_run_moves', '83d41616908333c9f5d011270f2ba5ca'),
+    ('ops_keep', '2e66220ae50af399f3e3bb1cd7758171')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

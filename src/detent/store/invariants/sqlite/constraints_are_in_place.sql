@@ -351,6 +351,24 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT operation_state_known CHECK (state IN (''running'', ''done'', ''cancelled'')),
   CONSTRAINT operation_finished_has_time CHECK ((state = ''running'') = (finished_at IS NULL))
 ) STRICT'),
+    ('table', 'detent_ops_environment', 'CREATE TABLE detent_ops_environment (
+  id         INTEGER NOT NULL,
+  project_id TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  CONSTRAINT ops_environment_pkey PRIMARY KEY (id),
+  CONSTRAINT ops_environment_of_project UNIQUE (project_id, name),
+  CONSTRAINT ops_environment_is_named CHECK (project_id <> '''' AND name <> '''')
+) STRICT'),
+    ('table', 'detent_ops_run', 'CREATE TABLE detent_ops_run (
+  job_id          INTEGER NOT NULL,
+  environment_id  INTEGER NOT NULL,
+  git_sha         TEXT,
+  git_ref         TEXT,
+  key             TEXT,
+  finish_metadata TEXT,
+  CONSTRAINT ops_run_pkey PRIMARY KEY (job_id)
+) STRICT'),
     ('table', 'detent_queue', 'CREATE TABLE detent_queue (
   name      TEXT NOT NULL,
   paused_at INTEGER,

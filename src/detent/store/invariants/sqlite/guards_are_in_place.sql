@@ -195,6 +195,16 @@ BEGIN
          moved_at = max(moved_at, coalesce(NEW.finished_at, NEW.leased_at, NEW.created_at))
    WHERE revert_job_id = NEW.id AND revert_state <> CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END;
 END'),
+    ('trigger', 'detent_job_ops_run', 'CREATE TRIGGER detent_job_ops_run BEFORE UPDATE OF state, started_at ON detent_job
+  FOR EACH ROW WHEN NEW.task = ''ops.run'' AND NEW.state <> OLD.state AND (
+      (OLD.state = ''pending'' AND NEW.state IN (''running'', ''cancelled''))
+   OR (OLD.state = ''running'' AND NEW.state = ''cancelled'')
+   OR (OLD.state = ''running'' AND OLD.started_at IS NOT NULL AND NEW.state IN (''succeeded'', ''failed''))
+   OR (SELECT trigger FROM detent_transition_log WHERE job_id = OLD.id ORDER BY n DESC LIMIT 1) = ''repair''
+  ) IS NOT TRUE
+BEGIN
+  SELECT RAISE(ABORT, ''DT002 ops_run: it cannot go from its state to that one'');
+END'),
     ('trigger', 'detent_migration_begins', 'CREATE TRIGGER detent_migration_begins BEFORE INSERT ON detent_migration
   WHEN EXISTS (SELECT 1 FROM detent_migration WHERE version = NEW.version)
 BEGIN
@@ -207,6 +217,36 @@ END'),
     ('trigger', 'detent_migration_keep', 'CREATE TRIGGER detent_migration_keep BEFORE UPDATE ON detent_migration
 BEGIN
   SELECT RAISE(ABORT, ''DT041 migration is append-only: UPDATE refused'');
+END'),
+    ('trigger', 'detent_ops_environment_begins', 'CREATE TRIGGER detent_ops_environment_begins BEFORE INSERT ON detent_ops_environment
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM detent_ops_environment
+    WHERE id = NEW.id OR (project_id = NEW.project_id AND name = NEW.name))
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_environment is written once: REPLACE refused'');
+END'),
+    ('trigger', 'detent_ops_environment_goes', 'CREATE TRIGGER detent_ops_environment_goes BEFORE DELETE ON detent_ops_environment
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_environment is written once: DELETE refused'');
+END'),
+    ('trigger', 'detent_ops_environment_keep', 'CREATE TRIGGER detent_ops_environment_keep BEFORE UPDATE ON detent_ops_environment
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_environment is written once: UPDATE refused'');
+END'),
+    ('trigger', 'detent_ops_run_begins', 'CREATE TRIGGER detent_ops_run_begins BEFORE INSERT ON detent_ops_run
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM detent_ops_run WHERE job_id = NEW.job_id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_run is written once: REPLACE refused'');
+END'),
+    ('trigger', 'detent_ops_run_goes', 'CREATE TRIGGER detent_ops_run_goes BEFORE DELETE ON detent_ops_run
+  FOR EACH ROW WHEN EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_run is written once: DELETE refused'');
+END'),
+    ('trigger', 'detent_ops_run_keep', 'CREATE TRIGGER detent_ops_run_keep BEFORE UPDATE ON detent_ops_run
+  FOR EACH ROW WHEN OLD.finish_metadata IS NOT NULL OR NEW.job_id <> OLD.job_id OR NEW.environment_id <> OLD.environment_id
+    OR NEW.git_sha IS NOT OLD.git_sha OR NEW.git_ref IS NOT OLD.git_ref OR NEW.key IS NOT OLD.key
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 ops_run is written once: UPDATE refused'');
 END'),
     ('trigger', 'detent_target_begins', 'CREATE TRIGGER detent_target_begins BEFORE INSERT ON detent_target
   FOR EACH ROW WHEN NEW.state <> ''preview'' OR NEW.previewed_at IS NOT NULL

@@ -30,7 +30,8 @@ BEGIN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
-  ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL THEN
+  ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
+     OR j.task = 'ops.run' AND p_outcome = 'expired' AND j.started_at IS NULL THEN
     state := 'cancelled';
   ELSIF p_outcome IN ('released', 'snoozed', 'throttled') THEN
     state := 'pending';

@@ -13,8 +13,8 @@ BEGIN
   IF j.id IS NULL THEN
     RETURN;
   END IF;
-  from_state := j.state;
-  moved := (j.state, p_to) IN (('pending', 'quarantined'), ('failed', 'quarantined'),
+  from_state := detent.job_state_told(j);
+  moved := (from_state, p_to) IN (('pending', 'quarantined'), ('failed', 'quarantined'),
                                ('failed', 'succeeded'), ('quarantined', 'succeeded'));
   IF moved THEN
     PERFORM detent.job_put_away(j, p_to, 'force', p_actor, p_reason, detent.clock());

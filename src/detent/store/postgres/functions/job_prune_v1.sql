@@ -26,6 +26,7 @@ BEGIN
   DELETE FROM detent.transition_log l WHERE l.job_id = ANY (old);
   DELETE FROM detent.dead d WHERE d.job_id = ANY (old);
   DELETE FROM detent.untold u WHERE u.job_id = ANY (old);
+  DELETE FROM detent.ops_run r WHERE r.job_id = ANY (old);
   DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
     SELECT k.ctid FROM detent.job_key k WHERE k.expires_at <= t FOR UPDATE SKIP LOCKED));
   -- A key whose bucket is full and that nothing runs under says nothing that its template does not.

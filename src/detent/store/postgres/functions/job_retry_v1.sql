@@ -2,7 +2,7 @@
 -- takes:   jobs, who, why; p_notify: wake whoever may wait, instead of looking whether somebody does
 -- gives:   one row per item: the state it was found in, null where there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
--- refuses: what is running or has succeeded
+-- refuses: what is running or has succeeded; ops runs, which end once (their state is given as theirs)
 CREATE OR REPLACE FUNCTION detent.job_retry_v1(
   p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_notify boolean DEFAULT true
 )
@@ -18,8 +18,8 @@ BEGIN
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
     j := detent.job_lock(item.id);
-    from_state := j.state;
-    IF j.state IN ('failed', 'quarantined', 'cancelled') THEN
+    from_state := detent.job_state_told(j);
+    IF from_state IN ('failed', 'quarantined', 'cancelled') THEN
       j.due_at := detent.job_now(j, t);
       -- Who wants it done all the same wants it after its time: an expiry that has passed is over.
       j.expires_at := CASE WHEN j.expires_at > j.due_at THEN j.expires_at END;

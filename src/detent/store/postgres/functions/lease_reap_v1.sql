@@ -1,11 +1,11 @@
 -- lease_reap: take expired leases away.
--- takes:   how many leases at most
+-- takes:   how many leases at most; of which task the jobs under them must be (null is any)
 -- gives:   how many leases are gone; the jobs whose attempt ended as expired (or unknown), and the committed ones that
 --          were brought to succeeded; how many expired leases stay, since somebody has jobs of theirs locked
 -- locks:   the lease rows and the jobs under them; whatever others hold is passed over
 -- refuses: nothing
 -- differs: SQLite has one writer, so no job is ever passed over there
-CREATE OR REPLACE FUNCTION detent.lease_reap_v1(p_limit integer)
+CREATE OR REPLACE FUNCTION detent.lease_reap_v1(p_limit integer, p_task text DEFAULT NULL)
 RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[], passed_over integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -22,7 +22,10 @@ BEGIN
   passed_over := 0;
   -- A lease renewed since the look fails the condition when its lock is had: expiry is checked where it acts.
   FOR lease IN
-    SELECT l.* FROM detent.lease l WHERE l.expires_at <= t ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    SELECT l.* FROM detent.lease l
+     WHERE l.expires_at <= t
+       AND (p_task IS NULL OR EXISTS (SELECT 1 FROM detent.job k WHERE k.id = ANY (l.job_ids) AND k.task = p_task))
+     ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED
   LOOP
     FOR j IN
       SELECT k.* FROM detent.job k
@@ -31,8 +34,8 @@ BEGIN
     LOOP
       IF j.committed_at IS NULL THEN
         SELECT a.state INTO state FROM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t) a;
-        IF state IN ('quarantined', 'failed') THEN
-          -- Nobody holds it any more who could tell its application.
+        IF state IN ('quarantined', 'failed') AND j.task <> 'ops.run' THEN
+          -- Nobody holds it any more who could tell its application. An ops run has none.
           INSERT INTO detent.untold (job_id, task) VALUES (j.id, j.task)
             ON CONFLICT ON CONSTRAINT untold_pkey DO UPDATE SET taken_until = NULL;
         END IF;

@@ -29,11 +29,13 @@ BEGIN
          AND NOT (op.action = 'cancel' AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL)));
     IF op.action = 'retry' THEN
       SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined', 'cancelled')),
-             count(*) FILTER (WHERE r.from_state IN ('running', 'succeeded') OR r.from_state IS NULL)
+             count(*) FILTER (WHERE r.from_state IN ('running', 'succeeded') OR r.from_state IS NULL
+                                 OR r.from_state LIKE 'ops_run %' AND r.from_state <> 'ops_run queued')
         INTO yes, no FROM detent.job_retry_v1(ids, op.actor, op.reason, false) r;
     ELSIF op.action = 'discard' THEN
       SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined')),
-             count(*) FILTER (WHERE r.from_state IN ('pending', 'running', 'succeeded') OR r.from_state IS NULL)
+             count(*) FILTER (WHERE r.from_state IN ('pending', 'running', 'succeeded') OR r.from_state IS NULL
+                                 OR r.from_state LIKE 'ops_run %' AND r.from_state <> 'ops_run cancelled')
         INTO yes, no FROM detent.job_discard_v1(ids, op.actor, op.reason) r;
     ELSIF op.action = 'cancel' THEN
       SELECT count(*) FILTER (WHERE r.state IS NOT NULL AND r.committed_attempt IS NULL AND NOT r.refused),

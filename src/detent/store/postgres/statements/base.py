@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from detent.errors import InvalidTransition
-from detent.lifecycle.library import JOB
+from detent.lifecycle.library import JOB, OPS_RUN
 from detent.model.clock import to_micros
+from detent.model.ops_records import ops_state
 
 __all__ = ["Row", "Statement", "flags", "moment", "named", "numbers", "texts", "times", "undeclared", "utc"]
 
@@ -73,5 +74,9 @@ def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
 
 
 def undeclared(job_id: int, from_state: str, to_state: str) -> InvalidTransition:
-    """The refusal of a move that the lifecycle does not declare."""
+    """The refusal of a move that the lifecycle does not declare; of an ops run, by its own."""
+    of_run = from_state.removeprefix("ops_run ")
+    if of_run != from_state:
+        to = ops_state(to_state, False)
+        return InvalidTransition("ops_run", f"run-{job_id}", of_run, to, OPS_RUN.allowed(of_run))
     return InvalidTransition("job", str(job_id), from_state, to_state, JOB.allowed(from_state))

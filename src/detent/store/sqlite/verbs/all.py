@@ -7,11 +7,10 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
 from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
-from detent.store.sqlite.verbs.claim import ClaimVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
-from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
+from detent.store.sqlite.verbs.ops import OpsVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
 from detent.store.sqlite.verbs.silence import SilenceVerbs
@@ -25,9 +24,8 @@ T = TypeVar("T")
 
 
 class SqliteVerbs(
-    ClaimVerbs,
+    OpsVerbs,
     EffectVerbs,
-    EventVerbs,
     OperationVerbs,
     ServiceVerbs,
     WorkerVerbs,
@@ -143,3 +141,11 @@ class EachAlone:
     alert_told = _writing(SqliteVerbs.alert_told)
     alert_deliveries = _reading(SqliteVerbs.alert_deliveries)
     alert_sweep = _writing(SqliteVerbs.alert_sweep)
+    ops_queue = _writing(SqliteVerbs.ops_queue)
+    ops_claim = _writing(SqliteVerbs.ops_claim)
+    ops_append = _writing(SqliteVerbs.ops_append)
+    ops_finish = _writing(SqliteVerbs.ops_finish)
+    ops_cancel = _writing(SqliteVerbs.ops_cancel)
+    ops_get = _reading(SqliteVerbs.ops_get)
+    ops_list = _reading(SqliteVerbs.ops_list)
+    ops_environments = _reading(SqliteVerbs.ops_environments)

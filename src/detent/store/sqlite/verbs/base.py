@@ -14,8 +14,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from detent.errors import GuardViolation, InvalidTransition, LeaseLost, TransitionRace
-from detent.lifecycle.library import JOB
+from detent.lifecycle.library import JOB, OPS_RUN
 from detent.model.clock import Clock, to_micros
+from detent.model.ops_records import OPS_TASK, ops_state
 from detent.store.sqlite.driver.executor import Executor, Row
 
 __all__ = ["Insert", "Job", "VerbBase", "ids_json", "micros", "undeclared"]
@@ -236,5 +237,8 @@ def micros(seconds: float) -> int:
 
 
 def undeclared(job: Job, to_state: str) -> InvalidTransition:
-    """The refusal of a move that the lifecycle does not declare."""
+    """The refusal of a move that the lifecycle does not declare; of an ops run, by its own."""
+    if job.task == OPS_TASK:
+        found, to = ops_state(job.state, job.started_at is not None), ops_state(to_state, False)
+        return InvalidTransition("ops_run", f"run-{job.id}", found, to, OPS_RUN.allowed(found))
     return InvalidTransition("job", str(job.id), job.state, to_state, JOB.allowed(job.state))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost, NotFound
+from detent.model.ops_records import OPS_TASK
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
 from detent.store.sqlite.verbs.base import Job, ids_json, micros
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
@@ -65,6 +66,12 @@ INSERT INTO detent_untold (job_id, task) VALUES (?, ?) ON CONFLICT (job_id) DO U
 """
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
 _EXPIRED = "SELECT id FROM detent_lease WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?"
+_EXPIRED_OF_TASK = """
+SELECT id FROM detent_lease l
+ WHERE expires_at <= ?
+   AND EXISTS (SELECT 1 FROM json_each(l.job_ids) held JOIN detent_job j ON j.id = held.value WHERE j.task = ?)
+ ORDER BY expires_at, id LIMIT ?
+"""
 _HELD = """
 SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
@@ -164,33 +171,47 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
             if state := self._ended_as(item.job_id, item.attempt, item.outcome):
                 return Aborted(item.job_id, item.attempt, item.outcome, state)
             return lost or LeaseLost(item.job_id, item.attempt, "no such job")
-        end = _aborted(job, item, worker, now)
-        self._end([end])
+        end = self._end_as(job, item, worker, now)
         if item.outcome == "throttled":
             self._throttled(job, item.delay, now)
         # Named once more in the same call, it has ended.
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
+    def _end_as(self, job: Job, item: Abort, worker: str, now: int) -> _End:
+        """End this attempt so, whoever asks."""
+        end = _aborted(job, item, worker, now)
+        self._end([end])
+        return end
+
     def lease_reap(self, limit: int) -> Reaped:
         """Lease by lease, in the order of expiry."""
+        return self._reap(limit, None)
+
+    def _reap(self, limit: int, task: str | None) -> Reaped:
+        """Only leases with jobs of that task; None is any."""
         now = self._now()
         gone = 0
         aborted: list[int] = []
         recovered: list[int] = []
-        for (lease_id,) in self._db.rows(_EXPIRED, (now, limit)):
+        expired = (_EXPIRED, (now, limit)) if task is None else (_EXPIRED_OF_TASK, (now, task, limit))
+        for (lease_id,) in self._db.rows(*expired):
             ends: list[_End] = []
             committed: list[int] = []
             for job in self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values():
                 if job.committed_at is not None:
                     committed.append(job.id)
                 else:
-                    expired = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
-                    ends.append(_aborted(job, expired, job.lease_worker, now))
+                    late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
+                    ends.append(_aborted(job, late, job.lease_worker, now))
             self._succeed(dict.fromkeys(committed), None, None, now)
             self._end(ends)
-            # Nobody holds them any more who could tell their application.
-            given_up = [(end.job.id, end.job.task) for end in ends if end.state in ("quarantined", "failed")]
+            # Nobody holds them any more who could tell their application. An ops run has none.
+            given_up = [
+                (end.job.id, end.job.task)
+                for end in ends
+                if end.state in ("quarantined", "failed") and end.job.task != OPS_TASK
+            ]
             self._db.change_many(_NEW_UNTOLD, given_up)
             recovered += committed
             aborted += [end.job.id for end in ends]
@@ -286,7 +307,7 @@ def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
             outcome, state, reason = "unknown", "quarantined", "unknown"
     elif job.effect_told_by == "marker" and _would_rest(job, item, used):
         outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif outcome == "cancelled" or job.cancel_requested_at is not None:
+    elif outcome == "cancelled" or job.cancel_requested_at is not None or _is_stale(job, outcome):
         state = "cancelled"
     elif outcome in _GIVEN_BACK:
         state, spared = "pending", spared + 1
@@ -297,6 +318,11 @@ def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
         state = "pending"
     due_at = at + micros(item.delay) if state == "pending" else job.due_at
     return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at)
+
+
+def _is_stale(job: Job, outcome: Outcome) -> bool:
+    """An ops run that was claimed, and never began."""
+    return job.task == OPS_TASK and outcome == "expired" and job.started_at is None
 
 
 def _would_rest(job: Job, item: Abort, used: int) -> bool:

@@ -9,6 +9,7 @@ from itertools import islice
 from detent.errors import AlreadyCommitted, DetentError, NotFound, TransitionRace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import JOB
+from detent.model.ops_records import OPS_TASK
 from detent.model.records import Cancelled, Moved
 from detent.store.attaching import decide
 from detent.store.sqlite.verbs.base import Job, VerbBase, undeclared
@@ -113,6 +114,8 @@ class MoveVerbs(VerbBase):
             return NotFound("job", str(job_id))
         if job.state == to_state:
             return Moved(str(job_id), to_state, False)
+        if job.task == OPS_TASK:
+            return undeclared(job, to_state)
         if trigger not in (transition.trigger for transition in JOB.between(job.state, to_state)):
             return undeclared(job, to_state)
         if to_state == "pending":

@@ -32,6 +32,7 @@ _GO = (
     "DELETE FROM detent_transition_log WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_dead WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
 )
 _KEYS_GO = "DELETE FROM detent_job_key WHERE expires_at IS NOT NULL AND expires_at <= ?"
 # A key whose bucket is full and that nothing runs under says nothing that its template does not.

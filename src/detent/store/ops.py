@@ -1,0 +1,106 @@
+"""The contract's verbs of ops runs: a job each, in the words of operations.
+
+The words are those of `contract`, which has these verbs too. An ops run is a job of the task `ops.run`: one attempt, no
+dead letter. It is *queued* while the job is pending, *claimed* while it is leased and has not begun, *running* from its
+first event on, and ends as *success*, *failed* or *cancelled*; then nothing moves it any more. Its holder is whoever
+claimed it, for 300 seconds from the claim and for 600 from each event. A lease that ran out is taken by the reaper as
+any other: a claimed run is then cancelled, a running one has failed.
+
+A token says which claim is meant. Without one the current holder is meant, whoever that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from detent.errors import DetentError, IdConflict, InvalidTransition, KeyConflict, LeaseLost, NotFound
+from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
+from detent.model.records import Appended, Enqueued, Moved
+from detent.store.words import Verb
+
+__all__ = ["OPS", "OpsVerbs"]
+
+
+class OpsVerbs(Protocol):
+    """Ops runs."""
+
+    def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
+        """Accept a run, queued. A project or environment that is new is made with it.
+
+        Ids and keys are those of `job_enqueue`: the same key answers the same run where project, environment, sha and
+        ref are the same (its metadata may differ), else `KeyConflict`.
+        """
+        ...
+
+    def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
+        """Take the run that was queued first, and put a line about it among its events; None where none waits.
+
+        Runs whose lease ran out are ended first, as the reaper would.
+        """
+        ...
+
+    def ops_append(
+        self,
+        job_id: int,
+        level: str,
+        message: str,
+        payload: str | None = None,
+        key: str | None = None,
+        token: OpsToken | None = None,
+    ) -> Appended | DetentError:
+        """Append a line as the holder, as `event_append` does: the first one makes a claimed run running. It is a sign
+        of life. `LeaseLost` where nobody holds the run, or another than the token says; `NotFound`."""
+        ...
+
+    def ops_finish(
+        self,
+        job_id: int,
+        state: OpsEnd,
+        metadata: str,
+        actor: str,
+        reason: str | None = None,
+        error: str | None = None,
+        token: OpsToken | None = None,
+    ) -> Moved | DetentError:
+        """End a run; `metadata` is kept beside what it was queued with. The same end again changes nothing.
+
+        Success and failed are the holder's, of a running run. Cancelled is anybody's who has no token, also of a run
+        that is queued or only claimed; a holder with a token must hold it. A holder that says failed after a cancel was
+        asked for is answered cancelled. Other ends: `InvalidTransition`; not the holder: `LeaseLost`; `NotFound`.
+        """
+        ...
+
+    def ops_cancel(self, job_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Stop a run, whoever holds it: it is cancelled at once, and its holder is refused from then on. Cancelled:
+        nothing to do. Ended as something else: `InvalidTransition`; `NotFound`."""
+        ...
+
+    def ops_get(self, ids: Sequence[int]) -> list[OpsRunRow | None]: ...
+
+    def ops_list(
+        self,
+        project_id: str | None = None,
+        env: str | None = None,
+        state: str | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> list[OpsRunRow]:
+        """Runs that fit, None is any; the newest first, below `before_id`."""
+        ...
+
+    def ops_environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
+        """The environments (of a project), by project and name."""
+        ...
+
+
+OPS = (
+    Verb("ops_queue", "client", (IdConflict, KeyConflict)),
+    Verb("ops_claim", "worker"),
+    Verb("ops_append", "worker", (LeaseLost, NotFound)),
+    Verb("ops_finish", "worker", (LeaseLost, InvalidTransition, NotFound)),
+    Verb("ops_cancel", "client", (InvalidTransition, NotFound)),
+    Verb("ops_get", "viewer"),
+    Verb("ops_list", "viewer"),
+    Verb("ops_environments", "viewer"),
+)

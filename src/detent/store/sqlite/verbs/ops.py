@@ -1,0 +1,232 @@
+"""Ops runs: out of the verbs of jobs, and the two tables beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from detent.errors import DetentError, InvalidTransition, LeaseLost, NotFound
+from detent.lifecycle.library import OPS_RUN
+from detent.model import jsondoor
+from detent.model.clock import from_micros
+from detent.model.ops_records import (
+    CLAIM_SECONDS,
+    OPS_QUEUE,
+    OPS_TASK,
+    SIGN_SECONDS,
+    EnvironmentRow,
+    NewOpsRun,
+    OpsClaimed,
+    OpsEnd,
+    OpsRunRow,
+    OpsToken,
+    ops_state,
+)
+from detent.model.records import Abort, Appended, Enqueued, Finish, Moved, NewEvent, NewJob
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import Job, ids_json, micros
+from detent.store.sqlite.verbs.claim import ClaimVerbs
+from detent.store.sqlite.verbs.endings import EndingVerbs
+from detent.store.sqlite.verbs.events import EventVerbs
+from detent.store.sqlite.verbs.moves import MoveVerbs
+
+__all__ = ["OpsVerbs"]
+
+_ENVIRONMENT = "SELECT id FROM detent_ops_environment WHERE project_id = ? AND name = ?"
+_NEW_ENVIRONMENT = "INSERT INTO detent_ops_environment (id, project_id, name, created_at) VALUES (?, ?, ?, ?)"
+_NEW_RUN = "INSERT INTO detent_ops_run (job_id, environment_id, git_sha, git_ref, key) VALUES (?, ?, ?, ?, ?)"
+_CLAIMED = """
+SELECT e.project_id, e.id, e.name, r.git_sha, r.git_ref
+  FROM detent_ops_run r JOIN detent_ops_environment e ON e.id = r.environment_id WHERE r.job_id = ?
+"""
+_SIGN = "UPDATE detent_lease SET expires_at = max(expires_at, ?) WHERE id = ?"
+_FINISHED_WITH = "UPDATE detent_ops_run SET finish_metadata = ? WHERE job_id = ?"
+_RUN = OpsRunRow.__struct_fields__
+_GET = f"""
+SELECT {", ".join(f"v.{name}" for name in _RUN)}
+  FROM json_each(?) asked JOIN detent_ops_runs v ON v.job_id = asked.value
+"""
+_LIST = f"""
+SELECT {", ".join(_RUN)} FROM detent_ops_runs
+ WHERE (:project_id IS NULL OR project_id = :project_id) AND (:env IS NULL OR env = :env)
+   AND (:state IS NULL OR state = :state) AND (:before_id IS NULL OR job_id < :before_id)
+ ORDER BY job_id DESC LIMIT :limit
+"""
+_ENVIRONMENTS = """
+SELECT id, project_id, name, created_at FROM detent_ops_environment
+ WHERE :project_id IS NULL OR project_id = :project_id ORDER BY project_id, name
+"""
+_REAPED_MAX = 100
+
+
+class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
+    """`ops_queue`, `ops_claim`, `ops_append`, `ops_finish`, `ops_cancel` and the looks at runs."""
+
+    def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
+        """A job, and its row beside it."""
+        what = {"env": item.env, "git_ref": item.git_ref, "git_sha": item.git_sha, "project_id": item.project_id}
+        payload = jsondoor.encode(what, field="run", size_max=1 << 20)
+        job = NewJob(
+            id=item.id,
+            task=OPS_TASK,
+            payload=payload,
+            nonce=item.nonce,
+            fingerprint="" if item.key is None else jsondoor.fingerprint(OPS_TASK, payload),
+            queue=OPS_QUEUE,
+            key=item.key,
+            metadata=item.metadata,
+            attempts_max=1,
+            dead_letter=False,
+        )
+        (answer,) = self.job_enqueue([job])
+        if isinstance(answer, Enqueued) and answer.created:
+            environment = self._environment(item.project_id, item.env)
+            self._db.change(_NEW_RUN, (item.id, environment, item.git_sha, item.git_ref, item.key))
+        return answer
+
+    def _environment(self, project_id: str, name: str) -> int:
+        """The environment of that name; made where it is the first time that somebody names it."""
+        found = self._db.rows(_ENVIRONMENT, (project_id, name))
+        if found:
+            return int(found[0][0])
+        number = self.ids_reserve(1)
+        self._db.change(_NEW_ENVIRONMENT, (number, project_id, name, self._now()))
+        return number
+
+    def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
+        """Through the claim of jobs."""
+        self._reap(_REAPED_MAX, OPS_TASK)
+        claimed = self.job_claim(
+            lease_id=lease_id, worker=worker, queues=None, tasks=[OPS_TASK], limit=1, lease=CLAIM_SECONDS
+        )
+        if not claimed:
+            return None
+        (held,) = claimed
+        payload = jsondoor.encode({"worker_id": worker}, field="payload", size_max=1 << 20)
+        said = NewEvent(
+            job_id=held.job_id, attempt=None, level="info", message="Run claimed by worker", payload=payload
+        )
+        self.event_append([said])
+        ((project_id, env_id, env, git_sha, git_ref),) = self._db.rows(_CLAIMED, (held.job_id,))
+        return OpsClaimed(
+            job_id=held.job_id,
+            project_id=project_id,
+            env_id=env_id,
+            env=env,
+            git_sha=git_sha,
+            git_ref=git_ref,
+            metadata=held.metadata or "{}",
+            token=OpsToken(held.attempt, lease_id),
+        )
+
+    def ops_append(
+        self,
+        job_id: int,
+        level: str,
+        message: str,
+        payload: str | None = None,
+        key: str | None = None,
+        token: OpsToken | None = None,
+    ) -> Appended | DetentError:
+        """The line, and the lease anew."""
+        job = self._run(job_id)
+        if isinstance(job, DetentError):
+            return job
+        if lost := _not_meant(job, token):
+            return lost
+        attempt = job.attempt if token is None else token.attempt
+        line = NewEvent(job_id=job_id, attempt=attempt, level=level, message=message, payload=payload, key=key)
+        (answer,) = self.event_append([line])
+        if isinstance(answer, Appended):
+            self._db.change(_SIGN, (self._now() + micros(SIGN_SECONDS), job.lease_id))
+        return answer
+
+    def ops_finish(
+        self,
+        job_id: int,
+        state: OpsEnd,
+        metadata: str,
+        actor: str,
+        reason: str | None = None,
+        error: str | None = None,
+        token: OpsToken | None = None,
+    ) -> Moved | DetentError:
+        """By the rules of jobs."""
+        job = self._run(job_id)
+        if isinstance(job, DetentError):
+            return job
+        if lost := _not_meant(job, token):
+            return lost
+        now = self._now()
+        found = ops_state(job.state, job.started_at is not None)
+        if found == state or (state == "failed" and self._ended_as(job.id, job.attempt, "error")):
+            return Moved(f"run-{job_id}", found, False)
+        if found == "queued" and state == "cancelled":
+            self._put_away(job, "cancelled", "cancel", actor, reason, now)
+        elif found == "running" or (found == "claimed" and state == "cancelled"):
+            if token is not None or state != "cancelled":
+                attempt = job.attempt if token is None else token.attempt
+                if not_held := self._lost(job, job_id, attempt, now):
+                    return not_held
+            self._end_run(job, state, actor, reason, error, now)
+        else:
+            return InvalidTransition("ops_run", f"run-{job_id}", found, state, OPS_RUN.allowed(found))
+        self._db.change(_FINISHED_WITH, (metadata, job_id))
+        ended = self._jobs([job_id])[job_id]
+        return Moved(f"run-{job_id}", ops_state(ended.state, True), True)
+
+    def _end_run(self, job: Job, state: OpsEnd, actor: str, reason: str | None, error: str | None, now: int) -> None:
+        if state == "success":
+            self.job_finish([Finish(job.id, job.attempt)], job.lease_worker)
+            return
+        if state == "cancelled":
+            self._cancel(job.id, actor, reason, now)
+            job = self._jobs([job.id])[job.id]
+        outcome: Any = "error" if state == "failed" else "cancelled"
+        ending = Abort(job_id=job.id, attempt=job.attempt, outcome=outcome, error=error, fatal=True)
+        self._end_as(job, ending, job.lease_worker, now)
+
+    def ops_cancel(self, job_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """On record."""
+        return self.ops_finish(job_id, "cancelled", "{}", actor, reason)
+
+    def ops_get(self, ids: Sequence[int]) -> list[OpsRunRow | None]:
+        """In the order asked."""
+        found = {row[0]: _run_row(row) for row in self._db.rows(_GET, (ids_json(ids),))}
+        return [found.get(job_id) for job_id in ids]
+
+    def ops_list(
+        self,
+        project_id: str | None = None,
+        env: str | None = None,
+        state: str | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> list[OpsRunRow]:
+        """The newest first."""
+        chosen = {"project_id": project_id, "env": env, "state": state, "before_id": before_id, "limit": limit}
+        return [_run_row(row) for row in self._db.rows(_LIST, chosen)]
+
+    def ops_environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
+        """By project and name."""
+        return [
+            EnvironmentRow(id=number, project_id=project, name=name, created_at=from_micros(at))
+            for number, project, name, at in self._db.rows(_ENVIRONMENTS, {"project_id": project_id})
+        ]
+
+    def _run(self, job_id: int) -> Job | NotFound:
+        job = self._jobs([job_id]).get(job_id)
+        return NotFound("ops_run", f"run-{job_id}") if job is None or job.task != OPS_TASK else job
+
+
+def _not_meant(job: Job, token: OpsToken | None) -> LeaseLost | None:
+    """Why a token is not that of the run's claim."""
+    if token is None or (job.lease_id, job.attempt) == (token.lease_id, token.attempt):
+        return None
+    return LeaseLost(job.id, token.attempt, "another claim has it")
+
+
+def _run_row(row: Row) -> OpsRunRow:
+    fields = dict(zip(_RUN, row, strict=True))
+    times = {name: from_micros(at) for name, at in fields.items() if name.endswith("_at") and at is not None}
+    return OpsRunRow(**(fields | times))

@@ -1,0 +1,34 @@
+"""ops_cancel: a person stops a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.errors import InvalidTransition, LeaseLost, NotFound
+from detent.model.records import Moved
+from detent.store.contract import Store
+from tests.contract.kit import Untouched, ops_run, refused, run_in
+
+
+@pytest.mark.parametrize("found", ["queued", "claimed", "running"])
+def test_it_stops_at_once(store: Store, untouched: Untouched, found: str) -> None:
+    """J8: who and why are on record, its holder is powerless from then on, and once more changes nothing."""
+    held = run_in(store, found)
+    assert store.ops_cancel(held.job_id, "bob", "wrong branch") == Moved(f"run-{held.job_id}", "cancelled", True)
+    row = ops_run(store, held.job_id)
+    assert (row.state, row.cancelled_by, row.cancel_reason) == ("cancelled", "bob", "wrong branch")
+    with untouched():
+        assert store.ops_cancel(held.job_id, "eve") == Moved(f"run-{held.job_id}", "cancelled", False)
+        refused(store.ops_append(held.job_id, "info", "hello"), LeaseLost)
+
+
+@pytest.mark.parametrize("found", ["success", "failed"])
+def test_what_has_ended_stays(store: Store, untouched: Untouched, found: str) -> None:
+    """O2"""
+    held = run_in(store, found)
+    with untouched():
+        refused(store.ops_cancel(held.job_id, "bob"), InvalidTransition, from_state=found, to_state="cancelled")
+
+
+def test_what_is_no_run_is_not_found(store: Store) -> None:
+    refused(store.ops_cancel(999_999, "bob"), NotFound, entity="ops_run", entity_id="run-999999")
