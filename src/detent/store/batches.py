@@ -48,10 +48,7 @@ from detent.model.batch_records import (
 from detent.model.records import NewJob, Pruned
 from detent.store.words import Verb
 
-__all__ = ["BATCHES", "REFS_MAX", "BatchVerbs"]
-
-REFS_MAX = 100_000
-"""How many targets an action may name one by one."""
+__all__ = ["BATCHES", "BatchVerbs"]
 
 
 class BatchVerbs(Protocol):

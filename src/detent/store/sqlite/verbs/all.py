@@ -11,6 +11,7 @@ from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
 from detent.store.sqlite.verbs.ops import OpsVerbs
+from detent.store.sqlite.verbs.reconciling import ReconcileVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
 from detent.store.sqlite.verbs.silence import SilenceVerbs
@@ -27,6 +28,7 @@ class SqliteVerbs(
     OpsVerbs,
     EffectVerbs,
     OperationVerbs,
+    ReconcileVerbs,
     ServiceVerbs,
     WorkerVerbs,
     ScheduleVerbs,
@@ -149,3 +151,18 @@ class EachAlone:
     ops_get = _reading(SqliteVerbs.ops_get)
     ops_list = _reading(SqliteVerbs.ops_list)
     ops_environments = _reading(SqliteVerbs.ops_environments)
+    batch_create = _writing(SqliteVerbs.batch_create)
+    target_add = _writing(SqliteVerbs.target_add)
+    target_previewed = _writing(SqliteVerbs.target_previewed)
+    batch_act = _writing(SqliteVerbs.batch_act)
+    batch_step = _writing(SqliteVerbs.batch_step)
+    reconcile_begin = _writing(SqliteVerbs.reconcile_begin)
+    reconcile_record = _writing(SqliteVerbs.reconcile_record)
+    batch_prune = _writing(SqliteVerbs.batch_prune)
+    batch_portion = _reading(SqliteVerbs.batch_portion)
+    reconcile_due = _reading(SqliteVerbs.reconcile_due)
+    batch_get = _reading(SqliteVerbs.batch_get)
+    batch_list = _reading(SqliteVerbs.batch_list)
+    target_list = _reading(SqliteVerbs.target_list)
+    mismatch_list = _reading(SqliteVerbs.mismatch_list)
+    reconciliation_list = _reading(SqliteVerbs.reconciliation_list)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, TransitionRace
+from detent.errors import AlreadyCommitted, DetentError, NotFound, RunBusy, TransitionRace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import JOB
 from detent.model.ops_records import OPS_TASK
@@ -32,6 +32,10 @@ UPDATE detent_job
        expires_at = CASE WHEN expires_at > :now THEN expires_at END, cancel_requested_at = NULL,
        cancel_requested_by = NULL, cancel_reason = NULL
  WHERE id = :id AND attempt = :attempt AND state = :from
+"""
+_ROLLING_BACK = """
+SELECT b.id FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
+ WHERE g.apply_job_id = ? AND b.rollback_requested_at IS NOT NULL
 """
 _LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
 _LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
@@ -118,6 +122,8 @@ class MoveVerbs(VerbBase):
             return undeclared(job, to_state)
         if trigger not in (transition.trigger for transition in JOB.between(job.state, to_state)):
             return undeclared(job, to_state)
+        if trigger == "retry" and (rolling := self._db.rows(_ROLLING_BACK, (job_id,))):
+            return RunBusy(rolling[0][0], f"a retry of job {job_id}", "a rollback was asked for")
         if to_state == "pending":
             self._bring_back(job, trigger, actor, reason, now)
         else:

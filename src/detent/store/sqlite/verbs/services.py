@@ -23,7 +23,11 @@ _HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-_LOOK = "SELECT id, coalesce(finished_at < ?, 0), state FROM detent_job WHERE id > ? ORDER BY id LIMIT ?"
+# What a run that is there was made by goes with the run, not before it.
+_LOOK = """
+SELECT id, coalesce(finished_at < ? AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
+  FROM detent_job WHERE id > ? ORDER BY id LIMIT ?
+"""
 # The job first: the guards let records go only when their job is gone.
 _GO = (
     "DELETE FROM detent_job WHERE id IN (SELECT value FROM json_each(?))",

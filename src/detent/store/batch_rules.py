@@ -1,0 +1,178 @@
+"""What may be asked of a batch run, decided the same way for both databases from a row that nobody else can change
+meanwhile. What must never happen all the same is refused by the tables' own constraints and guards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from detent.errors import DetentError, DuplicateTarget, InvalidInput, InvalidTransition, PreviewNotReady, RunBusy
+from detent.lifecycle.library import BATCH_RUN
+from detent.model.batch_records import ActionRow, BatchRunRow, NewAction, NewBatchRun, TargetRow
+
+__all__ = [
+    "LOOKS_PLANNED",
+    "REFS_MAX",
+    "Named",
+    "is_same_run",
+    "look_at",
+    "next_look",
+    "refuse_act",
+    "refuse_add",
+    "refuse_look",
+    "refuse_refs",
+    "to_move",
+]
+
+REFS_MAX = 100_000
+"""How many targets an action may name one by one."""
+
+_SHOWN_MAX = 5
+
+LOOKS_PLANNED = 32
+"""After 5 minutes, after an hour, and daily for 30 days."""
+
+
+class Named(NamedTuple):
+    """A target that somebody named."""
+
+    n: int
+    ref: str
+    state: str
+    is_previewed: bool
+
+
+_FOR = {"apply": "preview", "retry_failed": "failed"}
+
+
+def is_same_run(asked: NewBatchRun, found: BatchRunRow) -> bool:
+    """Whether a run that is there already is the one that was asked for."""
+    return all(getattr(asked, name) == getattr(found, name) for name in ("tenant", "batch", "payload", "fingerprint"))
+
+
+def refuse_add(
+    run: BatchRunRow, first_n: int, refs: Sequence[str], at_refs: dict[str, int], at_numbers: dict[int, str]
+) -> DetentError | None:
+    """Why these targets cannot be added, where `at_refs` says which of the refs are there under which number, and
+    `at_numbers` which of the numbers are taken by which ref."""
+    if not 1 <= first_n <= run.total + 1:
+        return InvalidInput("first_n", str(first_n), f"from 1 to {run.total + 1}, the next of run {run.id}")
+    here: dict[str, int] = {}
+    for n, ref in enumerate(refs, start=first_n):
+        found = here.setdefault(ref, at_refs.get(ref, n))
+        if found != n:
+            return DuplicateTarget(run.id, ref, n, found)
+        if at_numbers.get(n, ref) != ref:
+            return InvalidInput(
+                f"target {n}", repr(ref), f"{at_numbers[n]!r}, as before: the same targets in the same order"
+            )
+    if run.planned_at is not None and first_n + len(refs) - 1 > run.total:
+        return RunBusy(run.id, "another target", "its plan is complete")
+    return None
+
+
+def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
+    """Why the action cannot begin, as far as the run's own row says."""
+    busy = _busy(run, item)
+    match item.action:
+        case "apply":
+            if run.state != "preview":
+                return _illegal(run, "queued")
+            if run.previewed_at is None:
+                return PreviewNotReady(run.id, run.previewed, run.total, run.preview_failed)
+            if run.preview_failed and item.refs is None and not item.leave_failed:
+                return PreviewNotReady(run.id, run.previewed, run.total, run.preview_failed, complete=True)
+            left = run.previewed - (0 if item.unchanged else run.unchanged)
+        case "retry_failed":
+            if run.rollback_requested_at is not None and run.state == "partial":
+                return RunBusy(run.id, "a retry", "a rollback was asked for")
+            if run.state not in ("partial", "failed"):
+                return busy or _illegal(run, "applying")
+            left = run.failed
+        case "roll_back":
+            if item.refs is not None:
+                return InvalidInput("refs", f"{len(item.refs)} targets", "none: a run is rolled back as a whole")
+            if run.state not in ("applied", "partial"):
+                return busy or _illegal(run, "rolled_back")
+            left = run.applied
+    if busy is not None:
+        return busy
+    if item.refs is None and left <= 0:
+        return InvalidInput("targets", f"none of run {run.id} that could", f"runs with targets left to {item.action}")
+    return None
+
+
+def _busy(run: BatchRunRow, item: NewAction) -> RunBusy | None:
+    if run.outstanding:
+        found = "another action is still moving its targets"
+    elif run.queued + run.applying:
+        found = f"{run.queued + run.applying} targets are still to be applied"
+    elif run.reverting:
+        found = f"{run.reverting} targets are being reverted"
+    else:
+        return None
+    return RunBusy(run.id, item.action.replace("_", " "), found)
+
+
+def _illegal(run: BatchRunRow, to_state: str) -> InvalidTransition:
+    return InvalidTransition("batch_run", str(run.id), run.state, to_state, BATCH_RUN.allowed(run.state))
+
+
+def refuse_refs(item: NewAction, found: Sequence[Named]) -> DetentError | None:
+    """Why the action is not for the targets that were named one by one, where `found` are those that are there."""
+    refs = item.refs or ()
+    if not refs:
+        return InvalidInput("refs", "none", "targets of the run, or None for all")
+    if len(refs) > REFS_MAX:
+        return InvalidInput("refs", f"{len(refs)} targets", f"at most {REFS_MAX} by name")
+    known = {named.ref for named in found}
+    if unknown := [ref for ref in refs if ref not in known]:
+        return InvalidInput("refs", _some(unknown), f"targets of run {item.run_id}")
+    wanted = _FOR[item.action]
+    if others := [f"{named.ref} ({named.state})" for named in found if named.state != wanted]:
+        return InvalidInput("refs", _some(others), f"targets in state {wanted}")
+    if unknown := [named.ref for named in found if not named.is_previewed]:
+        return InvalidInput("refs", _some(unknown), "targets that could be previewed")
+    return None
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
+    return ", ".join(names[:_SHOWN_MAX]) + more
+
+
+def to_move(action: ActionRow, targets: Sequence[TargetRow]) -> tuple[list[int], list[int]]:
+    """Which of these targets need a job of their own, by number, and which jobs are to be retried."""
+    match action.action:
+        case "apply":
+            return [target.n for target in targets], []
+        case "retry_failed":
+            return [], [target.apply_job_id for target in targets if target.apply_job_id is not None]
+        case "roll_back":
+            again = [target.revert_job_id for target in targets if target.revert_job_id is not None]
+            return [target.n for target in targets if target.revert_job_id is None], again
+
+
+def refuse_look(run: BatchRunRow) -> DetentError | None:
+    """Why there is nothing to look at in the world."""
+    if run.rollback_requested_at is not None:
+        return RunBusy(run.id, "reconciliation", "a rollback was asked for")
+    if run.state not in ("applied", "partial"):
+        return InvalidTransition("batch_run", str(run.id), run.state, "reconciled", BATCH_RUN.allowed(run.state))
+    return None
+
+
+def look_at(finished_at: datetime, planned: int) -> datetime:
+    """When the look of that number is due."""
+    if planned < 2:
+        return finished_at + (timedelta(minutes=5), timedelta(hours=1))[planned]
+    return finished_at + timedelta(days=planned - 1)
+
+
+def next_look(finished_at: datetime, planned: int, now: datetime) -> tuple[int, datetime | None]:
+    """The look that comes after `planned`: those that were missed are not made up for one by one."""
+    following = planned + 1
+    while following < LOOKS_PLANNED and look_at(finished_at, following) <= now:
+        following += 1
+    return following, look_at(finished_at, following) if following < LOOKS_PLANNED else None

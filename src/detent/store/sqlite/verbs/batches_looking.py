@@ -1,0 +1,173 @@
+"""What there is to see of batch runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from detent.errors import UnknownState
+from detent.lifecycle.library import BATCH_RUN
+from detent.model.batch_records import (
+    ActionRow,
+    BatchFilter,
+    BatchRunRow,
+    MismatchRow,
+    ReconciliationRow,
+    TargetRow,
+)
+from detent.model.clock import from_micros
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import VerbBase
+
+__all__ = ["BatchLookingVerbs", "named"]
+
+_RUN_FIELDS = BatchRunRow.__struct_fields__
+_RUN = f"SELECT {', '.join(_RUN_FIELDS)} FROM detent_batch_run"
+_RUN_OF_ID = f"{_RUN} WHERE id = ?"
+_RUNS = f"""
+{_RUN}
+ WHERE (:before IS NULL OR id < :before) AND (:state IS NULL OR state = :state) AND (:batch IS NULL OR batch = :batch)
+   AND (:tenant IS NULL OR tenant = :tenant)
+ ORDER BY id DESC LIMIT :limit
+"""
+_DUE = f"{_RUN} WHERE reconcile_at IS NOT NULL AND reconcile_at <= ? ORDER BY reconcile_at, id LIMIT ?"
+_TARGET_FIELDS = TargetRow.__struct_fields__
+_TARGET = "SELECT {}".format(
+    ", ".join(
+        "coalesce((SELECT j.attempt FROM detent_job j WHERE j.id = g.apply_job_id), 0)"
+        if name == "attempts"
+        else f"g.{name}"
+        for name in _TARGET_FIELDS
+    )
+)
+_FITS = "(:state IS NULL OR g.state = :state) AND (:changed IS NULL OR g.changed = :changed)"
+_TARGETS = f"""
+{_TARGET} FROM detent_target g WHERE g.run_id = :run AND g.n > :after AND {_FITS} ORDER BY g.n LIMIT :limit
+"""
+_TARGETS_OF_REFS = f"""
+{_TARGET} FROM detent_target g
+ WHERE g.run_id = :run AND g.ref IN (SELECT value FROM json_each(:refs)) AND +g.n > :after AND {_FITS}
+ ORDER BY g.n LIMIT :limit
+"""
+_BETWEEN = "g.n > :after AND (:until IS NULL OR g.n <= :until)"
+_TO_MOVE = {
+    "apply": "g.state = 'preview' AND g.changed IS NOT NULL AND (g.changed OR :unchanged)",
+    "retry_failed": "g.state = 'failed'",
+    "roll_back": "g.state = 'applied' AND (g.revert_job_id IS NULL OR g.revert_state = 'failed')",
+}
+_PORTION = {
+    action: f"""
+{_TARGET} FROM detent_target g WHERE g.run_id = :run AND {_BETWEEN} AND {which} ORDER BY g.n LIMIT :limit
+"""
+    for action, which in _TO_MOVE.items()
+}
+_PORTION_CHOSEN = {
+    action: f"""
+{_TARGET} FROM detent_batch_choice c CROSS JOIN detent_target g ON g.run_id = :run AND g.n = c.n
+ WHERE c.action_id = :action AND c.n > :after AND (:until IS NULL OR c.n <= :until) AND g.state = '{state}'
+ ORDER BY c.n LIMIT :limit
+"""
+    for action, state in (("apply", "preview"), ("retry_failed", "failed"))
+}
+_ACTION_FIELDS = ActionRow.__struct_fields__
+_ACTION = f"SELECT {', '.join(_ACTION_FIELDS)} FROM detent_batch_action WHERE id = ?"
+_LOOK_FIELDS = ReconciliationRow.__struct_fields__
+_LOOK = f"SELECT {', '.join(_LOOK_FIELDS)} FROM detent_reconciliation"
+_LOOKS = f"{_LOOK} WHERE run_id = ? ORDER BY no DESC LIMIT ?"
+_LOOK_OF_NO = f"{_LOOK} WHERE run_id = ? AND no = ?"
+_MISMATCH_FIELDS = MismatchRow.__struct_fields__
+_MISMATCHES = f"""
+SELECT {", ".join("g.ref" if name == "ref" else f"m.{name}" for name in _MISMATCH_FIELDS)}
+  FROM detent_mismatch m JOIN detent_target g ON g.run_id = m.run_id AND g.n = m.n
+ WHERE m.run_id = :run AND m.n > :after AND (NOT :open OR m.resolved_at IS NULL) ORDER BY m.n, m.no LIMIT :limit
+"""
+_ALL = -1  # what SQLite takes for no limit
+
+
+class BatchLookingVerbs(VerbBase):
+    """`batch_get`, `batch_list`, `target_list`, `mismatch_list`, `reconciliation_list` and `reconcile_due`."""
+
+    def batch_get(self, run_id: int) -> BatchRunRow | None:
+        """By its id."""
+        found = self._db.rows(_RUN_OF_ID, (run_id,))
+        return self._batch_run(found[0]) if found else None
+
+    def batch_list(self, chosen: BatchFilter, before_id: int | None = None, limit: int = 100) -> list[BatchRunRow]:
+        """The newest first."""
+        fits = {"state": chosen.state, "batch": chosen.batch, "tenant": chosen.tenant}
+        return [self._batch_run(row) for row in self._db.rows(_RUNS, fits | {"before": before_id, "limit": limit})]
+
+    def target_list(
+        self,
+        run_id: int,
+        *,
+        state: str | None = None,
+        refs: Sequence[str] | None = None,
+        changed: bool | None = None,
+        after_n: int = 0,
+        limit: int = 1000,
+    ) -> list[TargetRow]:
+        """A walk along the numbers, or by the refs."""
+        fits: dict[str, Any] = {"run": run_id, "state": state, "after": after_n, "limit": limit}
+        fits["changed"] = None if changed is None else int(changed)
+        if refs is None:
+            return _targets(self._db.rows(_TARGETS, fits))
+        return _targets(self._db.rows(_TARGETS_OF_REFS, fits | {"refs": json.dumps(list(refs))}))
+
+    def mismatch_list(
+        self, run_id: int, *, open_only: bool = True, after_n: int = 0, limit: int = 1000
+    ) -> list[MismatchRow]:
+        """By number, then look."""
+        which = {"run": run_id, "open": int(open_only), "after": after_n, "limit": limit}
+        return [MismatchRow(**named(_MISMATCH_FIELDS, row)) for row in self._db.rows(_MISMATCHES, which)]
+
+    def reconciliation_list(self, run_id: int, limit: int = 100) -> list[ReconciliationRow]:
+        """The newest first."""
+        return [ReconciliationRow(**named(_LOOK_FIELDS, row)) for row in self._db.rows(_LOOKS, (run_id, limit))]
+
+    def reconcile_due(self, limit: int) -> list[BatchRunRow]:
+        """The longest due first."""
+        return [self._batch_run(row) for row in self._db.rows(_DUE, (self._now(), limit))]
+
+    def _batch_look(self, run_id: int, no: int) -> ReconciliationRow | None:
+        found = self._db.rows(_LOOK_OF_NO, (run_id, no))
+        return ReconciliationRow(**named(_LOOK_FIELDS, found[0])) if found else None
+
+    def _batch_action(self, action_id: int) -> ActionRow | None:
+        found = self._db.rows(_ACTION, (action_id,))
+        return ActionRow(**named(_ACTION_FIELDS, found[0])) if found else None
+
+    def _batch_targets(self, action: ActionRow, after: int, until: int | None, limit: int | None) -> list[TargetRow]:
+        """The targets that an action has to move, after one number and up to another."""
+        which = {"run": action.run_id, "after": after, "until": until, "limit": _ALL if limit is None else limit}
+        if action.chosen is not None:
+            return _targets(self._db.rows(_PORTION_CHOSEN[action.action], which | {"action": action.id}))
+        return _targets(self._db.rows(_PORTION[action.action], which | {"unchanged": int(action.unchanged)}))
+
+    def _batch_run(self, row: Row) -> BatchRunRow:
+        run = BatchRunRow(**named(_RUN_FIELDS, row))
+        if run.state not in BATCH_RUN.states:
+            known = tuple(BATCH_RUN.states)
+            raise UnknownState(self._database, "nothing was changed", "batch_run", str(run.id), run.state, known)
+        return run
+
+
+def _targets(rows: Sequence[Row]) -> list[TargetRow]:
+    return [TargetRow(**named(_TARGET_FIELDS, row)) for row in rows]
+
+
+def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
+    """A row by its names, with times as times and flags as flags; `unchanged` of a run is a count."""
+    made = {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
+    if fields is _ACTION_FIELDS:
+        made["unchanged"] = bool(made["unchanged"])
+    return made
+
+
+def _value(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name.endswith("_at"):
+        return from_micros(value)
+    return bool(value) if name == "changed" else value
