@@ -71,5 +71,6 @@ class Prompt:
 
     def _named(self, statement: str) -> str:
         prefix = "detent_" if self.sqlite else "detent."
-        tables = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready")
+        record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready")
+        tables = (*record, "pipeline_run", "partition", "watermark")
         return statement.format(**{table: prefix + table for table in tables})

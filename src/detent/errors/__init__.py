@@ -16,6 +16,7 @@
     │   ├── DuplicateTarget       a batch run would have one target twice
     │   ├── RunBusy               something else is done with the run, which must end first
     │   ├── InUse                 jobs need what was to be taken away
+    │   ├── RunInProgress         a run of the same watermark has not ended
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -69,7 +70,7 @@ from detent.errors.database import (
     UnknownState,
 )
 from detent.errors.root import DetentError, Refused, essence
-from detent.errors.runs import BatchChanged, RunStuck, RunTimeout
+from detent.errors.runs import BatchChanged, RunInProgress, RunStuck, RunTimeout
 
 __all__ = [
     "TABLE",
@@ -105,6 +106,7 @@ __all__ = [
     "PreviewNotReady",
     "Refused",
     "RunBusy",
+    "RunInProgress",
     "RunStuck",
     "RunTimeout",
     "SchemaDiffers",
@@ -422,6 +424,7 @@ TABLE: dict[type[DetentError], Codes] = {
     PreviewNotReady: Codes("DT013", 409, 4),
     DuplicateTarget: Codes("DT014", 409, 4),
     RunBusy: Codes("DT015", 409, 4),
+    RunInProgress: Codes("DT018", 409, 4),
     InvalidInput: Codes("DT020", 422, 2),
     InvalidPayload: Codes("DT021", 422, 2),
     InvalidArguments: Codes("DT022", 422, 2),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from detent.errors.root import DetentError, Refused, essence
 
-__all__ = ["BatchChanged", "RunStuck", "RunTimeout"]
+__all__ = ["BatchChanged", "RunInProgress", "RunStuck", "RunTimeout"]
 
 
 @dataclass(eq=False)
@@ -20,6 +20,20 @@ class BatchChanged(Refused):
         return (
             f"run {self.run_id} was previewed when the batch {self.batch!r} had other fields or another version; "
             f"preview it again, or apply it with accept_changed"
+        )
+
+
+@dataclass(eq=False)
+class RunInProgress(Refused):
+    """A run of this watermark has not ended: a second one would not know from where to go on."""
+
+    watermark: str
+    run_id: int
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} of the watermark {self.watermark!r} has not ended; "
+            f"another one may start when it has completed or failed"
         )
 
 

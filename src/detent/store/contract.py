@@ -79,6 +79,7 @@ from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.ops import OPS, OpsVerbs
+from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
 from detent.store.words import JobFilter, Verb, Wake
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
@@ -86,7 +87,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, Protocol):
+class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, PipelineVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ class AsyncVerbs(Protocol):
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
 
 
-class Store(Verbs, Protocol):
+class Store(Verbs, HoldersBlocks, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return."""
 
     @property
@@ -479,6 +480,7 @@ CATALOGUE: dict[str, Verb] = {
         *EFFECTS,
         *KEEPING,
         *LIMITING,
+        *PIPELINING,
         *ALERTING,
         *OPS,
     )

@@ -17,8 +17,17 @@ from detent.store.invariants.slices import JOBS_LOW, PLACES, of_jobs, of_places
 
 __all__ = ["BY_PLACE", "WHOLE", "step"]
 
-WHOLE = frozenset({"constraints_are_in_place", "guards_are_in_place"})
-"""Not judged by job: they look at the schema, and cost the same however many jobs there are."""
+WHOLE = frozenset(
+    {
+        "completed_run_is_consolidated",
+        "constraints_are_in_place",
+        "guards_are_in_place",
+        "run_counters_equal_parts",
+        "run_state_equals_record",
+        "watermark_stands_on_its_run",
+    }
+)
+"""Not judged by job: they look at the schema and at runs, and cost the same however many jobs there are."""
 
 BY_PLACE = frozenset({"no_row_is_orphaned", "pending_is_queued_once"})
 """Judged once more for the rows of the queue, where those stand that no job leads to."""

@@ -11,17 +11,17 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown
-from detent.model.records import Commit, NewJob
+from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown, WrongPlace
+from detent.model.records import Commit, Moved, NewJob
 from detent.store.intents import failed_inside, numbered, refuse_ending
 from detent.store.postgres.driver.failures import is_of_the_server, translated
 from detent.store.postgres.driver.pool import Connection, Pool
-from detent.store.postgres.driver.session import ConnectionSession, commit, roll_back
+from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
 from detent.store.postgres.named import translate
 from detent.store.postgres.statements.enqueue import ids_reserve
 from detent.store.postgres.statements.holding import commit_check, job_commit
 
-__all__ = ["PostgresTx", "commit_block"]
+__all__ = ["PostgresTx", "commit_block", "holders_block"]
 
 _ORDINARY = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 _OF_THE_SESSION = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
@@ -47,8 +47,8 @@ class PostgresTx:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a statement has failed for good: the server says so, or it was not even sent. What was undone by going
-        back to a savepoint has not."""
+        """Whether a statement has failed for good: the server says so, or it was not even sent. What was undone by
+        going back to a savepoint has not."""
         return self._in_error or self._unsent
 
     @property
@@ -134,6 +134,35 @@ def commit_block(
             commit(connection, name)
         except OutcomeUnknown as lost:
             _settle(lost, lambda: settle(job_id, attempt), attempt)
+
+
+@contextmanager
+def holders_block(
+    pool: Pool, name: str, job_id: int, attempt: int, leave: Callable[[Session], DetentError | Moved]
+) -> Iterator[PostgresTx]:
+    """The same check before the user's first statement; the last are those of `leave`, and nothing is marked. A COMMIT
+    whose answer was lost is `OutcomeUnknown`: whoever comes next sees by the rows what became of it."""
+    with pool.connection() as connection, ExitStack() as after:
+        session = ConnectionSession(connection, name)
+        try:
+            refused, xact = session.begin_with(commit_check(job_id, attempt))
+            if refused is not None:
+                raise refused
+            tx = PostgresTx(connection, name)
+            after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
+            yield tx
+            if tx.has_failed:
+                raise failed_inside(tx.failed) from tx.failed
+            refused, now_in = session.run(commit_check(job_id, attempt))
+            if now_in != xact:
+                raise WrongPlace("COMMIT or ROLLBACK", "inside a block", "the block ends its transaction by itself")
+            answer = refused or leave(session)
+            if isinstance(answer, DetentError):
+                raise answer
+        except BaseException:
+            roll_back(connection)
+            raise
+        commit(connection, name)
 
 
 def _settle(lost: OutcomeUnknown, look: Callable[[], DetentError | None], attempt: int) -> None:

@@ -13,7 +13,7 @@ from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
-from detent.model.records import RepairStep, Violation
+from detent.model.records import Moved, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -21,13 +21,13 @@ from detent.store.invariants.walk import step
 from detent.store.migrate import names
 from detent.store.postgres import schema
 from detent.store.postgres.aio import AsyncPostgresVerbs
-from detent.store.postgres.commit_block import commit_block
+from detent.store.postgres.commit_block import commit_block, holders_block
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
-from detent.store.postgres.driver.session import PoolSession, session_over
+from detent.store.postgres.driver.session import PoolSession, Session, session_over
 from detent.store.postgres.facts import facts
 from detent.store.postgres.repair import PostgresHands, violations
 from detent.store.postgres.roles import roles_sql
@@ -167,6 +167,16 @@ class PostgresStore(PostgresVerbs):
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""
         return commit_block(self._pool, self._name, job_id, attempt, self._settle)
+
+    def holders_block(
+        self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
+    ) -> AbstractContextManager[Tx]:
+        """Holds nothing but the user's own locks until `leave`."""
+
+        def last(session: Session) -> DetentError | Moved:
+            return leave(PostgresVerbs(session, self._name, self._bounds))
+
+        return holders_block(self._pool, self._name, job_id, attempt, last)
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""

@@ -1,4 +1,4 @@
-"""The commit boundary: the user's statements and the mark in one transaction."""
+"""The commit boundary: the user's statements and the mark in one transaction. And a holder's block without the mark."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 from detent.errors import DetentError
 from detent.model.clock import Clock
-from detent.model.records import Commit, NewJob
+from detent.model.records import Commit, Moved, NewJob
+from detent.store.contract import Verbs
 from detent.store.intents import numbered
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.verbs.all import SqliteVerbs
 
-__all__ = ["SqliteTx", "commit_block"]
+__all__ = ["SqliteTx", "commit_block", "holders_block"]
 
 _LEASE_SHARE = 1 / 3
 """Of what is left of the lease: so long may the block be open."""
@@ -56,6 +57,27 @@ class SqliteTx:
 @contextmanager
 def commit_block(database: Database, clock: Clock, job_id: int, attempt: int) -> Iterator[SqliteTx]:
     """The holder is checked before the user's first statement, and again by the mark, which is the last."""
+
+    def mark(tx: SqliteTx, verbs: SqliteVerbs) -> object:
+        return verbs.job_commit(tx.commit_of(job_id, attempt, verbs.ids_reserve))
+
+    with _block(database, clock, job_id, attempt, mark) as tx:
+        yield tx
+
+
+@contextmanager
+def holders_block(
+    database: Database, clock: Clock, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
+) -> Iterator[SqliteTx]:
+    """The same check before the user's first statement; the last are those of `leave`, and nothing is marked."""
+    with _block(database, clock, job_id, attempt, lambda _, verbs: leave(verbs)) as tx:
+        yield tx
+
+
+@contextmanager
+def _block(
+    database: Database, clock: Clock, job_id: int, attempt: int, last: Callable[[SqliteTx, SqliteVerbs], object]
+) -> Iterator[SqliteTx]:
     opened: list[SqliteTx] = []
 
     def verbs(connection: sqlite3.Connection) -> SqliteVerbs:
@@ -67,13 +89,12 @@ def commit_block(database: Database, clock: Clock, job_id: int, attempt: int) ->
             raise left
         return left * _LEASE_SHARE
 
-    def mark(connection: sqlite3.Connection) -> None:
-        last = verbs(connection)
+    def leave(connection: sqlite3.Connection) -> None:
         with values_checked():
-            answer = last.job_commit(opened[0].commit_of(job_id, attempt, last.ids_reserve))
+            answer = last(opened[0], verbs(connection))
         if isinstance(answer, DetentError):
             raise answer
 
-    with database.blocks.block(check, mark) as connection:
+    with database.blocks.block(check, leave) as connection:
         opened.append(SqliteTx(connection))
         yield opened[0]

@@ -12,7 +12,7 @@ from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
-from detent.model.records import Enqueued, NewJob, RepairStep, Violation
+from detent.model.records import Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -20,7 +20,7 @@ from detent.store.invariants.walk import step
 from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
-from detent.store.sqlite.commit_block import commit_block
+from detent.store.sqlite.commit_block import commit_block, holders_block
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
@@ -154,6 +154,12 @@ class SqliteStore(EachAlone):
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Blocks take turns; whatever is raised inside leaves nothing."""
         return commit_block(self._file, self._clock, job_id, attempt)
+
+    def holders_block(
+        self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
+    ) -> AbstractContextManager[Tx]:
+        """In line with commit blocks."""
+        return holders_block(self._file, self._clock, job_id, attempt, leave)
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""

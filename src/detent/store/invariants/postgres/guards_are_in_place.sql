@@ -37,7 +37,19 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('ops_run_goes', 'ops_run', 'ops_keep', 11, '', false),
     ('ops_run_keep_all', 'ops_run', 'ops_keep', 34, '', false),
     ('ops_environment_keep', 'ops_environment', 'ops_keep', 27, '', false),
-    ('ops_environment_keep_all', 'ops_environment', 'ops_keep', 34, '', false)
+    ('ops_environment_keep_all', 'ops_environment', 'ops_keep', 34, '', false),
+    ('pipeline_run_begins', 'pipeline_run', 'pipeline_run_guard', 7, '', true),
+    ('pipeline_run_guard', 'pipeline_run', 'pipeline_run_guard', 19, 'state', true),
+    ('pipeline_run_frozen', 'pipeline_run', 'pipeline_run_guard', 19, 'captured_at,created_at,id,is_forced,is_full,name,payload,plan_job_id,since,tenant,watermark', true),
+    ('pipeline_run_goes', 'pipeline_run', 'pipeline_run_guard', 11, '', true),
+    ('partition_begins', 'partition', 'partition_guard', 7, '', true),
+    ('partition_guard', 'partition', 'partition_guard', 19, 'last_page,next_offset,pages,state', true),
+    ('partition_frozen', 'partition', 'partition_guard', 19, 'job_id,key,n,payload,run_id', true),
+    ('watermark_guard', 'watermark', 'watermark_guard', 31, '', false),
+    ('pipeline_follows_job', 'job', 'pipeline_follows_job', 17, 'state', true),
+    ('pipeline_follows_partition', 'partition', 'pipeline_follows_partition', 17, 'state', true),
+    ('pipeline_fans_in', 'pipeline_run', 'pipeline_fans_in', 17, 'parts_ended,state', true),
+    ('pipeline_enqueues', 'pipeline_run', 'pipeline_enqueues', 17, 'state', true)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
@@ -54,7 +66,14 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('target_guard', 'acb3a682224c116410adca857bc5e709'),
     ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd'),
     ('ops_run_moves', '83d41616908333c9f5d011270f2ba5ca'),
-    ('ops_keep', '2e66220ae50af399f3e3bb1cd7758171')
+    ('ops_keep', '2e66220ae50af399f3e3bb1cd7758171'),
+    ('pipeline_run_guard', '5fda049dc7e0e5b22f1a0b93766d1f46'),
+    ('partition_guard', '0c7568d2ac4d57a22740fb749751e66a'),
+    ('watermark_guard', '44aa5b49abc8c1bf6b815403b74d434b'),
+    ('pipeline_follows_job', '0e6efeb9a83a589487f67fc4b7c68dfb'),
+    ('pipeline_follows_partition', 'c9190d41bb908d1f3a47c55d3894a738'),
+    ('pipeline_fans_in', '69c64e08717b7cd537a43e54f63b0167'),
+    ('pipeline_enqueues', '838a9847139fab57278cff243096b080')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
 from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
+from detent.store.sqlite.verbs.consolidation import ConsolidationVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
@@ -36,6 +37,7 @@ class SqliteVerbs(
     LookingVerbs,
     AlertMeasureVerbs,
     AlertTellingVerbs,
+    ConsolidationVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -166,3 +168,17 @@ class EachAlone:
     target_list = _reading(SqliteVerbs.target_list)
     mismatch_list = _reading(SqliteVerbs.mismatch_list)
     reconciliation_list = _reading(SqliteVerbs.reconciliation_list)
+    pipeline_start = _writing(SqliteVerbs.pipeline_start)
+    pipeline_fan_out = _writing(SqliteVerbs.pipeline_fan_out)
+    page_store = _writing(SqliteVerbs.page_store)
+    portion_take = _writing(SqliteVerbs.portion_take)
+    portion_done = _writing(SqliteVerbs.portion_done)
+    gone_take = _reading(SqliteVerbs.gone_take)
+    gone_done = _writing(SqliteVerbs.gone_done)
+    pipeline_complete = _writing(SqliteVerbs.pipeline_complete)
+    pipeline_force = _writing(SqliteVerbs.pipeline_force)
+    pipeline_get = _reading(SqliteVerbs.pipeline_get)
+    pipeline_list = _reading(SqliteVerbs.pipeline_list)
+    partition_list = _reading(SqliteVerbs.partition_list)
+    watermark_list = _reading(SqliteVerbs.watermark_list)
+    pipeline_prune = _writing(SqliteVerbs.pipeline_prune)

@@ -1,0 +1,275 @@
+"""Pipeline runs: how they begin, fan out, store their pages, and are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, RunInProgress
+from detent.lifecycle.library import PIPELINE_RUN
+from detent.model.clock import from_micros, to_micros
+from detent.model.pipeline_records import (
+    NewPage,
+    NewPartition,
+    NewPipelineRun,
+    PageStored,
+    PartitionRow,
+    PipelineRunRow,
+    PrunedRuns,
+    WatermarkRow,
+)
+from detent.model.records import Moved
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.base import Insert
+from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
+
+__all__ = ["PipelineVerbs"]
+
+_FIELDS = PipelineRunRow.__struct_fields__
+_COLUMNS = ", ".join(_FIELDS)
+_GET = f"SELECT {_COLUMNS} FROM detent_pipeline_runs WHERE id = ?"
+_LIST = f"""
+SELECT {_COLUMNS} FROM detent_pipeline_runs
+ WHERE (:state IS NULL OR state = :state) AND (:name IS NULL OR name = :name)
+   AND (:tenant IS NULL OR tenant = :tenant) AND (:before IS NULL OR id < :before)
+ ORDER BY id DESC LIMIT :limit
+"""
+_ACTIVE = """
+SELECT id FROM detent_pipeline_run WHERE tenant = ? AND watermark = ? AND state NOT IN ('completed', 'failed')
+"""
+_WATERMARK = "SELECT value FROM detent_watermark WHERE tenant = ? AND name = ?"
+_NEW = Insert(
+    "detent_pipeline_run",
+    "id, tenant, name, payload, watermark, since, captured_at, is_full, is_forced, started_by, reason, retires, queue, "
+    "priority, replicas, portion_size, plan_job_id, created_at, moved_at",
+)
+_LOG_RUN = """
+INSERT INTO detent_transition_log
+  (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, forced, at)
+VALUES (?, 'pipeline_run', ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_RUN = """
+SELECT state, tenant, watermark, captured_at, moved_at, is_full, retires, parts_failed, portions, cut_key, portion_size,
+       finisher_job_id, finisher_attempt, plan_job_id
+  FROM detent_pipeline_run WHERE id = ?
+"""
+_RUN_FIELDS = (
+    *("state", "tenant", "watermark", "captured_at", "moved_at", "is_full", "retires", "parts_failed", "portions"),
+    *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "plan_job_id"),
+)
+_NEW_PARTITION = Insert("detent_partition", "run_id, n, key, payload, job_id")
+_PLANNED = """
+UPDATE detent_pipeline_run SET state = 'workers_running', partitions = ?, tolerated = ?, started_at = ?, moved_at = ?
+ WHERE id = ? AND state = 'created'
+"""
+_PARTITION = """
+SELECT job_id, state, next_offset, last_page FROM detent_partition WHERE run_id = ? AND n = ?
+"""
+_STAGE = """
+INSERT INTO detent_staged (run_id, key, data, partition_n) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, key) DO NOTHING
+"""
+_STAGE_AGAIN = """
+INSERT INTO detent_staged (run_id, key, data, partition_n) VALUES (?, ?, ?, ?)
+ON CONFLICT (run_id, key) DO UPDATE SET data = excluded.data, partition_n = excluded.partition_n
+"""
+_PAGED = """
+UPDATE detent_partition
+   SET next_offset = coalesce(:next, next_offset), last_page = :next IS NULL, pages = pages + 1,
+       records = records + :records, staged = staged + :fresh, tries = 0, paged_at = :now,
+       state = CASE state WHEN 'in_progress' THEN 'fetching_pages' ELSE state END
+ WHERE run_id = :run AND n = :n AND next_offset = :offset AND NOT last_page
+   AND state IN ('in_progress', 'fetching_pages')
+"""
+_FORCE = "UPDATE detent_pipeline_run SET state = 'consolidation_triggered', moved_at = ? WHERE id = ?"
+_PARTITION_FIELDS = PartitionRow.__struct_fields__
+_PARTITIONS = f"""
+SELECT {", ".join(_PARTITION_FIELDS)} FROM detent_partition
+ WHERE run_id = :run AND n > :after AND (:state IS NULL OR state = :state) ORDER BY n LIMIT :limit
+"""
+_WATERMARKS = """
+SELECT tenant, name, value, run_id, moved_at FROM detent_watermark
+ WHERE (:tenant IS NULL OR tenant = :tenant) AND (:name IS NULL OR name = :name) ORDER BY tenant, name
+"""
+_STAGED_GO = """
+DELETE FROM detent_staged WHERE (run_id, key) IN (
+  SELECT s.run_id, s.key FROM detent_pipeline_run r CROSS JOIN detent_staged s ON s.run_id = r.id
+   WHERE r.finished_at < :before LIMIT :limit)
+"""
+_OLD_RUN = """
+SELECT r.id FROM detent_pipeline_run r
+ WHERE r.finished_at < ? AND NOT EXISTS (SELECT 1 FROM detent_staged s WHERE s.run_id = r.id)
+   AND NOT EXISTS (SELECT 1 FROM detent_watermark w WHERE w.run_id = r.id)
+ ORDER BY r.id LIMIT 1
+"""
+_RUN_GOES = tuple(
+    f"DELETE FROM detent_{table} WHERE {column} = ?"
+    for table, column in (("portion", "run_id"), ("partition", "run_id"), ("pipeline_run", "id"))
+)
+_BOOLEANS = ("is_full", "is_forced", "retires", "last_page")
+
+
+class PipelineVerbs(EnqueueVerbs):
+    """The verbs around a run; those of its consolidation are in `consolidation`."""
+
+    def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
+        """The run, its line and its planning job in one transaction."""
+        if (there := self.pipeline_get(item.id)) is not None:
+            same = (there.name, there.payload, there.tenant) == (item.name, item.payload, item.tenant)
+            return there if same else IdConflict(item.id)
+        if active := self._db.rows(_ACTIVE, (item.tenant, item.watermark)):
+            return RunInProgress(item.watermark, int(active[0][0]))
+        now = self._now()
+        stands = self._db.rows(_WATERMARK, (item.tenant, item.watermark))
+        value = stands[0][0] if stands else None
+        full = item.full or value is None
+        captured = now if value is None else max(now, value)
+        _NEW.run(
+            self._db,
+            [
+                (
+                    *(item.id, item.tenant, item.name, item.payload, item.watermark, None if full else value, captured),
+                    *(int(full), int(item.forced), item.started_by, item.reason, int(item.retires), item.queue),
+                    *(item.priority, item.replicas, item.portion_size, item.plan.id, now, now),
+                )
+            ],
+        )
+        self._log_run(item.tenant, item.id, None, "created", "create", item.started_by, item.reason, now)
+        (answer,) = self.job_enqueue([item.plan])
+        if isinstance(answer, DetentError):
+            raise answer
+        row = self.pipeline_get(item.id)
+        assert row is not None
+        return row
+
+    def pipeline_fan_out(
+        self, run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int = 0
+    ) -> Moved | DetentError:
+        """All partitions, all jobs and the move in one transaction."""
+        now = self._now()
+        if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, now):
+            return lost
+        run = self._pipeline(run_id)
+        if run is None or run["plan_job_id"] != job_id:
+            return NotFound("pipeline_run", str(run_id))
+        if run["state"] != "created":
+            return Moved(str(run_id), run["state"], False)
+        at = max(now, run["moved_at"])
+        _NEW_PARTITION.run(self._db, [(run_id, part.n, part.key, part.payload, part.job.id) for part in parts])
+        for answer in self.job_enqueue([part.job for part in parts]):
+            if isinstance(answer, DetentError):
+                raise answer
+        self._log_run(run["tenant"], run_id, "created", "workers_running", "fan_out", "worker", None, at)
+        self._db.change(_PLANNED, (len(parts), tolerated, at, at, run_id))
+        return Moved(str(run_id), "workers_running", True)
+
+    def page_store(self, item: NewPage) -> PageStored | DetentError:
+        """The records, then the offset, which must stand where the page was fetched."""
+        now = self._now()
+        job = self._jobs([item.job_id]).get(item.job_id)
+        if (lost := self._lost(job, item.job_id, item.attempt, now)) or job is None:
+            return lost or LeaseLost(item.job_id, item.attempt, "no such job")
+        found = self._db.rows(_PARTITION, (item.run_id, item.n))
+        if not found or found[0][0] != item.job_id:
+            return NotFound("partition", f"{item.run_id}/{item.n}")
+        _, state, next_offset, last_page = found[0]
+        if next_offset != item.offset or last_page or state not in ("in_progress", "fetching_pages"):
+            return PageStored(False, next_offset, bool(last_page))
+        self._start(job, now)
+        rows = [(item.run_id, key, data, item.n) for key, data in zip(item.keys, item.datas, strict=True)]
+        fresh = self._db.change_many(_STAGE, rows) if rows else 0
+        if fresh < len(rows):
+            self._db.change_many(_STAGE_AGAIN, rows)
+        told = {"run": item.run_id, "n": item.n, "offset": item.offset, "next": item.next_offset}
+        told |= {"records": len(rows), "fresh": fresh, "now": max(now, job.last_at)}
+        self._expect(self._db.change(_PAGED, told), 1, [item.job_id], "running")
+        return PageStored(True, item.next_offset or item.offset, item.next_offset is None)
+
+    def pipeline_force(self, run_id: int, actor: str, reason: str) -> Moved | DetentError:
+        """On record, marked."""
+        run = self._pipeline(run_id)
+        if run is None:
+            return NotFound("pipeline_run", str(run_id))
+        if run["state"] != "consolidation_skipped":
+            to = "consolidation_triggered"
+            allowed = PIPELINE_RUN.allowed(run["state"])
+            return InvalidTransition("pipeline_run", str(run_id), run["state"], to, allowed, "force", (_SKIPPED,))
+        at = max(self._now(), run["moved_at"])
+        self._log_run(
+            run["tenant"], run_id, _SKIPPED, "consolidation_triggered", "force", actor, reason, at, forced=True
+        )
+        self._db.change(_FORCE, (at, run_id))
+        return Moved(str(run_id), "consolidation_triggered", True)
+
+    def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
+        """By its id."""
+        found = self._db.rows(_GET, (run_id,))
+        return PipelineRunRow(**_fields(_FIELDS, found[0])) if found else None
+
+    def pipeline_list(
+        self,
+        *,
+        state: str | None = None,
+        name: str | None = None,
+        tenant: str | None = None,
+        before_id: int | None = None,
+        limit: int = 100,
+    ) -> list[PipelineRunRow]:
+        """The newest first."""
+        asked = {"state": state, "name": name, "tenant": tenant, "before": before_id, "limit": limit}
+        return [PipelineRunRow(**_fields(_FIELDS, row)) for row in self._db.rows(_LIST, asked)]
+
+    def partition_list(
+        self, run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
+    ) -> list[PartitionRow]:
+        """By number."""
+        asked = {"run": run_id, "state": state, "after": after_n, "limit": limit}
+        return [PartitionRow(**_fields(_PARTITION_FIELDS, row)) for row in self._db.rows(_PARTITIONS, asked)]
+
+    def watermark_list(self, *, tenant: str | None = None, name: str | None = None) -> list[WatermarkRow]:
+        """By tenant and name."""
+        found = self._db.rows(_WATERMARKS, {"tenant": tenant, "name": name})
+        return [WatermarkRow(t, n, from_micros(value), run, from_micros(at)) for t, n, value, run, at in found]
+
+    def pipeline_prune(self, staged_before: datetime, before: datetime, limit: int) -> PrunedRuns:
+        """Records first; a run goes when none of its own are left."""
+        told = {"before": to_micros(staged_before, field="staged_before"), "limit": limit}
+        gone = self._db.change(_STAGED_GO, told)
+        if gone >= limit:
+            return PrunedRuns(gone, True)
+        old = self._db.rows(_OLD_RUN, (to_micros(before, field="before"),))
+        for (run_id,) in old:
+            gone += sum(self._db.change(statement, (run_id,)) for statement in _RUN_GOES)
+        return PrunedRuns(gone, bool(old))
+
+    def _pipeline(self, run_id: int) -> Mapping[str, Any] | None:
+        found = self._db.rows(_RUN, (run_id,))
+        return dict(zip(_RUN_FIELDS, found[0], strict=True)) if found else None
+
+    def _log_run(
+        self,
+        tenant: str,
+        run_id: int,
+        was: str | None,
+        to: str,
+        trigger: str,
+        actor: str,
+        reason: str | None,
+        at: int,
+        *,
+        forced: bool = False,
+    ) -> None:
+        self._db.change(_LOG_RUN, (tenant, str(run_id), was, to, trigger, actor, reason, int(forced), at))
+
+
+_SKIPPED = "consolidation_skipped"
+
+
+def _fields(names: Sequence[str], row: Row) -> dict[str, Any]:
+    fields = dict(zip(names, row, strict=True))
+    for name, value in fields.items():
+        if value is not None and (name.endswith("_at") or name == "since"):
+            fields[name] = from_micros(value)
+        elif name in _BOOLEANS:
+            fields[name] = bool(value)
+    return fields
