@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from detent.errors import DetentError
@@ -12,12 +12,14 @@ from detent.model.clock import Clock
 from detent.model.records import Commit, Moved, NewJob
 from detent.store.contract import Verbs
 from detent.store.intents import numbered
+from detent.store.sqlite.driver.blocks import Group
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs.endings import Holding
 
-__all__ = ["SqliteTx", "commit_block", "holders_block"]
+__all__ = ["CommitBlock", "HoldersBlock", "SqliteTx"]
 
 _LEASE_SHARE = 1 / 3
 """Of what is left of the lease: so long may the block be open."""
@@ -39,7 +41,8 @@ class SqliteTx:
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
         """Run a statement with `:name` parameters: its rows, and how many it changed."""
         cursor = self._connection.execute(sql, params or {})
-        return cursor.fetchall(), max(0, cursor.rowcount)
+        rows = [] if cursor.description is None else cursor.fetchall()
+        return rows, max(0, cursor.rowcount)
 
     def intend(self, job: NewJob) -> None:
         """Enqueue a job together with the mark."""
@@ -49,52 +52,94 @@ class SqliteTx:
         """Store the job's result together with the mark."""
         self._result = text
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there is nothing to be stored but the mark."""
+        return not self._intents and self._result is None
+
     def commit_of(self, job_id: int, attempt: int, reserve: Callable[[int], int]) -> Commit:
         """The mark, with what has come together for it."""
         return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
-@contextmanager
-def commit_block(database: Database, clock: Clock, job_id: int, attempt: int) -> Iterator[SqliteTx]:
-    """The holder is checked before the user's first statement, and again by the mark, which is the last."""
+class CommitBlock:
+    """The holder is checked before the user's first statement, again at the end, and by the mark, which is the last.
 
-    def mark(tx: SqliteTx, verbs: SqliteVerbs) -> object:
-        return verbs.job_commit(tx.commit_of(job_id, attempt, verbs.ids_reserve))
+    A mark that has nothing with it is written together with those of the group. Nobody else writes between the check
+    and the mark, so only time can have taken the lease away meanwhile: that is looked at when the block ends.
+    """
 
-    with _block(database, clock, job_id, attempt, mark) as tx:
-        yield tx
+    sees_marks = False
 
+    def __init__(self, database: Database, clock: Clock, job_id: int, attempt: int) -> None:
+        self._database = database
+        self._clock = clock
+        self._tx: SqliteTx
+        self._group: Group
+        self.job_id = job_id
+        self.attempt = attempt
+        self.holding: Holding
 
-@contextmanager
-def holders_block(
-    database: Database, clock: Clock, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
-) -> Iterator[SqliteTx]:
-    """The same check before the user's first statement; the last are those of `leave`, and nothing is marked."""
-    with _block(database, clock, job_id, attempt, lambda _, verbs: leave(verbs)) as tx:
-        yield tx
+    def __enter__(self) -> SqliteTx:
+        self._group = self._database.blocks.enter(self)
+        self._tx = SqliteTx(self._group.connection)
+        return self._tx
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._database.blocks.leave(self._group, self)
+            return
+        raised = self._database.blocks.abandon(self._group, error)
+        if raised is not error:
+            raise raised from error
 
-@contextmanager
-def _block(
-    database: Database, clock: Clock, job_id: int, attempt: int, last: Callable[[SqliteTx, SqliteVerbs], object]
-) -> Iterator[SqliteTx]:
-    opened: list[SqliteTx] = []
+    def enter(self, executor: SqliteExecutor) -> float:
+        """Whether this attempt may commit, and for how long its block may be open."""
+        holding = self._verbs(executor).may_commit(self.job_id, self.attempt)
+        if isinstance(holding, DetentError):
+            raise holding
+        self.holding = holding
+        return holding.seconds * _LEASE_SHARE
 
-    def verbs(connection: sqlite3.Connection) -> SqliteVerbs:
-        return SqliteVerbs(SqliteExecutor(connection), clock, database.name)
+    def leave(self, executor: SqliteExecutor) -> bool:
+        """Whether the mark is written: it may wait for others where it goes alone."""
+        verbs = self._verbs(executor)
+        if self._tx.is_bare:
+            lost = verbs.still_holds(self.holding)
+            if lost is not None:
+                raise lost
+            return False
+        self._last(lambda: verbs.job_commit(self._tx.commit_of(self.job_id, self.attempt, verbs.ids_reserve)))
+        return True
 
-    def check(connection: sqlite3.Connection) -> float:
-        left = verbs(connection).may_commit(job_id, attempt)
-        if isinstance(left, DetentError):
-            raise left
-        return left * _LEASE_SHARE
+    def mark_all(self, executor: SqliteExecutor, members: list[CommitBlock]) -> None:
+        """One statement for all of them."""
+        self._verbs(executor).mark_committed([member.holding for member in members])
 
-    def leave(connection: sqlite3.Connection) -> None:
+    def _last(self, write: Callable[[], object]) -> None:
         with values_checked():
-            answer = last(opened[0], verbs(connection))
+            answer = write()
         if isinstance(answer, DetentError):
             raise answer
 
-    with database.blocks.block(check, leave) as connection:
-        opened.append(SqliteTx(connection))
-        yield opened[0]
+    def _verbs(self, executor: SqliteExecutor) -> SqliteVerbs:
+        return SqliteVerbs(executor, self._clock, self._database.name)
+
+
+class HoldersBlock(CommitBlock):
+    """The same check before the user's first statement; the last are those of `last`, and nothing is marked."""
+
+    sees_marks = True
+
+    def __init__(
+        self, database: Database, clock: Clock, job_id: int, attempt: int, last: Callable[[Verbs], DetentError | Moved]
+    ) -> None:
+        super().__init__(database, clock, job_id, attempt)
+        self._write_last = last
+
+    def leave(self, executor: SqliteExecutor) -> bool:
+        """Nothing is left to be marked."""
+        self._last(lambda: self._write_last(self._verbs(executor)))
+        return True

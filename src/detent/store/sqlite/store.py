@@ -20,7 +20,7 @@ from detent.store.invariants.walk import step
 from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
-from detent.store.sqlite.commit_block import commit_block, holders_block
+from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
@@ -153,13 +153,13 @@ class SqliteStore(EachAlone):
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Blocks take turns; whatever is raised inside leaves nothing."""
-        return commit_block(self._file, self._clock, job_id, attempt)
+        return CommitBlock(self._file, self._clock, job_id, attempt)
 
     def holders_block(
         self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
     ) -> AbstractContextManager[Tx]:
         """In line with commit blocks."""
-        return holders_block(self._file, self._clock, job_id, attempt, leave)
+        return HoldersBlock(self._file, self._clock, job_id, attempt, leave)
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""

@@ -1,8 +1,9 @@
 """Commit blocks take turns in one write transaction, each under a savepoint, and share one sync.
 
 A block that has ended hands the transaction to the next that stands in line; the last one commits for all, and none
-returns before that. Nobody waits for company: while one group is synced, the next one gathers. A group that is open for
-too long would keep everybody else from writing, renewals too: it is rolled back, whatever its block is doing.
+returns before that. While one group is synced, the next one gathers. Where blocks come in numbers, the last one waits a
+moment for more of them: never longer than a part of what the sync costs. A group that is open for too long would keep
+everybody else from writing, renewals too: it is rolled back, whatever its block is doing.
 """
 
 from __future__ import annotations
@@ -11,34 +12,59 @@ import copy
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from detent.errors import DatabaseBusy, DatabaseError, DetentError, GuardViolation, OutcomeUnknown, WrongPlace
 from detent.model.clock import SystemClock
+from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, translating
-from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.turnstile import FairLock
+from detent.store.sqlite.driver.watch import Watch
 
 if TYPE_CHECKING:
     from detent.store.sqlite.driver.database import Database
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "Group", "Member"]
+
+T = TypeVar("T")
 
 _REAL = SystemClock()
 _SAVEPOINT = "detent_block"
 _OPEN_SECONDS_MAX = 5.0
 _OPEN_SECONDS_MIN = 0.05
 _JOIN_SECONDS_MAX = 0.05
+_MEMBERS_MAX = 100
 _INTERRUPT_EVERY = 0.05
+
+
+class Member(Protocol):
+    """What a block is to the engine. No two of one job wait for their marks; one that `sees_marks` decides on what the
+    blocks before it have made of the jobs."""
+
+    job_id: int
+    sees_marks: bool
+
+    def enter(self, executor: SqliteExecutor) -> float:
+        """Check, before anything is written: for how many seconds the block may be open."""
+        ...
+
+    def leave(self, executor: SqliteExecutor) -> bool:
+        """The last to write. False where its mark may be written together with those of others, by `mark_all`."""
+        ...
+
+    def mark_all(self, executor: SqliteExecutor, members: list[Any]) -> None:
+        """Write the marks of all these members of its own kind. What is raised fails the group."""
+        ...
 
 
 class _RolledBack(Exception):
     """There is nothing to commit."""
 
 
-class _Group:
+class Group:
     """One write transaction and the blocks in it. Everything here is decided under the connection's `hand`."""
 
     def __init__(self, database: Database) -> None:
@@ -46,34 +72,60 @@ class _Group:
         self._transaction = database.writing()
         self.connection = self._transaction.__enter__()
         self.connection.lost = None
+        self.executor = SqliteExecutor(self.connection)
         self.process = os.getpid()
         self.begun = _REAL.monotonic()
         self.members = 0
         self.in_body = False
         self.ended = False
         self.cut_off = False
-        self._timer: threading.Timer | None = None
-        self._over = threading.Event()
-        self._error: BaseException | None = None
+        self.limited = False
+        self.error: BaseException | None = None
+        self._unmarked: list[Member] = []
+        self._waiting: deque[threading.Lock] = deque()
+        self._over = False
 
     @property
     def takes_more(self) -> bool:
         """Whoever joins late would have less time than the first."""
-        return _REAL.monotonic() - self.begun < _JOIN_SECONDS_MAX
+        return self.members < _MEMBERS_MAX and _REAL.monotonic() - self.begun < _JOIN_SECONDS_MAX
 
-    def limit(self, seconds: float, act: Callable[[], None]) -> None:
-        """`act`, where the group is still open after so many seconds."""
-        if self._timer is None and not self._database.in_memory:
-            bounded = max(_OPEN_SECONDS_MIN, min(_OPEN_SECONDS_MAX, seconds))
-            self._timer = threading.Timer(bounded, act)
-            self._timer.daemon = True
-            self._timer.start()
+    def savepoint(self) -> None:
+        """Where this member can be undone to. It is not released at the member's end but by the shared COMMIT: that
+        saves a statement, and the last one of this name is always the current member's."""
+        self.executor.change(f"SAVEPOINT {_SAVEPOINT}")
+
+    def undo(self) -> None:
+        """Take back what the current member wrote."""
+        if self.connection.lost is None and self.connection.in_transaction:
+            self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")
+
+    def joined(self, member: Member | None = None) -> None:
+        """The current member has ended well; its mark, where there is one, is written later."""
+        self.members += 1
+        if member is not None:
+            self._unmarked.append(member)
+
+    def is_unmarked(self, job_id: int) -> bool:
+        """Whether a block of that job has ended here, and nobody can tell yet by looking at it."""
+        return any(member.job_id == job_id for member in self._unmarked)
+
+    def mark(self) -> None:
+        """Write the marks that are still to be written. Where that fails, so does the group: without its mark no block
+        of it may stay."""
+        if not self._unmarked:
+            return
+        try:
+            self._unmarked[0].mark_all(self.executor, self._unmarked)
+            self._unmarked = []
+        except BaseException as error:
+            failed = DatabaseBusy(self._database.name, f"the marks of its group could not be written: {error}")
+            self.end(failed)
+            raise failed from error
 
     def end(self, error: BaseException | None = None) -> None:
         """Commit, or roll back where there is an error; every member learns of it."""
         self.ended = True
-        if self._timer is not None:
-            self._timer.cancel()
         self.connection.guard(False)
         try:
             if error is None and self.members:
@@ -83,15 +135,43 @@ class _Group:
                 self._transaction.__exit__(_RolledBack, nothing, None)
         except BaseException as failure:
             error = error or failure
-        self._error = error
-        self._over.set()
+        self.error = error
+        self._over = True
+        self._tell_next()
 
     def outcome(self, patience: float) -> None:
         """Wait for the shared commit; raise what became of it."""
-        if not self._over.wait(patience):
+        if not self._over:
+            self._wait(patience)
+        if self.error is not None:
+            raise copy.copy(self.error) from self.error
+
+    def _wait(self, patience: float) -> None:
+        told = threading.Lock()
+        told.acquire()
+        self._waiting.append(told)
+        # It may have been over in between, with nobody left to tell this one.
+        if self._over:
+            self._tell_next()
+        come = False
+        try:
+            come = told.acquire(timeout=patience)
+        finally:
+            if not come:
+                with suppress(ValueError):
+                    self._waiting.remove(told)
+            if self._over:
+                self._tell_next()
+        if not come and not self._over:
             raise OutcomeUnknown(self._database.name, "no answer from the commit that this block shares with others")
-        if self._error is not None:
-            raise copy.copy(self._error) from self._error
+
+    def _tell_next(self) -> None:
+        """One tells the next: all at once, they would only wait for the interpreter's lock, and make everybody who
+        lets go of it for a moment wait too."""
+        try:
+            self._waiting.popleft().release()
+        except IndexError:
+            return
 
 
 class Blocks:
@@ -100,88 +180,121 @@ class Blocks:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._line = FairLock()
-        self._group: _Group | None = None
+        self._group: Group | None = None
+        self._watch = Watch(self._cut_off)
 
-    @contextmanager
-    def block(
-        self, enter: Callable[[GuardedConnection], float], leave: Callable[[GuardedConnection], None]
-    ) -> Iterator[GuardedConnection]:
-        """`enter` checks, and says for how many seconds the block may be open; `leave` is the last to write.
+    def enter(self, member: Member) -> Group:
+        """Wait for one's turn, check, and have the connection in the user's hands. To be followed by `leave` or
+        `abandon`. Refuses what the member refuses, and with `DatabaseBusy` where the turn does not come in time."""
+        group = self._take_part()
+        connection, name = group.connection, self._database.name
+        try:
+            with connection.hand:
+                if group.ended:
+                    raise _busy(name)
+                if member.sees_marks or group.is_unmarked(member.job_id):
+                    group.mark()
+                try:
+                    seconds = member.enter(group.executor)
+                    if not group.limited and not self._database.in_memory:
+                        group.limited = True
+                        bounded = max(_OPEN_SECONDS_MIN, min(_OPEN_SECONDS_MAX, seconds))
+                        self._watch.over(group, group.begun + bounded)
+                    group.savepoint()
+                except sqlite3.Error as error:
+                    raise translated(error, name) from error
+                group.in_body = True
+                connection.guard(True)
+        except BaseException:
+            self._pass_on(group)
+            raise
+        return group
 
-        Durable when it returns. What is raised inside undoes this block alone; `DatabaseBusy` where another block of
-        the group made the whole of it fail.
-        """
+    def leave(self, group: Group, member: Member) -> None:
+        """The block has come to its end: durable when this returns. `DatabaseBusy` where another block of the group
+        made the whole of it fail."""
+        if os.getpid() != group.process:
+            raise WrongPlace("the end of a commit block", "in a process forked inside it", "fork before the block")
+        connection = group.connection
+        try:
+            with connection.hand, translating(self._database.name):
+                self._take_back(group)
+                connection.check_lost()
+                try:
+                    connection.check_failed()
+                    marked = member.leave(group.executor)
+                except BaseException:
+                    group.undo()
+                    raise
+                group.joined(None if marked else member)
+        finally:
+            self._pass_on(group)
+        group.outcome(_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+
+    def abandon(self, group: Group, error: BaseException) -> BaseException:
+        """The block was left by an error: undo it. The error as it is to be raised."""
+        if os.getpid() == group.process:
+            try:
+                with group.connection.hand:
+                    self._take_back(group)
+                    group.undo()
+            finally:
+                self._pass_on(group)
+        if isinstance(error, sqlite3.Error):
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                return _too_long(group)
+            return _worlds(error, self._database.name) or error
+        return error
+
+    def join(self, work: Callable[[SqliteExecutor], T]) -> T:
+        """The engine's own writing in the transaction of the blocks, where there is one: it shares their sync."""
+        group = self._take_part()
+        try:
+            with group.connection.hand, translating(self._database.name):
+                if group.ended:
+                    raise _busy(self._database.name)
+                # What it decides on is what the blocks before it have made of the jobs.
+                group.mark()
+                group.savepoint()
+                try:
+                    answer = work(group.executor)
+                except BaseException:
+                    group.undo()
+                    raise
+                group.joined()
+        finally:
+            self._pass_on(group)
+        group.outcome(_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+        return answer
+
+    @property
+    def busy(self) -> bool:
+        """Whether blocks are at work."""
+        return self._line.held
+
+    def _take_part(self) -> Group:
         wait = self._database.wait_seconds_max
         if not self._line.acquire(wait):
             raise DatabaseBusy(self._database.name, f"other commit blocks have been writing for {wait:g} s")
         try:
-            group = self._take_part()
+            group = self._group
+            if group is not None:
+                with group.connection.hand:
+                    if not group.ended:
+                        self._database.lend(threading.get_ident())
+                        return group
+            self._group = group = Group(self._database)
+            return group
         except BaseException:
             self._line.release()
             raise
-        try:
-            with self._one(group, enter, leave) as connection:
-                yield connection
-        finally:
-            if os.getpid() == group.process:
-                self._pass_on(group)
-        group.outcome(_OPEN_SECONDS_MAX + wait)
 
-    def _take_part(self) -> _Group:
-        group = self._group
-        if group is not None:
-            with group.connection.hand:
-                if not group.ended:
-                    self._database.lend(threading.get_ident())
-                    return group
-        self._group = group = _Group(self._database)
-        return group
-
-    @contextmanager
-    def _one(
-        self, group: _Group, enter: Callable[[GuardedConnection], float], leave: Callable[[GuardedConnection], None]
-    ) -> Iterator[GuardedConnection]:
-        connection, name = group.connection, self._database.name
-        with connection.hand, translating(name):
-            if group.ended:
-                raise _busy(name)
-            group.limit(enter(connection), lambda: self._cut_off(group))
-            connection.execute(f"SAVEPOINT {_SAVEPOINT}")
-            group.in_body = True
-            connection.guard(True)
-        try:
-            yield connection
-        except BaseException as error:
-            if os.getpid() == group.process:
-                with connection.hand:
-                    self._take_back(group)
-                    _undo(connection)
-            if isinstance(error, sqlite3.Error):
-                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-                    raise _too_long(group) from error
-                if (own := _worlds(error, name)) is not None:
-                    raise own from error
-            raise
-        if os.getpid() != group.process:
-            raise WrongPlace("the end of a commit block", "in a process forked inside it", "fork before the block")
-        with connection.hand, translating(name):
-            self._take_back(group)
-            connection.check_lost()
-            try:
-                connection.check_failed()
-                leave(connection)
-                connection.execute(f"RELEASE {_SAVEPOINT}")
-            except BaseException:
-                _undo(connection)
-                raise
-            group.members += 1
-
-    def _take_back(self, group: _Group) -> None:
+    def _take_back(self, group: Group) -> None:
         group.in_body = False
         if not group.cut_off:
             group.connection.guard(False)
 
-    def _pass_on(self, group: _Group) -> None:
+    def _pass_on(self, group: Group) -> None:
         """To the next in line, while the group is young; else it is committed here."""
         connection = group.connection
         with connection.hand:
@@ -197,10 +310,13 @@ class Blocks:
                     self._database.lend(None)
                     if group.takes_more and self._line.hand_over():
                         return
-                    group.end()
+                    with suppress(DatabaseBusy):
+                        group.mark()
+                    if not group.ended:
+                        group.end()
         self._line.release()
 
-    def _cut_off(self, group: _Group) -> None:
+    def _cut_off(self, group: Group) -> None:
         """The group's time is over: roll it back, whatever its block is doing, and let others write."""
         connection, name = group.connection, self._database.name
         while not connection.hand.acquire(timeout=_INTERRUPT_EVERY):
@@ -222,13 +338,7 @@ class Blocks:
             connection.hand.release()
 
 
-def _undo(connection: GuardedConnection) -> None:
-    if connection.lost is None and connection.in_transaction:
-        connection.execute(f"ROLLBACK TO {_SAVEPOINT}")
-        connection.execute(f"RELEASE {_SAVEPOINT}")
-
-
-def _too_long(group: _Group) -> WrongPlace:
+def _too_long(group: Group) -> WrongPlace:
     """The block's own fault, so its attempt counts: to be repeated as it is would not help."""
     return WrongPlace(
         "a commit block",

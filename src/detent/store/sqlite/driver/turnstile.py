@@ -35,6 +35,11 @@ class FairLock:
         self._owner: int | None = None
 
     @property
+    def held(self) -> bool:
+        """Whether anybody holds it."""
+        return self._held
+
+    @property
     def waiting(self) -> int:
         """How many stand in line."""
         return len(self._waiting)

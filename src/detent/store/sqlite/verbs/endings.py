@@ -19,12 +19,16 @@ from detent.store.sqlite.verbs.base import Job, ids_json, micros
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
 from detent.store.sqlite.verbs.limits import LimitVerbs
 
-__all__ = ["EndingVerbs"]
+__all__ = ["EndingVerbs", "Holding"]
 
 _COMMIT = """
 UPDATE detent_job SET started_at = coalesce(started_at, :now), committed_at = :now, result = coalesce(:result, result)
  WHERE id = :id AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
    AND EXISTS (SELECT 1 FROM detent_lease l WHERE l.id = lease_id AND l.expires_at > :clock)
+"""
+_HOLDER = """
+SELECT j.attempt, l.expires_at FROM detent_job j JOIN detent_lease l ON l.id = j.lease_id
+ WHERE j.id = ? AND j.state = 'running' AND j.committed_at IS NULL
 """
 # Success is the ordinary path, so it is one statement for all jobs, not one for each, and that one asks who holds them.
 # The moment is never before anything that has happened to the job; what began last of the three is the latest of them.
@@ -32,6 +36,12 @@ _AT = "max(:now, coalesce(committed_at, started_at, leased_at), coalesce(cancel_
 _SUCCEEDED = f"""
    SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
        started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT})"""
+# For many blocks at once. Each of them has looked at its lease when it ended; `clock` is when the first of them began.
+_COMMIT_MANY = f"""
+UPDATE detent_job SET started_at = coalesce(started_at, {_AT}), committed_at = {_AT}
+ WHERE id IN (SELECT value FROM json_each(:ids)) AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
+   AND (SELECT l.expires_at FROM detent_lease l WHERE l.id = lease_id) > :clock
+"""
 _HELD_OR_COMMITTED = """
    AND state = 'running' AND attempt = coalesce(:attempt, attempt)
    AND (committed_at IS NOT NULL OR (SELECT l.expires_at FROM detent_lease l WHERE l.id = lease_id) > :now)"""
@@ -90,6 +100,20 @@ _GIVEN_BACK = ("released", "snoozed", "throttled")
 _NOT_THE_CALLERS = ("done", "expired")
 
 
+class Holding(NamedTuple):
+    """An attempt that may commit: when that was asked, and until when its lease lasts."""
+
+    job_id: int
+    attempt: int
+    at: int
+    expires_at: int
+
+    @property
+    def seconds(self) -> float:
+        """For how long it is held."""
+        return (self.expires_at - self.at) / 1_000_000
+
+
 class _End(NamedTuple):
     """An attempt that ends without success, and what that makes of its job."""
 
@@ -122,11 +146,30 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         self._expect(self._db.change(_COMMIT, marked), 1, [job.id], "running")
         return Committed(item.job_id, item.attempt)
 
-    def may_commit(self, job_id: int, attempt: int) -> float | DetentError:
-        """For how many seconds this caller holds the job; else why it may not commit: somebody has, or the lease."""
+    def may_commit(self, job_id: int, attempt: int) -> Holding | DetentError:
+        """Until when this caller holds the job; else why it may not commit: somebody has, or the lease."""
         now = self._now()
-        found = self._may_commit(job_id, attempt, now)
-        return found if isinstance(found, DetentError) else ((found.lease_expires_at or now) - now) / 1_000_000
+        for found, expires_at in self._db.rows(_HOLDER, (job_id,)):
+            if found == attempt and expires_at > now:
+                return Holding(job_id, attempt, now, expires_at)
+        why = self._may_commit(job_id, attempt, now)
+        return why if isinstance(why, DetentError) else LeaseLost(job_id, attempt, "it has no lease")
+
+    def still_holds(self, holding: Holding) -> LeaseLost | None:
+        """The same once more, in the same transaction: nothing but time can have taken the lease away."""
+        if holding.expires_at > self._now():
+            return None
+        return LeaseLost(holding.job_id, holding.attempt, "its lease has expired")
+
+    def mark_committed(self, holdings: Sequence[Holding]) -> None:
+        """The marks of attempts whose blocks have ended, in one statement for each number of attempt."""
+        values = {"now": self._now(), "clock": min(one.at for one in holdings)}
+        asked: dict[int, list[int]] = {}
+        for one in holdings:
+            asked.setdefault(one.attempt, []).append(one.job_id)
+        for attempt, ids in asked.items():
+            marked = self._db.change(_COMMIT_MANY, {**values, "ids": ids_json(ids), "attempt": attempt})
+            self._expect(marked, len(ids), ids, "running")
 
     def _may_commit(self, job_id: int, attempt: int, now: int) -> Job | DetentError:
         job = self._jobs([job_id]).get(job_id)
