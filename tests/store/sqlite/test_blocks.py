@@ -215,6 +215,9 @@ def test_blocks_share_a_sync(store: SqliteStore, path: Path) -> None:
     assert said.count("SAVEPOINT detent_block") == 8
     # The first two are the test's own: the one that sets the trace, and the one behind which they stood in line.
     assert said.count("COMMIT") - 2 < 8
+    # Said again for every trigger that it sets off.
+    marks = {one for one in said if one.lstrip().startswith("UPDATE detent_job SET started_at")}
+    assert 0 < len(marks) < 8
 
 
 def test_a_refused_block_takes_nobody_with_it(store: SqliteStore, path: Path) -> None:
@@ -225,6 +228,52 @@ def test_a_refused_block_takes_nobody_with_it(store: SqliteStore, path: Path) ->
         ends = crowd(store, jobs, threads)
     assert [type(end).__name__ for end in ends] == ["NoneType", "AlreadyCommitted", "NoneType", "NoneType"]
     assert effects(path) == sorted(jobs[n].job_id for n in (0, 2, 3))
+
+
+def test_a_job_is_committed_once_by_blocks_of_one_group(store: SqliteStore, path: Path) -> None:
+    """C1: marks are written together, so the second block of a job must not go by what the row says."""
+    one, other = held(store, 2)
+
+    def again(number: int) -> None:
+        with store.commit_block(one.job_id, one.attempt) as tx:
+            tx.execute(APPLY, {"job": -number})
+
+    with ThreadPoolExecutor(4) as threads:
+        with store._file.writing():
+            results = [threads.submit(again, n) for n in range(3)]
+            results.append(threads.submit(apply, store, other))
+            _until(lambda: store._file.blocks._line.waiting == 3)
+        ends = [result.exception(PATIENCE) for result in results]
+    assert sorted(type(end).__name__ for end in ends) == [
+        "AlreadyCommitted",
+        "AlreadyCommitted",
+        "NoneType",
+        "NoneType",
+    ]
+    assert ends[3] is None
+    assert len(effects(path)) == 2
+
+
+def test_without_its_mark_nothing_of_a_group_stays(store: SqliteStore, path: Path) -> None:
+    """C2, G2: where the database refuses a mark, the effects are gone too; everybody is spared and may come again."""
+    jobs = held(store, 4)
+    with closing(sqlite3.connect(path)) as mine:
+        mine.execute(
+            "CREATE TRIGGER mine BEFORE UPDATE OF committed_at ON detent_job "
+            f"WHEN NEW.id = {jobs[2].job_id} BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+        )
+    with ThreadPoolExecutor(4) as threads:
+        ends = crowd(store, jobs, threads)
+        failed = [one for one, end in zip(jobs, ends, strict=True) if end is not None]
+        assert jobs[2] in failed
+        assert all(isinstance(end, DatabaseBusy) for end in ends if end is not None)
+        kept = [one.job_id for one in jobs if one not in failed]
+        assert effects(path) == sorted(kept)
+        assert [is_committed(store, one) for one in jobs] == [one.job_id in kept for one in jobs]
+        with closing(sqlite3.connect(path)) as mine:
+            mine.execute("DROP TRIGGER mine")
+        assert crowd(store, failed, threads) == [None] * len(failed)
+    assert effects(path) == sorted(one.job_id for one in jobs)
 
 
 def test_who_ends_the_transaction_fails_the_group(store: SqliteStore, path: Path) -> None:
