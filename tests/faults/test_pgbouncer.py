@@ -6,10 +6,12 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from detent.store.postgres.driver.pool import Pool
 from detent.testing.postgres import Cluster
 from tests.faults.kit import Ring
 from tests.faults.load import LEASE, unspoilt
@@ -44,6 +46,13 @@ def test_workers_and_clients_behind_a_pooler(bounced: Ring) -> None:
     assert bounced.app.enqueue(bounced.app.find_task("work").call(ms=1), key="late").id == late.id
     bounced.all_done([*jobs, late.id])
     unspoilt(bounced, workers)
+
+
+def test_nothing_is_prepared_behind_a_pooler(bounced: Ring) -> None:
+    """What one session prepared, another would not know: a pooler is noticed, whatever it is called."""
+    with closing(Pool(bounced.url, "bounced", size_max=1, wait_seconds_max=5.0)) as pool, pool.connection() as behind:
+        assert not behind.is_direct
+        assert behind.prepare_threshold is None
 
 
 @pytest.mark.timeout(240)

@@ -59,7 +59,7 @@ OUTCOMES: tuple[Outcome, ...] = (
 )
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job as its client describes it; the id was reserved before, so sending it twice is harmless."""
 
     id: int
@@ -86,7 +86,7 @@ class NewJob(Struct, frozen=True, kw_only=True):
     group: int | None = None  # one refused item refuses its group
 
 
-class Enqueued(Struct, frozen=True):
+class Enqueued(Struct, frozen=True, gc=False):
     """The job that now stands for the request; `created` is False where an earlier one was found."""
 
     job_id: int

@@ -48,14 +48,23 @@ def mutex() -> AbstractContextManager[Any]:
     return threading.Lock()
 
 
-class _Entry:
+class _Request:
     """What one caller asked for."""
 
-    __slots__ = ("called", "future", "items", "verb")
+    __slots__ = ("items", "verb")
 
-    def __init__(self, verb: Verb, items: Sequence[Any], *, waits: bool) -> None:
+    def __init__(self, verb: Verb, items: Sequence[Any]) -> None:
         self.verb = verb
         self.items = list(items)
+
+
+class _Entry(_Request):
+    """The same of a caller who stands in line."""
+
+    __slots__ = ("called", "future")
+
+    def __init__(self, verb: Verb, items: Sequence[Any], *, waits: bool) -> None:
+        super().__init__(verb, items)
         self.future: Future[list[Any]] = Future()
         self.called: threading.Lock | None = None  # of a caller that waits: released when it leads or is answered
         if waits:
@@ -67,7 +76,8 @@ class Writer:
     """The writer of one process over one store. Safe from any thread; after a fork the child begins with none of it.
 
     At any moment at most one entry leads: its caller, or the writer's thread for it, is the one that writes. Whoever
-    leads ends it with `_leave`, which answers, puts back what an interrupt left undone, and calls the next.
+    leads ends it with `_leave`, which answers, puts back what an interrupt left undone, and calls the next. A caller
+    who finds nobody else is `alone`, and leads without an entry.
     """
 
     def __init__(self, store: Store, *, batch_max: int = 1000, clock: Clock | None = None) -> None:
@@ -82,6 +92,7 @@ class Writer:
         self._changed = threading.Condition(self._lock)
         self._line: deque[_Entry] = deque()
         self._leader: _Entry | None = None
+        self._alone = False
         self._batch: list[_Entry] = []
         self._thread: threading.Thread | None = None
 
@@ -89,6 +100,13 @@ class Writer:
         """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller.
         `WrongPlace` at once where this thread holds up the very transaction it would wait for."""
         self._store.check_thread()
+        if self._leads_alone():
+            try:
+                return self._surely([_Request(verb, items)])[0]
+            finally:
+                with self._lock:
+                    self._alone = False
+                    self._call_next()
         entry = _Entry(verb, items, waits=True)
         assert entry.called is not None
         try:
@@ -100,6 +118,15 @@ class Writer:
             self._leave(entry)
         return entry.future.result()
 
+    def _leads_alone(self) -> bool:
+        """Whether there is nobody else: then this caller writes, and nobody need be told of what."""
+        self._follow_fork()
+        with self._lock:
+            if self._alone or self._leader is not None or self._line:
+                return False
+            self._alone = True
+            return True
+
     def submit(self, verb: Verb, items: Sequence[Any]) -> Future[list[Any]]:
         """Write without waiting: the future resolves when it is durable. Cancelled before its turn, it is not sent."""
         entry = _Entry(verb, items, waits=False)
@@ -110,7 +137,7 @@ class Writer:
         """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
         self._follow_fork()
         with self._lock:
-            self._changed.wait_for(lambda: self._leader is None)
+            self._changed.wait_for(lambda: self._leader is None and not self._alone)
             thread, self._thread = self._thread, None
             self._changed.notify_all()
         if thread is not None:
@@ -127,7 +154,7 @@ class Writer:
                 self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
                 self._thread.start()
             self._line.append(entry)
-            if self._leader is None:
+            if self._leader is None and not self._alone:
                 self._call_next()
 
     def _serve(self) -> None:
@@ -208,14 +235,14 @@ class Writer:
             return not self._store.ids_by_transaction
         return not isinstance(error, DatabaseError) or isinstance(error, GuardViolation)
 
-    def _write(self, batch: list[_Entry]) -> list[list[Any]]:
+    def _write(self, batch: Sequence[_Request]) -> list[list[Any]]:
         """A single call is a transaction by itself, without a trip to begin it and another to end it."""
         verb = batch[0].verb
         if verb in _SINGLE_CALLS and all(entry.verb is verb for entry in batch):
             return _run(self._store, batch)
         return self._store.together(lambda verbs: _run(verbs, batch))
 
-    def _surely(self, batch: list[_Entry]) -> list[list[Any]]:
+    def _surely(self, batch: Sequence[_Request]) -> list[list[Any]]:
         """Write it; where the answer to COMMIT was lost, look again, also while the database is away for some seconds.
         `OutcomeUnknown` only where nobody could tell by then."""
         unknown: OutcomeUnknown | None = None
@@ -237,8 +264,10 @@ class Writer:
         raise unknown
 
 
-def _run(verbs: Verbs, batch: list[_Entry]) -> list[list[Any]]:
+def _run(verbs: Verbs, batch: Sequence[_Request]) -> list[list[Any]]:
     """Neighbours with the same verb share one call of it."""
+    if len(batch) == 1:
+        return [list(batch[0].verb(verbs, batch[0].items))]
     answers: list[list[Any]] = []
     begin = 0
     while begin < len(batch):

@@ -17,7 +17,8 @@ __all__ = ["Core", "Held", "Want"]
 
 # A reserve of this many seconds of work is claimed ahead, so that slots never wait for the database.
 _AHEAD = 0.1
-_SMOOTHING = 0.3
+_LOOK = 0.02
+_SMOOTHING = 0.15
 
 
 @dataclass(slots=True, eq=False)
@@ -158,6 +159,9 @@ class Core:
             self._rate_at = now
             return
         passed = now - self._rate_at
-        if passed >= _AHEAD / 2:
-            self._rate += _SMOOTHING * (self._ended_since / passed - self._rate)
+        if passed >= _LOOK:
+            rate = self._ended_since / passed
+            # Up at once: with a reserve too small for its jobs a child waits for every claim. Down slowly: it may be a
+            # pause of the database's.
+            self._rate = rate if rate > self._rate else self._rate + _SMOOTHING * (rate - self._rate)
             self._rate_at, self._ended_since = now, 0

@@ -20,7 +20,7 @@ SECONDS_MAX = 30.0
 
 @pytest.fixture
 def pool(postgres_url: str) -> Iterator[Pool]:
-    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=0.3, prepare_threshold=None)) as pool:
+    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=0.3)) as pool:
         yield pool
 
 
@@ -32,6 +32,16 @@ def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
     for _ in range(SIZE + 1):
         with pool.connection() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_statements_are_prepared_where_nobody_stands_between(pool: Pool) -> None:
+    """A plan that the server keeps saves it the reading of every call; `tests/faults/test_pgbouncer.py` has the rest."""
+    with pool.connection() as connection:
+        assert connection.is_direct
+        for _ in range(2):
+            connection.execute("SELECT %s::integer", (1,), prepare=connection.is_direct)
+        kept = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT $1%'")
+        assert kept.fetchone() == (1,)
 
 
 def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
@@ -58,7 +68,7 @@ def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str
     long as for a connection that is in use."""
     with Proxy(postgres_url, lambda _: None) as proxy:
         port = int(proxy.url.rpartition(":")[2].partition("/")[0])
-        pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0, prepare_threshold=None)
+        pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0)
         with pool.connection() as connection:
             connection.execute("SELECT 1")
     with closing(pool):
@@ -75,7 +85,7 @@ def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_url:
         (f"{postgres_url}?tcp_user_timeout=99000", 99000),
     ):
         with (
-            closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0, prepare_threshold=None)) as pool,
+            closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0)) as pool,
             pool.connection() as connection,
         ):
             assert connection.info.get_parameters()["tcp_user_timeout"] == str(patience)

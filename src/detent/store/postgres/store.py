@@ -56,8 +56,8 @@ LOOK_PAUSE_FIRST = 0.1
 class PostgresStore(PostgresVerbs):
     """Every verb is one statement and one round trip, durable when it returns.
 
-    Nothing is touched before the first use. Safe from any thread and across forks, and behind a transaction pooler
-    unless `prepare_threshold` asks for prepared statements. `clock` only paces; the server's clock decides.
+    Nothing is touched before the first use. Safe from any thread and across forks, and behind a transaction pooler.
+    `clock` only paces; the server's clock decides.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class PostgresStore(PostgresVerbs):
         clock: Clock | None = None,
         connections_max: int = 8,
         wait_seconds_max: float = 30.0,
-        prepare_threshold: int | None = None,
     ) -> None:
         name = database_name(url)
         self._clock = clock or SystemClock()
@@ -76,7 +75,6 @@ class PostgresStore(PostgresVerbs):
             name,
             size_max=connections_max,
             wait_seconds_max=wait_seconds_max,
-            prepare_threshold=prepare_threshold,
         )
         self._looks = Looks()
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())

@@ -23,7 +23,8 @@ from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
-from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.driver.failures import unheld, values_checked
+from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.looks import Looks
 from detent.store.sqlite.facts import facts
 from detent.store.sqlite.repair import SqliteHands, violations
@@ -199,8 +200,13 @@ class SqliteStore(EachAlone):
         return answers
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
-        with self._file.writing() as connection, values_checked():
+        def run(connection: GuardedConnection) -> T:
             return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
+
+        try:
+            return self._file.write(run)
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise unheld(error) from error
 
     def _read(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._file.reading() as connection, values_checked():

@@ -21,7 +21,7 @@ from detent.errors import DatabaseBusy, DatabaseReadOnly
 from detent.model.clock import SystemClock
 from detent.store.postgres.driver.failures import no_connection
 
-__all__ = ["Connection", "Pool"]
+__all__ = ["Connection", "Pool", "PooledConnection"]
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -43,11 +43,17 @@ SILENCE: dict[str, int] = {
 would wait; unless the url says otherwise."""
 
 _POOL_NAME = "detent"
+_ONLY_WHERE_ASKED = 1 << 30
 _REAL = SystemClock()
 
 
 class PooledConnection(psycopg.Connection[TupleRow]):
-    """One of our pool's, told apart from those of a pool of the user's."""
+    """One of our pool's, told apart from those of a pool of the user's.
+
+    `is_direct`: nobody stands between it and its server, so that what is prepared on it is there the next time.
+    """
+
+    is_direct = False
 
 
 def _is_of_another_pool(record: logging.LogRecord) -> bool:
@@ -74,19 +80,15 @@ def _log_notice(told: Diagnostic) -> None:
 
 
 class Pool:
-    """Connections in autocommit, without session state: they may run through a transaction pooler.
+    """Connections in autocommit, without session state: they may run through a transaction pooler. Statements are
+    prepared only where none stands in between."""
 
-    No prepared statements unless `prepare_threshold` asks for them: the plans that matter live in the functions.
-    """
-
-    def __init__(
-        self, url: str, name: str, *, size_max: int, wait_seconds_max: float, prepare_threshold: int | None
-    ) -> None:
+    def __init__(self, url: str, name: str, *, size_max: int, wait_seconds_max: float) -> None:
         self._url = url
         self._name = name
         self._size_max = size_max
         self._wait_seconds_max = wait_seconds_max
-        self._options: dict[str, Any] = {"autocommit": True, "prepare_threshold": prepare_threshold}
+        self._options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
         given = conninfo_to_dict(url)
         self._options |= {name: value for name, value in SILENCE.items() if name not in given}
         if "connect_timeout" not in given:
@@ -102,7 +104,7 @@ class Pool:
         self._living: weakref.WeakSet[PooledConnection] = weakref.WeakSet()
 
     @contextmanager
-    def connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[PooledConnection]:
         """One of the connections. `DatabaseUnreachable` where there is none to be had, `DatabaseBusy` where all are
         in use for too long."""
         pool, connection = self._taken()
@@ -164,6 +166,11 @@ class Pool:
     def _take_in(self, connection: PooledConnection) -> None:
         self._living.add(connection)
         hear(connection)
+        # A pooler gives numbers of its own to those who connect to it.
+        found = connection.execute("SELECT pg_backend_pid()").fetchone()
+        if found == (connection.info.backend_pid,):
+            connection.is_direct = True
+            connection.prepare_threshold = _ONLY_WHERE_ASKED
 
     def _opened(self) -> ConnectionPool[PooledConnection]:
         if os.getpid() != self._pid:

@@ -12,7 +12,7 @@ from detent.errors import DatabaseError, DetentError, WrongPlace
 from detent.model.clock import Clock
 from detent.model.ids import SeededIds
 from detent.store.postgres.driver.failures import is_passing, translating
-from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
 from detent.store.postgres.statements.base import Statement
 
 __all__ = [
@@ -65,9 +65,9 @@ class PoolSession:
         """The same, for what needs the connection itself."""
         return self._again_and_again(lambda connection: self._many(connection, work))
 
-    def _one(self, connection: Connection, statement: Statement[T]) -> T:
+    def _one(self, connection: PooledConnection, statement: Statement[T]) -> T:
         with translating(self._name, committing=statement.writes):
-            cursor = connection.execute(statement.sql, statement.params)
+            cursor = connection.execute(statement.sql, statement.params, prepare=connection.is_direct)
             rows = cursor.fetchall()
         return statement.decode(rows)
 
@@ -83,7 +83,7 @@ class PoolSession:
         commit(connection, self._name)
         return answer
 
-    def _again_and_again(self, attempt: Callable[[Connection], T]) -> T:
+    def _again_and_again(self, attempt: Callable[[PooledConnection], T]) -> T:
         pause = PAUSE_FIRST
         for tries in range(1, TRIES_MAX + 1):
             try:

@@ -19,7 +19,7 @@ from detent.errors import (
     SchemaMissing,
 )
 
-__all__ = ["translated", "translating", "values_checked"]
+__all__ = ["translated", "translating", "unheld", "values_checked"]
 
 _PRIMARY = 0xFF
 
@@ -63,7 +63,12 @@ def values_checked() -> Iterator[None]:
     """Around the engine's own statements: a value that SQLite cannot hold is the caller's, `InvalidInput`."""
     try:
         yield
-    except UnicodeEncodeError as error:
-        raise InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8") from error
-    except OverflowError as error:
-        raise InvalidInput("number", "an integer past 64 bits", "-2^63 to 2^63 - 1") from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise unheld(error) from error
+
+
+def unheld(error: UnicodeEncodeError | OverflowError) -> InvalidInput:
+    """What sqlite3 says of a value that it cannot give to SQLite, as the caller's mistake."""
+    if isinstance(error, OverflowError):
+        return InvalidInput("number", "an integer past 64 bits", "-2^63 to 2^63 - 1")
+    return InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8")

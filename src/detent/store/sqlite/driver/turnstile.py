@@ -12,8 +12,7 @@ import fcntl
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable, WrongPlace
 from detent.model.clock import SystemClock
@@ -169,10 +168,9 @@ class Turnstile:
         self._files: tuple[int, int] | None = None
         self._place: Place | None = None
 
-    @contextmanager
-    def passing(self, timeout: float) -> Iterator[None]:
-        """Hold `write`. `DatabaseBusy` where that takes more than `timeout` seconds: the writer in front, or whoever
-        waits for it, is slow or stands still."""
+    def enter(self, timeout: float) -> int:
+        """Hold `write`, and give it, to be given back to `leave`. `DatabaseBusy` where that takes more than `timeout`
+        seconds: the writer in front, or whoever waits for it, is slow or stands still."""
         turn, write = self._open()
         deadline = _REAL.monotonic() + timeout
         place = None if _try(turn) else self._stand_in_line(timeout)
@@ -183,13 +181,11 @@ class Turnstile:
                 fcntl.flock(turn, fcntl.LOCK_UN)
             else:
                 place.leave()
-        process = os.getpid()
-        try:
-            yield
-        finally:
-            # Forked in between, the lock is the parent's to drop.
-            if os.getpid() == process:
-                fcntl.flock(write, fcntl.LOCK_UN)
+        return write
+
+    def leave(self, write: int) -> None:
+        """Let the next one in."""
+        fcntl.flock(write, fcntl.LOCK_UN)
 
     def _stand_in_line(self, timeout: float) -> Place:
         """A place that has come to its turn. One that was given up is taken again where it still stands in line: there
