@@ -7,6 +7,7 @@ from pathlib import Path
 
 from detent.errors import DetentError
 from detent.store.alerting import AlertVerbs
+from detent.store.batches import BatchVerbs
 from detent.store.contract import CATALOGUE, Store, Verbs
 from detent.store.effects import EffectVerbs
 from detent.store.keeping import KeepingVerbs
@@ -15,7 +16,7 @@ from detent.store.ops import OpsVerbs
 from detent.store.pipelining import PipelineVerbs
 
 HERE = Path(__file__).parent
-KINDS = (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, PipelineVerbs)
+KINDS = (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs)
 METHODS = {name for kind in KINDS for name in vars(kind) if not name.startswith("_")}
 
 

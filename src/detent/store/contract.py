@@ -44,6 +44,7 @@ from detent.errors import (
     KeyConflict,
     LeaseLost,
     NotFound,
+    RunBusy,
 )
 from detent.lifecycle.declare import Lifecycle
 from detent.model.facts import Facts
@@ -75,6 +76,7 @@ from detent.model.records import (
 )
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.alerting import ALERTING, AlertVerbs
+from detent.store.batches import BATCHES, BatchVerbs
 from detent.store.effects import EFFECTS, EffectVerbs
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
@@ -87,7 +89,7 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, PipelineVerbs, Protocol):
+class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs, Protocol):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, OpsVerbs, Pipelin
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """Bring failed, quarantined and cancelled jobs back to pending, due now, with all attempts anew
         (spared = attempt); an expiry that has passed is over. Pending: nothing to do. Other states:
-        `InvalidTransition`; no such job: `NotFound`."""
+        `InvalidTransition`; the job of a target whose run is being rolled back: `RunBusy`; no such job: `NotFound`."""
         ...
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
@@ -449,7 +451,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("ids_reserve", "client"),
         Verb("job_enqueue", "client", (IdConflict, KeyConflict)),
         Verb("job_cancel", "client", (AlreadyCommitted, InvalidTransition, NotFound)),
-        Verb("job_retry", "client", (InvalidTransition, NotFound)),
+        Verb("job_retry", "client", (InvalidTransition, NotFound, RunBusy)),
         Verb("job_discard", "client", (InvalidTransition, NotFound)),
         Verb("job_claim", "worker"),
         Verb("claim_find", "worker"),
@@ -482,6 +484,7 @@ CATALOGUE: dict[str, Verb] = {
         *LIMITING,
         *PIPELINING,
         *ALERTING,
+        *BATCHES,
         *OPS,
     )
 }

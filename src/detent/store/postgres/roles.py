@@ -15,12 +15,20 @@ INCLUDES = {
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
 # Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, ticks without a
-# job of their own, the entry of a commit block, the sign of a waiter, the life of the server.
+# job of their own, parts of the verbs of batch runs, the entry of a commit block, the sign of a waiter, the life of the
+# server.
 BESIDE = {
     "lanes_make": "client",
     "migrations": "viewer",
     "commit_check": "worker",
     "fire_stands_for": "worker",
+    "batch_holds": "worker",
+    "batch_lock": "client",
+    "batch_action": "client",
+    "target_places": "worker",
+    "target_named": "client",
+    "target_take": "worker",
+    "reconcile_open": "client",
     "wake_announce": "worker",
     "up_for": "worker",
 }

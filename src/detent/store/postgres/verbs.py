@@ -41,6 +41,7 @@ from detent.store.postgres.driver.session import Session
 from detent.store.postgres.entity import move
 from detent.store.postgres.statements import enqueue, holding, looking, moving
 from detent.store.postgres.verbs_alerting import PostgresAlerting
+from detent.store.postgres.verbs_batching import PostgresBatching
 from detent.store.postgres.verbs_keeping import PostgresKeeping
 from detent.store.postgres.verbs_ops import PostgresOps
 from detent.store.postgres.verbs_pipelining import PostgresPipelining
@@ -50,7 +51,7 @@ __all__ = ["PostgresVerbs"]
 T = TypeVar("T")
 
 
-class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresOps, PostgresPipelining):
+class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, PostgresOps, PostgresPipelining):
     """The contract's words hold; nothing is asked of the database where nothing is asked for."""
 
     def __init__(self, session: Session, name: str, bounds: Bounds | None = None, lanes: Lanes | None = None) -> None:

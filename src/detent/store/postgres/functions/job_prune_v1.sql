@@ -19,6 +19,8 @@ BEGIN
   old := ARRAY(
     SELECT j.id FROM detent.job j
      WHERE j.id = ANY (looked) AND j.finished_at < p_before AND (p_states IS NULL OR j.state = ANY (p_states))
+       -- What a run that is there was made by goes with the run, not before it.
+       AND (j.run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = j.run_id))
        FOR UPDATE SKIP LOCKED);
   DELETE FROM detent.job j WHERE j.id = ANY (old);
   DELETE FROM detent.execution e WHERE e.job_id = ANY (old);

@@ -19,6 +19,11 @@ BEGIN
     ord := item.ord;
     j := detent.job_lock(item.id);
     from_state := detent.job_state_told(j);
+    IF j.run_id IS NOT NULL AND EXISTS (
+         SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
+          WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
+      from_state := 'run:' || j.run_id;
+    END IF;
     IF from_state IN ('failed', 'quarantined', 'cancelled') THEN
       j.due_at := detent.job_now(j, t);
       -- Who wants it done all the same wants it after its time: an expiry that has passed is over.

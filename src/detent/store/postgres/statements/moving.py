@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown
+from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, RunBusy
 from detent.model.ops_records import ops_state
 from detent.model.records import Cancelled, Moved, Pruned
 from detent.store.postgres.statements.base import Row, Statement, moment, numbers, texts, undeclared
@@ -82,6 +82,8 @@ def _moved(ids: Sequence[int], rows: Sequence[Row], to_state: str, leaves: Seque
 def _move(job_id: int, from_state: str | None, to_state: str, moved: bool) -> Moved | DetentError:
     if from_state is None:
         return NotFound("job", str(job_id))
+    if from_state.startswith("run:"):
+        return RunBusy(int(from_state[4:]), f"a retry of job {job_id}", "a rollback was asked for")
     if moved or from_state == to_state or from_state == f"ops_run {ops_state(to_state, False)}":
         return Moved(str(job_id), to_state, moved)
     return undeclared(job_id, from_state, to_state)

@@ -35,6 +35,10 @@ _EVENTS = f"""
 SELECT {", ".join(_EVENT_FIELDS)} FROM detent_event WHERE job_id = ? AND seq > ? ORDER BY seq LIMIT ?
 """
 _LINE = f"SELECT {', '.join(_LINE_FIELDS)} FROM detent_transition"
+_OF_TARGET = f"""
+SELECT {", ".join(_LINE_FIELDS)}
+  FROM detent_target_transition WHERE run_id = ? AND target_n = ? ORDER BY attempt, rank, n
+"""
 # A job's lines and its executions' carry its number; an index finds them by it.
 _OF_JOB = f"{_LINE} WHERE job_id = :job AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
 _OF_ENTITY = f"{_LINE} WHERE job_id IS NULL AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
@@ -95,6 +99,10 @@ class LookingVerbs(VerbBase):
         return from_micros(self._now())
 
     def _lines(self, entity: str, entity_id: str) -> list[Row]:
+        if entity == "target":
+            run_id, _, n = entity_id.partition("/")
+            is_one = all(part.isascii() and part.isdecimal() for part in (run_id, n))
+            return self._db.rows(_OF_TARGET, (int(run_id), int(n))) if is_one else []
         if entity not in ("job", "execution"):
             return self._db.rows(_OF_ENTITY, {"entity": entity, "id": entity_id})
         number = entity_id.partition("/")[0]
