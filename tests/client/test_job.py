@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound
+from detent import Context
+from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired
+from detent.model.service_records import TaskTimes
 from detent.testing.stores import START
 from tests.app.shop import Shop
 
@@ -119,3 +123,55 @@ def test_refusals_can_be_pickled(shop: Shop) -> None:
     with pytest.raises(NotFound) as refusal:
         shop.app.get(4711)
     assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
+
+
+def test_a_result_that_is_kept_for_a_time_is_no_more_when_that_is_over(shop: Shop) -> None:
+    """J13: it says so by itself, swept away or not; the job stays, and other results too."""
+
+    @shop.app.task(name="brief", result_ttl=60, stalled_after=math.inf)
+    def brief(ctx: Context) -> str:
+        return "for a minute"
+
+    @shop.app.task(name="nothing", result_ttl=60)
+    def nothing(ctx: Context) -> None: ...
+
+    jobs, lasting = (brief.enqueue(), nothing.enqueue()), shop.welcome.enqueue(user_id=7)
+    shop.work()
+    assert [job.refresh().result for job in jobs] == ["for a minute", None]
+    shop.clock.advance(60)
+    for look in (lambda: jobs[0].refresh().result, lambda: shop.app.get(jobs[0].id).result):
+        with pytest.raises(ResultExpired) as gone:
+            look()
+        assert (gone.value.job_id, gone.value.until) == (jobs[0].id, START + timedelta(seconds=60))
+    with shop.second() as other:
+        assert other.get(jobs[0].id).result == "for a minute"
+        assert shop.store.result_drop(0, 10).results == 1
+        with pytest.raises(ResultExpired, match="its result was kept until 2026-01-01T00:01:00"):
+            _ = other.get(jobs[0].id).result
+    assert (jobs[0].refresh().state, jobs[1].refresh().result, lasting.refresh().result) == (
+        "succeeded",
+        None,
+        "sent to 7",
+    )
+    assert shop.app.verify() == []
+
+
+def test_what_a_task_says_no_more_is_forgotten(shop: Shop) -> None:
+    """R1, J13: by the next worker that starts with the code as it is now; tasks of others stay as they are."""
+    shop.store.times_put([TaskTimes(task="welcome", stale_after=1.0), TaskTimes(task="of another", result_ttl=1.0)])
+
+    @shop.app.task(name="quiet", aliases=["hushed"], stale_after=5, stalled_after=math.inf, result_ttl=60)
+    def quiet(ctx: Context) -> None: ...
+
+    for _ in range(2):
+        shop.app.put_declared()
+        assert [(one.task, one.stale_after, one.stalled_after, one.result_ttl) for one in shop.store.times_list()] == [
+            ("hushed", 5.0, 1e9, 60.0),
+            ("of another", None, None, 1.0),
+            ("quiet", 5.0, 1e9, 60.0),
+        ]
+    for name in ("stale_after", "stalled_after", "result_ttl"):
+        for wrong in (0, -1, True, "soon", float("nan")):
+            options: dict[str, Any] = {name: wrong}
+            with pytest.raises(InvalidInput, match=name):
+                shop.app.task(name="wrong", **options)(lambda ctx: None)

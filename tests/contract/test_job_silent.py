@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from detent.model.service_records import SilentRow
+from detent.model.service_records import SilentRow, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.kit import claim_one, commit, enqueue, event
+from tests.contract.kit import claim, claim_one, commit, enqueue, event
 
 DAY = 86_400.0
 
@@ -78,3 +78,25 @@ def test_the_longest_silent_first_of_one_queue_and_no_more_than_asked(store: Sto
     assert [job_id for job_id, _ in silent(store, "a")] == jobs[1:]
     assert [row.job_id for row in store.job_silent(None, 300, None, 1)] == jobs[:1]
     assert store.job_silent(None, None, 0, 10) == []
+
+
+def test_what_a_task_says_of_itself_goes_before(store: Store, clock: StoreClock) -> None:
+    """R1: a task that works in silence for long, and one that never should; also where the queue says never."""
+    store.times_put(
+        [
+            TaskTimes(task="quick", stale_after=10.0, stalled_after=60.0),
+            TaskTimes(task="patient", stalled_after=3600.0),
+        ]
+    )
+    jobs = {task: enqueue(store, task=task) for task in ("quick", "patient", "mail.send")}
+    held = claim(store, tasks=list(jobs), lease=DAY)
+    clock.advance(10)
+    assert silent(store) == [(jobs["quick"], "stale")]
+    assert [row.job_id for row in store.job_silent(None, None, None, 10)] == [jobs["quick"]]
+    store.job_start([(one.job_id, one.attempt) for one in held])
+    clock.advance(60)
+    assert silent(store) == [(jobs["quick"], "stalled")]
+    clock.advance(600)
+    assert {job_id for job_id, _ in silent(store)} == {jobs["quick"], jobs["mail.send"]}
+    clock.advance(3000)
+    assert {job_id for job_id, _ in silent(store)} == set(jobs.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.lifecycle.library import JOB
+from detent.model.service_records import TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.kit import abort, claim_one, commit, enqueue, event, finish, state
@@ -298,3 +299,30 @@ def _lease_of(store: Store, job_id: int) -> int:
     assert row is not None
     assert row.lease_id is not None
     return row.lease_id
+
+
+def test_a_result_goes_through_its_door_and_by_no_other_way(store: Store, prompt: Prompt) -> None:
+    """J13, G4: a succeeded job is final but for its result, once, with the mark, and when its task's time is over."""
+    job_id = enqueue(store)
+    finish(store, claim_one(store), '"kept"')
+    drop = f"UPDATE {{job}} SET result = NULL, result_dropped_at = {prompt.now()} WHERE id = {job_id}"
+    prompt.refuses(drop)
+    store.times_put([TaskTimes(task="mail.send", result_ttl=900_000_000.0)])
+    prompt.refuses(drop)
+    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    for change in (
+        "result = NULL",
+        "result = '7'",
+        f"result_dropped_at = {prompt.now()}",
+        f"result = '7', result_dropped_at = {prompt.now()}",
+        f"result = NULL, result_dropped_at = {prompt.now()}, error = 'x'",
+        f"result = NULL, result_dropped_at = {prompt.now()}, finished_at = {prompt.later('finished_at')}",
+        f"result = NULL, result_dropped_at = {prompt.now()}, state = 'cancelled'",
+        "result = NULL, result_dropped_at = finished_at",
+    ):
+        prompt.refuses(f"UPDATE {{job}} SET {change} WHERE id = {job_id}")
+    prompt.run(drop)
+    prompt.refuses(f"UPDATE {{job}} SET result_dropped_at = NULL WHERE id = {job_id}")
+    prompt.refuses(f"UPDATE {{job}} SET result = '7' WHERE id = {job_id}")
+    prompt.refuses(f"UPDATE {{job}} SET result = '7', result_dropped_at = NULL WHERE id = {job_id}")
+    assert state(store, job_id) == "succeeded"

@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 
 from detent.lifecycle.guard import Dialect, job_guards
+from detent.lifecycle.guard_results import result_guards
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
@@ -14,3 +15,11 @@ def test_the_migration_equals_the_lifecycle(dialect: Dialect) -> None:
     """L1: one declaration drives the database's own enforcement: a changed lifecycle without new guards fails here."""
     committed = files("detent.store").joinpath(dialect, "schema", "0002_guards.sql").read_text(encoding="utf-8")
     assert committed == job_guards(dialect)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_the_guard_with_a_door_for_results_equals_the_lifecycle(dialect: Dialect) -> None:
+    """L1, J13"""
+    steps = files("detent.store").joinpath(dialect, "schema").iterdir()
+    (committed,) = (step.read_text(encoding="utf-8") for step in steps if step.name.endswith("_result_guards.sql"))
+    assert committed == result_guards(dialect)

@@ -52,6 +52,7 @@ TABLES: dict[str, Kept] = {
     "schedule_fire": Kept(of.ScheduleFire, in_model="fired"),
     "operation": Kept(of.Operation),
     "recovery": Kept(of.Recovery),
+    "task_times": Kept(of.Times),
     "rate_limit": Kept(of.RateLimit),
     "limit_member": Kept(of.LimitMember),
     "limit_slot": Kept(of.LimitSlot),

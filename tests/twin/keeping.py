@@ -7,11 +7,20 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Cancelled, Enqueued, Moved
-from detent.model.service_records import Agenda, Fire, NewOperation, NewSchedule, OperationRow, ScheduleRow, WorkerSeen
+from detent.model.records import Cancelled, Enqueued, Moved, ResultsDropped
+from detent.model.service_records import (
+    Agenda,
+    Fire,
+    NewOperation,
+    NewSchedule,
+    OperationRow,
+    ScheduleRow,
+    TaskTimes,
+    WorkerSeen,
+)
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
-from tests.twin.rows import Job, Operation, Recovery, Schedule, ScheduleFire, Service, Worker
+from tests.twin.rows import Job, Operation, Recovery, Schedule, ScheduleFire, Service, Times, Worker
 from tests.twin.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
@@ -33,6 +42,7 @@ class WholeModel(Model):
         self.fired: dict[tuple[str, int], ScheduleFire] = {}
         self.operation: dict[int, Operation] = {}
         self.recovery: dict[str, Recovery] = {}
+        self.task_times: dict[str, Times] = {}
 
     # -- workers and services ----------------------------------------------------------------------------------
 
@@ -244,6 +254,26 @@ class WholeModel(Model):
         return operation_row(fields | {n: fields[n] and from_micros(fields[n]) for n in ("created_at", "finished_at")})
 
     # -- silence -----------------------------------------------------------------------------------------------
+
+    def times_put(self, items: Sequence[TaskTimes]) -> None:
+        for item in items:
+            row = Times(item.task, item.stale_after, item.stalled_after, item.result_ttl)
+            self.task_times.pop(item.task, None)
+            if row[1:] != (None, None, None):
+                self.task_times[item.task] = row
+
+    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
+        looked = sorted(job_id for job_id in self.job if job_id > after_id)[:limit]
+        over = [job for job in map(self.job.__getitem__, looked) if self.is_over(job)]
+        for job in over:
+            self.job[job.id] = job._replace(result=None, result_dropped_at=self.clock)
+        return ResultsDropped(len(over), looked[-1] if looked and len(looked) == limit else None)
+
+    def is_over(self, job: Job) -> bool:
+        said = self.task_times.get(job.task)
+        if said is None or said.result_ttl is None or job.result is None or job.state != "succeeded":
+            return False
+        return (job.finished_at or 0) + micros(said.result_ttl) <= self.clock
 
     def recovery_set(
         self,

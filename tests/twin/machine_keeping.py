@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from detent.model.clock import from_micros
 from detent.model.limit_records import NewLimit
 from detent.model.records import Abort, NewJob
-from detent.model.service_records import Fire, NewOperation, NewSchedule, WorkerSeen
+from detent.model.service_records import Fire, NewOperation, NewSchedule, TaskTimes, WorkerSeen
 from detent.store.contract import JobFilter
 from tests.twin import strategies as some
 from tests.twin.machine import JOBS_MAX, NO_SUCH_ID, Twin, action
@@ -105,6 +105,18 @@ class WholeTwin(Twin):
     def recovery(self, queue: str, stale_after: float | None, stalled_after: float | None, reason: str | None) -> None:
         self.everywhere("recovery_set", queue, stale_after, stalled_after, "ana", reason)
 
+    @action(
+        task=st.sampled_from(some.TASKS),
+        stale_after=st.sampled_from((None, 1.0, 20.0)),
+        stalled_after=st.sampled_from((None, 1.0)),
+        result_ttl=st.sampled_from((None, 0.5, 2.0)),
+        after_id=st.sampled_from((0, 3)),
+        limit=some.limits,
+    )
+    def times(self, after_id: int, limit: int, **said: Any) -> None:
+        self.everywhere("times_put", [TaskTimes(**said)])
+        self.everywhere("result_drop", after_id, limit)
+
     # -- limits ------------------------------------------------------------------------------------------------
 
     @action(wish=some.new_limits)
@@ -167,6 +179,7 @@ class WholeTwin(Twin):
         self.looked_at("schedule_due", limit)
         self.looked_at("operation_list", None, limit)
         self.looked_at("recovery_list")
+        self.looked_at("times_list")
         self.looked_at("limit_list")
         self.looked_at("queue_list")
         self.looked_at("dead_report", None, None, None, limit)

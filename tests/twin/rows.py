@@ -43,6 +43,7 @@ class Job(NamedTuple):
     started_at: int | None = None
     committed_at: int | None = None
     effect_told_by: str | None = None
+    result_dropped_at: int | None = None
 
     @property
     def lane(self) -> Lane:
@@ -228,6 +229,13 @@ class Operation(NamedTuple):
     refused: int
     created_at: int
     finished_at: int | None
+
+
+class Times(NamedTuple):
+    task: str
+    stale_after: float | None
+    stalled_after: float | None
+    result_ttl: float | None
 
 
 class Recovery(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 from detent.errors import DatabaseBusy
 from detent.model.clock import TurnableClock
 from detent.model.records import Finished
-from detent.model.service_records import NewOperation
+from detent.model.service_records import NewOperation, TaskTimes
 from detent.store.contract import JobFilter, Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
 from detent.worker.options import WorkerOptions
@@ -358,6 +358,33 @@ class TestRetention:
         retention.run(2.0)
         assert state(store, running) == "succeeded"
         assert store.verify() == []
+
+
+def test_results_go_when_their_time_is_over(store: Store, clock: StoreClock) -> None:
+    """J13: with the walk of every hour, also where jobs are kept for ever."""
+    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    jobs = []
+    for _ in range(3):
+        jobs.append(enqueue(store))
+        finish(store, claim_one(store), '"kept"')
+    retention = Retention(store, Keep(succeeded=0, others=0), portion=2)
+    retention.run(0.0)
+    assert [row.result for row in store.job_get(jobs) if row is not None] == ['"kept"'] * 3
+    clock.advance(3600)
+    retention.run(1.0)
+    assert [(row.state, row.result) for row in store.job_get(jobs) if row is not None] == [("succeeded", None)] * 3
+
+
+def test_a_tasks_own_times_decide_who_is_asked_to_stop(store: Store, clock: StoreClock) -> None:
+    """R1: before those of its queue; a queue that asks a person first goes on asking."""
+    store.times_put([TaskTimes(task="mail.send", stale_after=30.0)])
+    allowed, asked = enqueue(store, queue="a"), enqueue(store, queue="b")
+    claim(store, lease=86_400.0)
+    store.recovery_set("a", 300, None, "ana")
+    clock.advance(30)
+    recovery(store).run(0.0)
+    rows = store.job_get([allowed, asked])
+    assert [row.cancel_reason for row in rows if row is not None] == ["stale", None]
 
 
 def test_silent_jobs_are_asked_to_stop_where_their_queue_allows_it(store: Store, clock: StoreClock) -> None:

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from detent.app.alerting import Alerting
+from detent.app.declared import Declared
 from detent.app.keeping import Keeping
-from detent.app.limiting import Limiting
 from detent.app.wiring import Wiring
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
@@ -59,7 +59,7 @@ _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping, Limiting, Alerting):
+class Detent(Keeping, Declared, Alerting):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -97,6 +97,8 @@ class Detent(Keeping, Limiting, Alerting):
         process: bool = False,
         dead_letter: bool = True,
         result_ttl: float | None = None,
+        stale_after: float | None = None,
+        stalled_after: float | None = None,
         limit: Limit | None = None,
         limit_key: str | Callable[..., str] | None = None,
         probe: Callable[..., Any] | None = None,
@@ -120,8 +122,10 @@ class Detent(Keeping, Limiting, Alerting):
         interpreter to itself, or may bring its process down, gets one of its own with `process=True`. `limit` bounds
         how many of its jobs run at once and begin in a time, for all workers together; tasks that name the same
         `limit_key` share one. Where `limit_key` is a function of some of the arguments, such as
-        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. Two tasks of one name are
-        refused.
+        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. A result is kept for
+        `result_ttl` seconds after the job succeeded, else for as long as the job. A job that has not begun
+        `stale_after` seconds after its claim, or has written no event for `stalled_after` (`math.inf`: never), counts
+        as silent whatever its queue says. Two tasks of one name are refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 
@@ -271,7 +275,10 @@ class Detent(Keeping, Limiting, Alerting):
 
     def _handle(self, row: JobRow) -> Job[Any]:
         task = self._tasks.get(row.task)
-        return self._wiring.prepared.job(row.id, decode=None if task is None else task.decode_result, row=row)
+        if task is None:
+            return self._wiring.prepared.job(row.id, row=row)
+        kept = task.options.result_ttl
+        return self._wiring.prepared.job(row.id, decode=task.decode_result, row=row, result_ttl=kept)
 
     def jobs(
         self,

@@ -150,8 +150,8 @@ class Keeping:
         limit: int = 100,
     ) -> list[SilentRow]:
         """Jobs in flight that nothing is heard of, the longest silent first: `stale` where they have not begun so many
-        seconds after the claim, `stalled` where they began and wrote no event for so many. Whoever decides that one of
-        them is lost cancels it."""
+        seconds after the claim, `stalled` where they began and wrote no event for so many; what a task says of itself
+        (`stale_after`, `stalled_after`) goes before. Whoever decides that one of them is lost cancels it."""
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
             check_seconds(field, seconds)
         if queue is not None:
@@ -168,7 +168,7 @@ class Keeping:
         stalled_after: float | None = _STALLED_AFTER,
     ) -> Moved:
         """Let workers cancel silent jobs of a queue without asking anybody; None is never. A job that is at work and
-        writes no event for so long counts as stalled too."""
+        writes no event for so long counts as stalled too. What a task says of itself goes before."""
         if stale_after is None and stalled_after is None:
             raise InvalidInput("stale_after", "neither stale_after nor stalled_after", "one of them, in seconds")
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):

@@ -78,6 +78,7 @@ def show_job(
             "payload": row.payload,
             "metadata": row.metadata,
             "result": row.result,
+            "result dropped": row.result_dropped_at,
             "error": row.error,
         }
     )

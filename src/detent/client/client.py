@@ -90,7 +90,9 @@ class Prepared:
             is_ours = found.job_id == job.id
             nonce = job.nonce if self._checks_nonce and is_ours else None
             created = found.created or is_ours
-            handles.append(Job(found.job_id, verbs, clock, settings, call.task.decode_result, created, None, nonce))
+            task = call.task
+            kept = task.options.result_ttl
+            handles.append(Job(found.job_id, verbs, clock, settings, task.decode_result, created, None, nonce, kept))
         return handles
 
     def job(
@@ -101,6 +103,7 @@ class Prepared:
         decode: Callable[[str | None], Any] | None = None,
         row: JobRow | None = None,
         nonce: int | None = None,
+        result_ttl: float | None = None,
     ) -> Job[Any]:
         """A handle, with what was seen of the job so far. With a nonce it means only the job that carries that one."""
         return Job(
@@ -109,6 +112,7 @@ class Prepared:
             clock=self.clock,
             settings=self.settings,
             decode=decode,
+            result_ttl=result_ttl,
             created=created,
             row=row,
             nonce=nonce,

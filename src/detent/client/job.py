@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from detent.declare.settings import Settings
-from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound
+from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import Clock
@@ -27,7 +27,9 @@ class Job(Generic[R]):
     Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
     """
 
-    __slots__ = ("__weakref__", "_clock", "_decode", "_nonce", "_row", "_settings", "_verbs", "created", "id")
+    __slots__ = (
+        *("__weakref__", "_clock", "_decode", "_nonce", "_result_ttl", "_row", "_settings", "_verbs", "created", "id"),
+    )
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Job(Generic[R]):
         created: bool = False,
         row: JobRow | None = None,
         nonce: int | None = None,
+        result_ttl: float | None = None,
     ) -> None:
         self.id = job_id
         self.created = created
@@ -48,6 +51,7 @@ class Job(Generic[R]):
         self._decode = decode or self._decode_any
         self._row = row
         self._nonce = nonce
+        self._result_ttl = result_ttl
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
@@ -121,9 +125,11 @@ class Job(Generic[R]):
 
     @property
     def result(self) -> R:
-        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it goes on."""
+        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it goes on,
+        `ResultExpired` where its task says for how long such results are kept, and that is over."""
         row = self.row
         if row.state == "succeeded":
+            self._check_kept(row)
             result: R = self._decode(row.result)
             return result
         if row.state in JOB.rests:
@@ -157,6 +163,15 @@ class Job(Generic[R]):
                 raise JobTimeout(self.id, self.row.state, waited)
             yield pause if timeout is None else min(pause, timeout - waited)
             pause = min(pause * 1.5, self._settings.wait_poll)
+
+    def _check_kept(self, row: JobRow) -> None:
+        """Past its time a result is no more, whether or not anybody has swept it away yet."""
+        until = row.result_dropped_at
+        if row.result is not None and row.finished_at is not None and self._result_ttl is not None:
+            over_at = row.finished_at + timedelta(seconds=self._result_ttl)
+            until = over_at if self._clock.now() >= over_at else None
+        if until is not None:
+            raise ResultExpired(self.id, until)
 
     def _last_move(self) -> str:
         lines = self._verbs.transitions("job", str(self.id))

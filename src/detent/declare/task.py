@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import typing
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ class Options:
     process: bool = False
     dead_letter: bool = True
     result_ttl: float | None = None
+    stale_after: float | None = None
+    stalled_after: float | None = None
     limit: Limit | None = None
     limit_key: str | KeyOf | None = None
     probe: Callable[..., Any] | None = None
@@ -53,6 +56,9 @@ class Options:
             raise InvalidSetting("unique", repr(self.unique), "None or 'pending'")
         for name in ("timeout", "result_ttl"):
             if (value := getattr(self, name)) is not None:
+                check_seconds(name, value)
+        for name in ("stale_after", "stalled_after"):
+            if (value := getattr(self, name)) is not None and value != math.inf:
                 check_seconds(name, value)
         for name in ("idempotent", "process", "dead_letter"):
             if not isinstance(value := getattr(self, name), bool):

@@ -39,6 +39,7 @@
     │   ├── UnknownState          a row in a state this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
     ├── JobFailed                 the awaited job rests without success
+    ├── ResultExpired             the result of the job was kept for a time, and that is over
     ├── JobTimeout                the awaited job did not come to rest in time (also a TimeoutError)
     ├── RunStuck                  the awaited run does not get on by itself
     └── RunTimeout                the awaited run did not come that far in time (also a TimeoutError)
@@ -51,6 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from detent.errors.database import (
@@ -105,6 +107,7 @@ __all__ = [
     "OutcomeUnknown",
     "PreviewNotReady",
     "Refused",
+    "ResultExpired",
     "RunBusy",
     "RunInProgress",
     "RunStuck",
@@ -385,6 +388,20 @@ class JobFailed(DetentError):
 
 
 @dataclass(eq=False)
+class ResultExpired(DetentError):
+    """The job succeeded, and its task says for how long such results are kept: that time is over."""
+
+    job_id: int
+    until: datetime
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} succeeded, and its result was kept until {self.until.isoformat()}; "
+            f"a longer result_ttl of its task keeps those to come for longer"
+        )
+
+
+@dataclass(eq=False)
 class JobTimeout(DetentError, TimeoutError):
     """The awaited job did not come to rest in time; it goes on all the same."""
 
@@ -446,6 +463,7 @@ TABLE: dict[type[DetentError], Codes] = {
     SchemaDiffers: Codes("DT043", 503, 5),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
+    ResultExpired: Codes("DT054", 410, 1),
     RunStuck: Codes("DT052", 409, 1),
     RunTimeout: Codes("DT053", 504, 124),
 }

@@ -36,6 +36,7 @@ __all__ = [
     "Reaped",
     "Renewal",
     "RepairStep",
+    "ResultsDropped",
     "Started",
     "ToldBy",
     "TransitionRow",
@@ -239,6 +240,13 @@ class Pruned(Struct, frozen=True):
     next_id: int | None
 
 
+class ResultsDropped(Struct, frozen=True):
+    """How many results went, and where to go on; `next_id` None means the end was reached."""
+
+    results: int
+    next_id: int | None
+
+
 class Count(Struct, frozen=True):
     """How many jobs of a queue are in a state."""
 
@@ -283,6 +291,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     leased_at: datetime | None
     started_at: datetime | None
     committed_at: datetime | None
+    result_dropped_at: datetime | None = None  # its task's time for it was over
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):

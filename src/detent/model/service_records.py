@@ -27,6 +27,7 @@ __all__ = [
     "RecoveryRow",
     "ScheduleRow",
     "SilentRow",
+    "TaskTimes",
     "WalkPlace",
     "WalkStep",
     "WorkerRow",
@@ -222,6 +223,16 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
     changed_by: str
     reason: str | None
     changed_at: datetime
+
+
+class TaskTimes(Struct, frozen=True, kw_only=True):
+    """What a task says of its own jobs, in seconds; None is as everywhere. When they count as stale and as stalled, and
+    for how long their results are kept."""
+
+    task: str
+    stale_after: float | None = None
+    stalled_after: float | None = None
+    result_ttl: float | None = None
 
 
 class WalkPlace(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.model.records import Moved
+from detent.model.records import Moved, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -22,6 +22,7 @@ from detent.model.service_records import (
     RecoveryRow,
     ScheduleRow,
     SilentRow,
+    TaskTimes,
     WorkerRow,
     WorkerSeen,
 )
@@ -161,7 +162,22 @@ class KeepingVerbs(Protocol):
     ) -> list[SilentRow]:
         """Jobs in flight (of that queue) under a living lease that nothing is heard of, the longest silent first: not
         begun `stale_after` seconds after the claim, or no event for `stalled_after` seconds since they began. None is
-        never. What is committed, or was asked to stop, is not among them."""
+        never; what a task says of itself (`times_put`) goes before. Not among them: what is committed, or was asked to
+        stop."""
+        ...
+
+    def times_put(self, items: Sequence[TaskTimes]) -> None:
+        """What these tasks say of themselves. One that says nothing (any more) is as all others. The same again changes
+        nothing."""
+        ...
+
+    def times_list(self) -> list[TaskTimes]:
+        """The tasks that say something, by name."""
+        ...
+
+    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
+        """Drop the results of jobs that succeeded so long ago as their task says (`result_ttl`), looking at up to
+        `limit` jobs with ids above `after_id`; the jobs stay."""
         ...
 
     def recovery_set(
@@ -184,6 +200,9 @@ class KeepingVerbs(Protocol):
 KEEPING = (
     Verb("dead_report", "viewer"),
     Verb("job_silent", "viewer"),
+    Verb("times_put", "client"),
+    Verb("times_list", "viewer"),
+    Verb("result_drop", "worker"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),
     Verb("queue_list", "viewer"),

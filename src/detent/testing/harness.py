@@ -62,7 +62,7 @@ class Harness:
         that enqueues itself for ever is a mistake in a test.
         """
         worked: list[Job[Any]] = []
-        self.app.put_limits()
+        self.app.put_declared()
         while True:
             self.store.lease_reap(_BATCH)
             self.store.job_expire(_BATCH)

@@ -85,7 +85,7 @@ def main() -> None:
     clock = SystemClock()
     try:
         app = set_up(options)
-        arrive(clock, app.put_limits)
+        arrive(clock, app.put_declared)
     except (Exception, SystemExit) as error:
         # The supervisor says it, as often as it tries: a traceback each time would bury it.
         channel.send("unable", why=cannot_start(options.app, error))

@@ -35,7 +35,8 @@ def command() -> None:
 def list_(session: Session, queue: str | None, stale_after: float, stalled_after: float, limit: int) -> None:
     """List jobs in flight that nothing is heard of.
 
-    Stale: claimed and not begun. Stalled: begun and fallen silent. `detent jobs cancel` stops them.
+    Stale: claimed and not begun. Stalled: begun and fallen silent. `detent jobs cancel` stops them. What a task says of
+    itself (stale_after, stalled_after) goes before.
     """
     with session.open() as app:
         found = app.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)

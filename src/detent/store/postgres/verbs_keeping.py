@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.limit_records import LimitRow, NewLimit
-from detent.model.records import Moved
+from detent.model.records import Moved, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -19,6 +19,7 @@ from detent.model.service_records import (
     RecoveryRow,
     ScheduleRow,
     SilentRow,
+    TaskTimes,
     WorkerRow,
     WorkerSeen,
 )
@@ -148,6 +149,19 @@ class PostgresKeeping:
     ) -> list[SilentRow]:
         """Found through their leases."""
         return self._session.run(silence.job_silent(queue, stale_after, stalled_after, limit))
+
+    def times_put(self, items: Sequence[TaskTimes]) -> None:
+        """A row for each that says something."""
+        if items:
+            self._session.run(silence.times_put(items))
+
+    def times_list(self) -> list[TaskTimes]:
+        """By name."""
+        return self._session.run(silence.times_list())
+
+    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
+        """A walk along the ids."""
+        return self._session.run(silence.result_drop(after_id, limit))
 
     def recovery_set(
         self,

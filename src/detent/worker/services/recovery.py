@@ -3,7 +3,7 @@
 A lease that is renewed says that a process lives, not that the job gets on. Where a queue allows it, a job that has not
 begun in time, or has fallen silent, is asked to stop with the reason `stale` or `stalled`: its own supervisor hears it
 with the next renewal and ends it. Nothing is taken away from anybody, so nothing runs twice. Elsewhere a person looks
-at the list, and decides.
+at the list, and decides. After how long is the queue's to say, and its task's before it.
 """
 
 from __future__ import annotations

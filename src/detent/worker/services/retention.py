@@ -1,10 +1,11 @@
-"""Jobs that finished long ago go, with all their records (J16)."""
+"""Jobs that finished long ago go, with all their records (J16); results go when their time is over (J13)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from detent.lifecycle.library import JOB
 from detent.model.service_records import Agenda
@@ -27,10 +28,9 @@ class Keep:
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk along all jobs, for those of some states that finished before a moment."""
+    """A walk along all jobs: `step` looks at those after an id, and says where to go on."""
 
-    states: Sequence[str]
-    before: datetime
+    step: Callable[[int], int | None]
     after_id: int = 0
 
 
@@ -61,17 +61,25 @@ class Retention:
         if hour != self._hour:
             self._hour = hour
             # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
-            walks = [_Walk(states, hour - timedelta(days=days)) for states, days in self._kept if days]
-            self._walks = sorted(walks, key=lambda walk: walk.before)
+            horizons = [(hour - timedelta(days=days), states) for states, days in self._kept if days]
+            self._walks = [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
+            if any(task.result_ttl is not None for task in self._store.times_list()):
+                self._walks.append(_Walk(self._drop_results))
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
             walk = self._walks[0]
-            pruned = self._store.job_prune(walk.before, walk.after_id, self._portion, "retention", walk.states)
-            if pruned.next_id is None:
+            then = walk.step(walk.after_id)
+            if then is None:
                 self._walks.pop(0)
             else:
-                walk.after_id = pruned.next_id
+                walk.after_id = then
+
+    def _prune(self, before: datetime, states: Sequence[str], after_id: int) -> int | None:
+        return self._store.job_prune(before, after_id, self._portion, "retention", states).next_id
+
+    def _drop_results(self, after_id: int) -> int | None:
+        return self._store.result_drop(after_id, self._portion).next_id
 
 
 def _hour(moment: datetime) -> datetime:

@@ -49,10 +49,11 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_follows_job', 'job', 'pipeline_follows_job', 17, 'state', true),
     ('pipeline_follows_partition', 'partition', 'pipeline_follows_partition', 17, 'state', true),
     ('pipeline_fans_in', 'pipeline_run', 'pipeline_fans_in', 17, 'parts_ended,state', true),
-    ('pipeline_enqueues', 'pipeline_run', 'pipeline_enqueues', 17, 'state', true)
+    ('pipeline_enqueues', 'pipeline_run', 'pipeline_enqueues', 17, 'state', true),
+    ('job_result', 'job', 'result_guard', 19, 'result_dropped_at', true)
   ),
   body (name, digest) AS (VALUES
-    ('job_guard', 'c8c6683aabfc934c97a4f58f5b3c2c89'),
+    ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
     ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
     ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
     ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
@@ -73,7 +74,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_follows_job', '0e6efeb9a83a589487f67fc4b7c68dfb'),
     ('pipeline_follows_partition', 'c9190d41bb908d1f3a47c55d3894a738'),
     ('pipeline_fans_in', '69c64e08717b7cd537a43e54f63b0167'),
-    ('pipeline_enqueues', '838a9847139fab57278cff243096b080')
+    ('pipeline_enqueues', '838a9847139fab57278cff243096b080'),
+    ('result_guard', 'f116198e8024111a008f80e04cf0df3a')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -260,7 +260,8 @@ WITH wanted (type, name, text) AS (VALUES
   leased_at           INTEGER,
   started_at          INTEGER,
   committed_at        INTEGER, effect_told_by TEXT
-  CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = ''probe'' OR effect_told_by = ''marker''),
+  CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = ''probe'' OR effect_told_by = ''marker''), result_dropped_at INTEGER
+  CONSTRAINT job_dropped_result_is_gone CHECK (result_dropped_at IS NULL OR (result IS NULL AND state = ''succeeded'')),
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK (state = ''pending'' OR state = ''running'' OR state = ''succeeded'' OR state = ''failed'' OR state = ''quarantined'' OR state = ''cancelled''),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = ''running'') = (ended < attempt)),
@@ -582,6 +583,14 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT target_applied_has_time CHECK ((state = ''applied'' OR state = ''rolled_back'') = (applied_at IS NOT NULL)),
   CONSTRAINT target_rolled_back_has_time CHECK ((state = ''rolled_back'') = (rolled_back_at IS NOT NULL) AND (state = ''rolled_back'') = coalesce(revert_state = ''done'', false)),
   CONSTRAINT target_reverts_by_a_job CHECK ((revert_job_id IS NULL) = (revert_state IS NULL) AND (revert_job_id IS NULL OR state = ''applied'' OR state = ''rolled_back'') AND (revert_state = ''reverting'' OR revert_state = ''failed'' OR revert_state = ''done''))
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_task_times', 'CREATE TABLE detent_task_times (
+  task          TEXT NOT NULL,
+  stale_after   REAL,
+  stalled_after REAL,
+  result_ttl    REAL,
+  CONSTRAINT task_times_pkey PRIMARY KEY (task),
+  CONSTRAINT task_times_say_something CHECK (stale_after > 0 OR stalled_after > 0 OR result_ttl > 0)
 ) STRICT, WITHOUT ROWID'),
     ('table', 'detent_transition_log', 'CREATE TABLE detent_transition_log (
   n              INTEGER     NOT NULL,

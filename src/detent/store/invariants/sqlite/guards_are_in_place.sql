@@ -147,6 +147,9 @@ END'),
   ) IS NOT TRUE
 BEGIN
   SELECT CASE
+    WHEN OLD.state = ''succeeded'' AND NEW.state = ''succeeded'' AND NEW.result IS NULL AND OLD.result_dropped_at IS NULL AND NEW.result_dropped_at IS NOT NULL
+     AND NEW.error IS OLD.error AND NEW.finished_at IS OLD.finished_at AND NEW.attempt IS OLD.attempt AND NEW.ended IS OLD.ended AND NEW.spared IS OLD.spared AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at AND NEW.started_at IS OLD.started_at AND NEW.committed_at IS OLD.committed_at
+      THEN NULL
     WHEN OLD.committed_at IS NOT NULL AND NEW.committed_at IS NOT OLD.committed_at
       THEN RAISE(ABORT, ''DT041 job: committed_at is written once'')
     WHEN NEW.attempt < OLD.attempt OR NEW.ended < OLD.ended OR NEW.spared < OLD.spared
@@ -204,6 +207,14 @@ END'),
   ) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, ''DT002 ops_run: it cannot go from its state to that one'');
+END'),
+    ('trigger', 'detent_job_result', 'CREATE TRIGGER detent_job_result BEFORE UPDATE OF result_dropped_at ON detent_job
+WHEN NEW.result_dropped_at IS NOT OLD.result_dropped_at
+  AND (OLD.result_dropped_at IS NULL AND OLD.result IS NOT NULL AND EXISTS (
+    SELECT 1 FROM detent_task_times s
+     WHERE s.task = OLD.task AND NEW.result_dropped_at >= OLD.finished_at + s.result_ttl * 1000000)) IS NOT TRUE
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 job: a result is dropped once, when the time that its task says is over'');
 END'),
     ('trigger', 'detent_migration_begins', 'CREATE TRIGGER detent_migration_begins BEFORE INSERT ON detent_migration
   WHEN EXISTS (SELECT 1 FROM detent_migration WHERE version = NEW.version)

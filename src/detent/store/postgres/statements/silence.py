@@ -1,12 +1,14 @@
-"""Jobs that nothing is heard of, and what becomes of them."""
+"""Jobs that nothing is heard of, what becomes of them, and what tasks say of themselves."""
 
 from __future__ import annotations
 
-from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, SilentRow
-from detent.store.postgres.statements.base import Statement, named
+from collections.abc import Sequence
 
-__all__ = ["job_silent", "recovery_list", "recovery_set"]
+from detent.model.records import Moved, ResultsDropped
+from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
+from detent.store.postgres.statements.base import Statement, named, texts
+
+__all__ = ["job_silent", "recovery_list", "recovery_set", "result_drop", "times_list", "times_put"]
 
 _SILENT = SilentRow.__struct_fields__
 _RECOVERY = RecoveryRow.__struct_fields__
@@ -17,6 +19,13 @@ SELECT {", ".join(_SILENT)}
 _SET = "SELECT detent.recovery_set_v1(%s::text, %s::double precision, %s::double precision, %s::text, %s::text)"
 _LIST = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
 
+_TIMES = TaskTimes.__struct_fields__
+_PUT_TIMES = """
+SELECT detent.times_put_v1(%s::text[], %s::double precision[], %s::double precision[], %s::double precision[])
+"""
+_LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent.times_list_v1()"
+_DROP = "SELECT results, next_id FROM detent.result_drop_v1(%s::bigint, %s::integer)"
+
 
 def job_silent(
     queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
@@ -24,6 +33,22 @@ def job_silent(
     """The longest silent first."""
     params = (queue, stale_after, stalled_after, limit)
     return Statement(_FIND, params, lambda rows: [SilentRow(**named(_SILENT, row)) for row in rows], writes=False)
+
+
+def times_put(items: Sequence[TaskTimes]) -> Statement[None]:
+    """A row for each that says something."""
+    columns = [[getattr(item, name) for item in items] for name in ("stale_after", "stalled_after", "result_ttl")]
+    return Statement(_PUT_TIMES, (texts([item.task for item in items]), *columns), lambda rows: None)
+
+
+def times_list() -> Statement[list[TaskTimes]]:
+    """By name."""
+    return Statement(_LIST_TIMES, (), lambda rows: [TaskTimes(**named(_TIMES, row)) for row in rows], writes=False)
+
+
+def result_drop(after_id: int, limit: int) -> Statement[ResultsDropped]:
+    """How many, and where to go on."""
+    return Statement(_DROP, (after_id, limit), lambda rows: ResultsDropped(*rows[0]))
 
 
 def recovery_set(

@@ -1,13 +1,14 @@
-"""Jobs that nothing is heard of, and what becomes of them."""
+"""Jobs that nothing is heard of, what becomes of them, and what tasks say of themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from detent.model.clock import from_micros
-from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, SilentRow
-from detent.store.sqlite.verbs.base import VerbBase, micros
+from detent.model.records import Moved, ResultsDropped
+from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
+from detent.store.sqlite.verbs.base import VerbBase, ids_json
 
 __all__ = ["SilenceVerbs"]
 
@@ -15,16 +16,34 @@ _SILENT = SilentRow.__struct_fields__
 _RECOVERY = RecoveryRow.__struct_fields__
 _FIND = f"""
 SELECT {", ".join(_SILENT)} FROM (
-  SELECT j.id AS job_id, j.attempt, j.queue, j.task, l.worker,
+  SELECT j.id AS job_id, j.attempt, j.queue, j.task, l.worker, s.stale_after, s.stalled_after,
          CASE WHEN j.started_at IS NULL THEN 'stale' ELSE 'stalled' END AS kind,
          max(j.leased_at, coalesce(j.started_at, 0), coalesce((
            SELECT e.at FROM detent_event e WHERE e.job_id = j.id ORDER BY e.seq DESC LIMIT 1), 0)) AS since
     FROM detent_lease l, json_each(l.job_ids) held
     JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+    LEFT JOIN detent_task_times s ON s.task = j.task
    WHERE l.expires_at > :now AND j.committed_at IS NULL AND j.cancel_requested_at IS NULL
      AND (:queue IS NULL OR j.queue = :queue))
- WHERE since <= CASE kind WHEN 'stale' THEN :stale ELSE :stalled END
+ WHERE since <= :now - 1000000 * CASE kind WHEN 'stale' THEN coalesce(stale_after, :stale)
+                                           ELSE coalesce(stalled_after, :stalled) END
  ORDER BY since, job_id LIMIT :limit
+"""
+_TIMES = TaskTimes.__struct_fields__
+_PUT_TIMES = """
+INSERT INTO detent_task_times (task, stale_after, stalled_after, result_ttl) VALUES (?, ?, ?, ?)
+ON CONFLICT (task) DO UPDATE
+  SET stale_after = excluded.stale_after, stalled_after = excluded.stalled_after, result_ttl = excluded.result_ttl
+"""
+_NO_TIMES = "DELETE FROM detent_task_times WHERE task = ?"
+_LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent_task_times ORDER BY task"
+_LOOK = """
+SELECT j.id, coalesce(j.state = 'succeeded' AND j.result IS NOT NULL
+                      AND j.finished_at + s.result_ttl * 1000000 <= :now, 0)
+  FROM detent_job j LEFT JOIN detent_task_times s ON s.task = j.task WHERE j.id > :after ORDER BY j.id LIMIT :limit
+"""
+_DROP = """
+UPDATE detent_job SET result = NULL, result_dropped_at = ? WHERE id IN (SELECT value FROM json_each(?))
 """
 _OF_QUEUE = "SELECT stale_after, stalled_after FROM detent_recovery WHERE queue = ?"
 _LOG = """
@@ -43,21 +62,43 @@ _LIST = f"SELECT {', '.join(_RECOVERY)} FROM detent_recovery ORDER BY queue"
 
 
 class SilenceVerbs(VerbBase):
-    """`job_silent`, `recovery_set` and `recovery_list`."""
+    """`job_silent`, `times_put`, `times_list`, `result_drop`, `recovery_set` and `recovery_list`."""
 
     def job_silent(
         self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
     ) -> list[SilentRow]:
         """Found through their leases."""
-        now = self._now()
         where = {
             "queue": queue,
-            "stale": None if stale_after is None else now - micros(stale_after),
-            "stalled": None if stalled_after is None else now - micros(stalled_after),
-            "now": now,
+            "stale": stale_after,
+            "stalled": stalled_after,
+            "now": self._now(),
             "limit": limit,
         }
         return [SilentRow(**_timed(_SILENT, row, "since")) for row in self._db.rows(_FIND, where)]
+
+    def times_put(self, items: Sequence[TaskTimes]) -> None:
+        """A row for each that says something."""
+        said = {name: rest for name, *rest in self._db.rows(_LIST_TIMES)}
+        for item in items:
+            times = [item.stale_after, item.stalled_after, item.result_ttl]
+            if times == [None, None, None]:
+                self._db.change(_NO_TIMES, (item.task,))
+            elif said.get(item.task) != times:
+                self._db.change(_PUT_TIMES, (item.task, *times))
+
+    def times_list(self) -> list[TaskTimes]:
+        """By name."""
+        return [TaskTimes(**dict(zip(_TIMES, row, strict=True))) for row in self._db.rows(_LIST_TIMES)]
+
+    def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
+        """A walk along the ids."""
+        now = self._now()
+        looked = self._db.rows(_LOOK, {"now": now, "after": after_id, "limit": limit})
+        over = [job_id for job_id, is_over in looked if is_over]
+        if over:
+            self._db.change(_DROP, (now, ids_json(over)))
+        return ResultsDropped(len(over), looked[-1][0] if looked and len(looked) == limit else None)
 
     def recovery_set(
         self,
