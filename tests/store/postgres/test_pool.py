@@ -35,7 +35,7 @@ def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
 
 
 def test_statements_are_prepared_where_nobody_stands_between(pool: Pool) -> None:
-    """A plan that the server keeps saves it the reading of every call; `tests/faults/test_pgbouncer.py` has the rest."""
+    """A plan that the server keeps saves it the reading of every call; `faults/test_pgbouncer.py` has the rest."""
     with pool.connection() as connection:
         assert connection.is_direct
         for _ in range(2):

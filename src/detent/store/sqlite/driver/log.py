@@ -1,7 +1,7 @@
 """How long SQLite's write-ahead log is: by what is in it, not by the size of its file.
 
-The file is kept when the log begins anew, since to write over it is cheaper than to lengthen it: a sync that lengthens a
-file must write its length too. So the size says nothing. Each frame carries two numbers of the generation it belongs
+The file is kept when the log begins anew, since to write over it is cheaper than to lengthen it: a sync that lengthens
+a file must write its length too. So the size says nothing. Each frame carries two numbers of the generation it belongs
 to, which the head of the file has too: a look at one place tells whether this generation has come that far.
 """
 
