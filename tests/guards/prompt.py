@@ -72,5 +72,5 @@ class Prompt:
     def _named(self, statement: str) -> str:
         prefix = "detent_" if self.sqlite else "detent."
         record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready")
-        tables = (*record, "pipeline_run", "partition", "watermark")
+        tables = (*record, "pipeline_run", "partition", "watermark", "ops_run", "ops_environment")
         return statement.format(**{table: prefix + table for table in tables})

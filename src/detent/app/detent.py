@@ -30,6 +30,7 @@ from detent.model import jsondoor
 from detent.model.backoff import Retry
 from detent.model.clock import Clock, to_micros
 from detent.model.ids import Ids
+from detent.model.ops_records import OPS_TASK
 from detent.model.records import (
     Cancelled,
     Count,
@@ -41,6 +42,7 @@ from detent.model.records import (
     TransitionRow,
     Violation,
 )
+from detent.ops.runs import Ops
 from detent.store.contract import JobFilter, Store
 from detent.store.foreign.marker import prepare
 from detent.views.jobs import explain
@@ -137,6 +139,8 @@ class Detent(Keeping, Declared, Alerting):
             for name_ in names:
                 if name_ in self._tasks or names.count(name_) > 1:
                     raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
+                if name_ == OPS_TASK:
+                    raise InvalidInput("task", f"the name {name_!r}", "another name: that one is ops runs'")
             self._check_limit(task)
             self._tasks.update(dict.fromkeys(names, task))
             return task
@@ -361,6 +365,11 @@ class Detent(Keeping, Declared, Alerting):
         if not why:
             raise InvalidInput("reason", repr(reason), "a reason: a repair always has one")
         return self._wiring.store.repair(who, why, apply=apply)
+
+    @property
+    def ops(self) -> Ops:
+        """Ops runs: builds, deploys and backups, that any language may queue and work on."""
+        return Ops(lambda: self._wiring.store, self._wiring.ids, self.settings, self._wiring.prepared.clock)
 
     @property
     def store(self) -> Store:

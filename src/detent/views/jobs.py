@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detent.errors import NotFound, essence
 from detent.model.limit_records import LimitRow
+from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
 from detent.views.limits import paused_by
@@ -96,6 +97,8 @@ def _limits_of(verbs: Verbs, row: JobRow) -> list[LimitRow]:
 
 def _who_could(verbs: Verbs, row: JobRow) -> str:
     """Whom a ready job waits for."""
+    if row.task == OPS_TASK:
+        return "whoever asks for the next ops run"
     alive = [worker for worker in verbs.worker_list(_ALIVE_WITHIN) if not worker.stopping]
     knowing = [worker for worker in alive if row.task in worker.tasks]
     serving = [worker for worker in knowing if worker.queues is None or row.queue in worker.queues]

@@ -1,0 +1,252 @@
+"""`detent ops`: runs of builds, deploys and backups, for shells without psql and for SQLite."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+import click
+
+from detent.cli import render
+from detent.cli.command import Group, reason_option
+from detent.cli.failures import FAILED, NOT_FOUND, OK, USAGE, CommandFailed
+from detent.cli.session import Session
+from detent.lifecycle.library import OPS_RUN
+from detent.model import jsondoor
+from detent.model.escape import line
+from detent.model.ops_records import OpsEnd
+from detent.model.records import EventRow
+from detent.ops.run import OpsRun, event_id
+
+__all__ = ["command"]
+
+run_argument = click.argument("run", metavar="RUN")
+token_option = click.option("--token", metavar="TOKEN", help="Of the claim that is meant; else whoever holds the run.")
+_STDIN = "-"
+
+
+def _json_object(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    found = jsondoor.decode(text, field=str(option.name))
+    if not isinstance(found, dict):
+        raise click.BadParameter("a JSON object is needed")
+    return found
+
+
+metadata_option = click.option(
+    "--metadata", callback=_json_object, metavar="JSON", help="An object to be kept with it."
+)
+
+
+@click.group("ops", cls=Group)
+def command() -> None:
+    """Queue, claim, log and finish ops runs.
+
+    A run goes from queued through claimed and running to success, failed or cancelled.
+    """
+
+
+@command.command()
+@click.argument("project", metavar="PROJECT")
+@click.argument("env", metavar="ENV")
+@click.option("--sha", metavar="SHA", help="The commit.")
+@click.option("--ref", metavar="REF", help="The branch or tag.")
+@metadata_option
+@click.option("--key", metavar="TEXT", help="The same key answers the same run.")
+@click.pass_obj
+def queue(
+    session: Session,
+    project: str,
+    env: str,
+    sha: str | None,
+    ref: str | None,
+    metadata: dict[str, Any] | None,
+    key: str | None,
+) -> None:
+    """Queue a run. Prints its id; where the key found an earlier run, that one's."""
+    with session.open() as app:
+        run = app.ops.queue(project, env, git_sha=sha, git_ref=ref, metadata=metadata, key=key)
+    if session.json:
+        render.json_value(_object(run) | {"created": run.created})
+        return
+    render.out(run.id)
+    if not run.created:
+        render.note("the key found this run; nothing was queued")
+
+
+@command.command()
+@click.argument("worker", metavar="WORKER")
+@click.pass_obj
+def claim(session: Session, worker: str) -> int:
+    """Take the run that was queued first. Exit code 3 where none waits.
+
+    Prints lines of the form name=value: run_id, token, project_id, env, git_sha, git_ref. Begin within five minutes,
+    and give the token along with whatever you say of the run.
+    """
+    with session.open() as app:
+        run = app.ops.claim(worker)
+    if run is None:
+        if session.json:
+            render.json_value(None)
+        render.note("no run is queued")
+        return NOT_FOUND
+    if session.json:
+        render.json_value(_object(run) | {"token": run.token})
+        return OK
+    told = {"run_id": run.id, "token": run.token, "project_id": run.project_id, "env": run.env}
+    for name, value in (told | {"git_sha": run.git_sha, "git_ref": run.git_ref}).items():
+        render.out(f"{name}={line(value or '')}")
+    return OK
+
+
+@command.command()
+@run_argument
+@click.argument("message", metavar="MESSAGE")
+@click.option("--level", default="info", show_default=True, metavar="LEVEL", help="How much it matters.")
+@click.option("--payload", callback=_json_object, metavar="JSON", help="An object that goes with the line.")
+@click.option("--key", metavar="TEXT", help="The same key answers the same line.")
+@token_option
+@click.pass_obj
+def event(
+    session: Session,
+    run: str,
+    message: str,
+    level: str,
+    payload: dict[str, Any] | None,
+    key: str | None,
+    token: str | None,
+) -> None:
+    """Append a line to a run: a sign of life, of which there must be one every ten minutes.
+
+    The first one makes a claimed run running. `-` appends each line of stdin as it comes, with its number.
+    """
+    if message == _STDIN and (payload is not None or key is not None):
+        raise click.UsageError("Lines of stdin have neither --payload nor --key.")
+    with session.open() as app:
+        for text, more in _lines() if message == _STDIN else [(message, payload)]:
+            name = app.ops.event(run, text, level=level, payload=more, key=key, token=token)
+            if session.json:
+                render.json_line({"event_id": name})
+            elif message != _STDIN:
+                render.out(name)
+
+
+def _lines() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Lines of stdin with their numbers: so that those that read alike are told apart."""
+    try:
+        for number, text in enumerate(sys.stdin, start=1):
+            yield text.rstrip("\n").replace("\0", ""), {"line": number}
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"stdin is not UTF-8: {error.reason} at byte {error.start}", USAGE) from None
+
+
+@command.command()
+@run_argument
+@click.argument("state", type=click.Choice(get_args(OpsEnd)))
+@metadata_option
+@token_option
+@click.pass_obj
+def finish(session: Session, run: str, state: OpsEnd, metadata: dict[str, Any] | None, token: str | None) -> None:
+    """End a run. The same end again changes nothing; another one is refused with exit code 4.
+
+    The metadata is merged with what it was queued with. Prints the state it has now.
+    """
+    with session.open() as app:
+        _say(session, app.ops.finish(run, state, metadata=metadata, token=token))
+
+
+@command.command()
+@run_argument
+@reason_option
+@click.pass_obj
+def cancel(session: Session, run: str, reason: str | None) -> None:
+    """Stop a run, whoever holds it. Its holder is refused from then on."""
+    with session.open() as app:
+        _say(session, app.ops.cancel(run, actor=session.who, reason=reason))
+
+
+@command.command("list")
+@click.option("--project", metavar="NAME", help="Only runs of this project.")
+@click.option("--env", metavar="NAME", help="Only runs for this environment.")
+@click.option("--state", type=click.Choice(list(OPS_RUN.states)), help="Only runs in this state.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option("--before", metavar="RUN", help="Only runs older than this one.")
+@click.pass_obj
+def list_(
+    session: Session, project: str | None, env: str | None, state: str | None, limit: int, before: str | None
+) -> None:
+    """List runs, the newest first."""
+    with session.open() as app:
+        runs = app.ops.runs(project_id=project, env=env, state=state, before=before, limit=limit)
+    if session.json:
+        render.json_value([_object(run) for run in runs])
+        return
+    render.table(
+        ["RUN", "PROJECT", "ENV", "STATE", "REF", "SHA", "WORKER", "QUEUED", "FINISHED"],
+        [
+            [
+                *(run.id, run.project_id, run.env, run.state, run.git_ref, (run.git_sha or "")[:12], run.claimed_by),
+                *(run.queued_at, run.finished_at),
+            ]
+            for run in runs
+        ],
+        empty="no runs",
+    )
+
+
+@command.command()
+@run_argument
+@click.pass_obj
+def show(session: Session, run: str) -> None:
+    """Show a run with its metadata."""
+    with session.open() as app:
+        found = app.ops.get(run)
+    if session.json:
+        render.json_value(_object(found))
+        return
+    told = {name: value for name, value in _object(found).items() if name != "metadata"}
+    metadata = jsondoor.encode(found.metadata, field="metadata", size_max=1 << 22, depth_max=256)
+    render.fields(told | {"metadata": None if metadata == "{}" else metadata})
+
+
+@command.command()
+@run_argument
+@click.option("--no-wait", is_flag=True, help="Only the lines there are now.")
+@click.pass_obj
+def follow(session: Session, run: str, no_wait: bool) -> int:
+    """Print a run's lines as they come, until it has ended. Exit code 1 where it ended without success."""
+    with session.open() as app:
+        for event in app.ops.events(run, follow=not no_wait):
+            _print(session, event)
+        found = app.ops.get(run)
+    if no_wait and not found.rests:
+        return OK
+    if session.json:
+        render.json_line({"run_id": found.id, "state": found.state})
+    else:
+        render.out(f"{found.id}: {found.state}")
+    return OK if found.state == "success" else FAILED
+
+
+def _print(session: Session, event: EventRow) -> None:
+    if session.json:
+        render.json_line({"event_id": event_id(event.job_id, event.seq), **render.plain(event)})
+        return
+    payload = "" if event.payload in (None, "{}") else f"  {line(event.payload or '')}"
+    render.out(f"{render.when(event.at)}  {line(event.level):<8}  {line(event.message)}{payload}")
+    render.flush()
+
+
+def _say(session: Session, run: OpsRun) -> None:
+    if session.json:
+        render.json_value(_object(run))
+    else:
+        render.out(run.state)
+
+
+def _object(run: OpsRun) -> dict[str, Any]:
+    told = {one.name: getattr(run, one.name) for one in dataclasses.fields(run)}
+    return {"run_id": told.pop("id")} | {name: told[name] for name in told if name not in ("token", "created")}

@@ -1,0 +1,121 @@
+"""An ops run as people see it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from detent.errors import InvalidInput
+from detent.lifecycle.library import OPS_RUN
+from detent.model import jsondoor
+from detent.model.ops_records import OpsRunRow, OpsToken
+
+__all__ = ["OpsRun", "event_id", "read_run_id", "read_token", "run_id", "run_of"]
+
+_RUN_ID = re.compile(r"run-([0-9]{1,18})", re.ASCII)
+_TOKEN = re.compile(r"([0-9]{1,9})\.([0-9]{1,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class OpsRun:
+    """A run as it was when somebody looked. `metadata` is what it was queued with, what the engine knows of its end,
+    and what it was finished with, in one; the later word counts.
+
+    `started_at` is when it was claimed. `token` is there where this very call claimed it: give it along with whatever
+    is said about the run, and nobody else's claim is ever meant. `created` is False where its key had found it.
+    """
+
+    id: str
+    project_id: str
+    env: str
+    env_id: str
+    git_sha: str | None
+    git_ref: str | None
+    state: str
+    claimed_by: str | None
+    metadata: dict[str, Any] = field(hash=False)
+    queued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime
+    key: str | None = None
+    token: str | None = None
+    created: bool = True
+
+    @property
+    def rests(self) -> bool:
+        """Whether it has ended: nothing moves it any more."""
+        return self.state in OPS_RUN.final
+
+
+def run_of(row: OpsRunRow, *, depth_max: int, token: OpsToken | None = None, created: bool = True) -> OpsRun:
+    """The run that a row stands for."""
+
+    def read(text: str) -> dict[str, Any]:
+        found: dict[str, Any] = jsondoor.decode(text, field="metadata", depth_max=depth_max)
+        return found
+
+    return OpsRun(
+        id=run_id(row.job_id),
+        project_id=row.project_id,
+        env=row.env,
+        env_id=f"env-{row.env_id}",
+        git_sha=row.git_sha,
+        git_ref=row.git_ref,
+        state=row.state,
+        claimed_by=row.claimed_by,
+        metadata=read(row.metadata) | _known_of_its_end(row) | read(row.finish_metadata or "{}"),
+        queued_at=row.queued_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+        updated_at=row.updated_at,
+        key=row.key,
+        token=None if token is None else f"{token.attempt}.{token.lease_id}",
+        created=created,
+    )
+
+
+def _known_of_its_end(row: OpsRunRow) -> dict[str, Any]:
+    """What nobody had to say: it follows from the record."""
+    claimed = {"original_worker": row.claimed_by, "claimed_at": row.started_at and row.started_at.isoformat()}
+    if row.outcome == "expired" and row.state == "failed":
+        silent = "Stalled run (running for >10 minutes without events)"
+        return {"error": "No sign of life for 10 minutes", "reason": silent, **claimed}
+    if row.outcome == "expired" and row.begun_at is None:
+        reason = row.cancel_reason or "Stale run (claimed for >5 minutes without events)"
+        return {"cancelled_by": row.cancelled_by or "system", "reason": reason, **claimed}
+    if row.state == "cancelled":
+        known = {"cancelled_by": row.cancelled_by, "reason": row.cancel_reason}
+        return {name: value for name, value in known.items() if value is not None}
+    return {}
+
+
+def run_id(job_id: int) -> str:
+    """The name of the run that a job is."""
+    return f"run-{job_id}"
+
+
+def event_id(job_id: int, seq: int) -> str:
+    """The name of a line of a run."""
+    return f"run-{job_id}/{seq}"
+
+
+def read_run_id(value: OpsRun | str) -> int:
+    """The job of a run by its name, such as run-17. `InvalidInput`."""
+    text = value.id if isinstance(value, OpsRun) else value
+    found = _RUN_ID.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidInput("run", repr(value)[:80], "the id of a run, such as run-17")
+    return int(found[1])
+
+
+def read_token(value: str | None) -> OpsToken | None:
+    """The claim that a token names; None for none. `InvalidInput`."""
+    if value is None:
+        return None
+    found = _TOKEN.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise InvalidInput("token", repr(value)[:80], "the token of a claim, or none")
+    return OpsToken(int(found[1]), int(found[2]))

@@ -1,0 +1,210 @@
+"""What people and scripts do with ops runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from detent.client.client import actor_and_reason, one
+from detent.client.follow import follow_events
+from detent.declare.enqueue import encode_metadata
+from detent.declare.settings import Settings
+from detent.errors import InvalidInput, KeyConflict, NotFound
+from detent.lifecycle.library import OPS_RUN
+from detent.model import jsondoor
+from detent.model.clock import Clock
+from detent.model.ids import Ids
+from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsEnd, OpsRunRow
+from detent.model.records import EventRow
+from detent.ops.run import OpsRun, event_id, read_run_id, read_token, run_of
+from detent.store.contract import Store
+
+__all__ = ["Ops"]
+
+_GIT_REF_MAX = 1000
+_LIST_MAX = 10_000
+
+
+class Ops:
+    """Ops runs on an application's database: the same that the schema `ops` gives to other languages.
+
+    A run goes from queued through claimed and running to success, failed or cancelled, and stays there. One that was
+    claimed and not begun within five minutes is cancelled; one that is silent for ten has failed.
+    """
+
+    def __init__(self, store: Callable[[], Store], ids: Ids, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._ids = ids
+        self._settings = settings
+        self._clock = clock
+
+    # -- asking for runs ---------------------------------------------------------------------------------------
+
+    def queue(
+        self,
+        project_id: str,
+        env: str,
+        *,
+        git_sha: str | None = None,
+        git_ref: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> OpsRun:
+        """Queue a run of a revision for an environment of a project; either is made where it is new.
+
+        The same key answers the same run, whatever its metadata; for another project, environment, sha or ref it is
+        refused (`KeyConflict`). `InvalidInput`.
+        """
+        names = self._settings.name_max
+        store = self._store()
+        item = NewOpsRun(
+            id=0,
+            nonce=self._ids.nonce(),
+            project_id=jsondoor.text(project_id, field="project_id", bytes_max=names),
+            env=jsondoor.text(env, field="env", bytes_max=names),
+            git_sha=_optional(git_sha, "git_sha", names),
+            git_ref=_optional(git_ref, "git_ref", _GIT_REF_MAX),
+            metadata=encode_metadata(metadata or {}, self._settings) or "{}",
+            key=None if key is None else jsondoor.text(key, field="key", bytes_max=self._settings.key_max),
+        )
+        queued = one(store.ops_queue(replace(item, id=self._ids.take(1)[0])))
+        (row,) = store.ops_get([queued.job_id])
+        if row is None:
+            # A key outlives its run; what it stood for is gone.
+            raise KeyConflict(key or "", "", queued.job_id)
+        return run_of(row, depth_max=self._settings.depth_max, created=queued.created)
+
+    def cancel(self, run: OpsRun | str, *, actor: str, reason: str | None = None) -> OpsRun:
+        """Stop a run, whoever holds it: its holder is refused from then on, and so hears of it. Cancelled already:
+        nothing to do. `InvalidTransition` where it ended otherwise, `NotFound`."""
+        job_id = read_run_id(run)
+        one(self._store().ops_cancel(job_id, *actor_and_reason(actor, reason, self._settings)))
+        return self._get(job_id)
+
+    # -- working on them ---------------------------------------------------------------------------------------
+
+    def claim(self, worker: str) -> OpsRun | None:
+        """The run that was queued first, for this worker alone, with its token; None where none waits."""
+        name = jsondoor.text(worker, field="worker", bytes_max=self._settings.name_max)
+        store = self._store()
+        (lease_id,) = self._ids.take(1)
+        held = store.ops_claim(lease_id, name)
+        if held is None:
+            return None
+        (row,) = store.ops_get([held.job_id])
+        if row is None:
+            raise NotFound("ops_run", f"run-{held.job_id}")
+        return run_of(row, depth_max=self._settings.depth_max, token=held.token)
+
+    def event(
+        self,
+        run: OpsRun | str,
+        message: str,
+        *,
+        level: str = "info",
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Append a line, which is a sign of life; the first one makes a claimed run running. The name of the line.
+
+        A line under a key is stored once; without one, the same line again within ten seconds is the same line. A run
+        that `claim` gave brings its token along. `LeaseLost` where nobody holds it, or another claim does; `NotFound`.
+        """
+        settings = self._settings
+        text = jsondoor.text(message, field="message", bytes_max=settings.event_max, allow_empty=True)
+        more = None
+        if payload is not None:
+            more = jsondoor.encode(
+                dict(payload), field="payload", size_max=settings.event_max, depth_max=settings.depth_max
+            )
+        appended = one(
+            self._store().ops_append(
+                read_run_id(run),
+                jsondoor.text(level, field="level", bytes_max=settings.name_max),
+                text,
+                more,
+                None if key is None else jsondoor.text(key, field="key", bytes_max=settings.key_max),
+                read_token(_token_of(run, token)),
+            )
+        )
+        return event_id(appended.job_id, appended.seq)
+
+    def finish(
+        self,
+        run: OpsRun | str,
+        state: OpsEnd,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        token: str | None = None,
+    ) -> OpsRun:
+        """End a run as success, failed or cancelled; its metadata is merged with what it was queued with.
+
+        The same end again changes nothing. Where a cancel was asked for, failed becomes cancelled. In the record a
+        cancel is by `cancelled_by` of the metadata for its `reason`, and a failure has its `error`.
+        `InvalidTransition`, `LeaseLost`, `NotFound`.
+        """
+        if state not in get_args(OpsEnd):
+            raise InvalidInput("state", repr(state)[:80], ", ".join(get_args(OpsEnd)))
+        job_id = read_run_id(run)
+        given = dict(metadata or {})
+        text = encode_metadata(given, self._settings) or "{}"
+        who = given.get("cancelled_by") or (run.claimed_by if isinstance(run, OpsRun) else None) or "client"
+        why, error = given.get("reason"), given.get("error")
+        actor, reason = actor_and_reason(str(who), None if why is None else str(why), self._settings)
+        token_given = read_token(_token_of(run, token))
+        said = None if error is None else str(error)
+        one(self._store().ops_finish(job_id, state, text, actor, reason, said, token_given))
+        return self._get(job_id)
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    def get(self, run: OpsRun | str) -> OpsRun:
+        """The run as it stands. `NotFound`."""
+        return self._get(read_run_id(run))
+
+    def runs(
+        self,
+        *,
+        project_id: str | None = None,
+        env: str | None = None,
+        state: str | None = None,
+        before: OpsRun | str | None = None,
+        limit: int = 100,
+    ) -> list[OpsRun]:
+        """Runs, the newest first; below `before`, page by page."""
+        if state is not None and state not in OPS_RUN.states:
+            raise InvalidInput("state", repr(state)[:80], ", ".join(OPS_RUN.states))
+        if not 1 <= limit <= _LIST_MAX:
+            raise InvalidInput("limit", repr(limit)[:80], f"1 to {_LIST_MAX}")
+        below = None if before is None else read_run_id(before)
+        return [self._seen(row) for row in self._store().ops_list(project_id, env, state, below, limit)]
+
+    def events(self, run: OpsRun | str, *, follow: bool = False) -> Iterator[EventRow]:
+        """A run's lines in order; with `follow` it goes on until the run has ended. `NotFound`."""
+        job_id = read_run_id(run)
+        self._get(job_id)
+        return follow_events(self._store(), job_id, self._clock, self._settings, follow=follow)
+
+    def environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
+        """Where runs go (of a project), by project and name."""
+        return self._store().ops_environments(project_id)
+
+    def _get(self, job_id: int) -> OpsRun:
+        (row,) = self._store().ops_get([job_id])
+        if row is None:
+            raise NotFound("ops_run", f"run-{job_id}")
+        return self._seen(row)
+
+    def _seen(self, row: OpsRunRow) -> OpsRun:
+        return run_of(row, depth_max=self._settings.depth_max)
+
+
+def _token_of(run: OpsRun | str, token: str | None) -> str | None:
+    return token if token is not None or not isinstance(run, OpsRun) else run.token
+
+
+def _optional(value: str | None, field: str, bytes_max: int) -> str | None:
+    return None if value is None else jsondoor.text(value, field=field, bytes_max=bytes_max, allow_empty=True)

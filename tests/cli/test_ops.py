@@ -1,0 +1,100 @@
+"""`detent ops` from a shell: queue, claim, event, finish, and what comes back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.kit import NASTY, Shell
+
+
+def test_a_run_from_a_shell(shell: Shell) -> None:
+    """O1, O3, W5: the same verbs for SQLite and for shells without psql."""
+    queued = shell.run(
+        "ops", "queue", "shop", "staging", "--sha", "abc", "--ref", "it's $(x)", "--metadata", '{"by":1}'
+    )
+    run = queued.out.strip()
+    assert (queued.code, run.startswith("run-")) == (0, True), queued.err
+    told = dict(line.split("=", 1) for line in shell.run("ops", "claim", "worker-001").out.splitlines())
+    assert told == {
+        "run_id": run,
+        "token": told["token"],
+        "project_id": "shop",
+        "env": "staging",
+        "git_sha": "abc",
+        "git_ref": "it's $(x)",
+    }
+    token = ("--token", told["token"])
+    assert shell.run("ops", "event", run, "Starting", "--payload", '{"step":"build"}', *token).out == f"{run}/2\n"
+    piped = shell.run("ops", "event", run, "-", *token, stdin="one\n\ntwo\none\n")
+    assert (piped.code, piped.out) == (0, ""), piped.err
+    ended = shell.run("ops", "finish", run, "success", "--metadata", '{"exit_code":0}', *token, "--json")
+    assert (ended.json["state"], ended.json["metadata"]) == ("success", {"by": 1, "exit_code": 0})
+    assert shell.run("ops", "finish", run, "success", *token).out == "success\n"
+    other = shell.run("ops", "finish", run, "failed", *token)
+    assert (other.code, "cannot go from success to failed" in other.err) == (4, True)
+    lines = [json.loads(line) for line in shell.run("ops", "follow", run, "--json").out.splitlines()]
+    assert [(line.get("message"), line.get("payload")) for line in lines[1:-1]] == [
+        ("Starting", {"step": "build"}),
+        ("one", {"line": 1}),
+        ("", {"line": 2}),
+        ("two", {"line": 3}),
+        ("one", {"line": 4}),
+    ]
+    assert lines[-1] == {"run_id": run, "state": "success"}
+    assert shell.run("ops", "follow", run).out.splitlines()[-1] == f"{run}: success"
+
+
+def test_nothing_to_claim_has_an_exit_code_of_its_own(shell: Shell) -> None:
+    none = shell.run("ops", "claim", "worker-001")
+    assert (none.code, none.out, none.err) == (3, "", "no run is queued\n")
+    assert shell.run("ops", "claim", "worker-001", "--json").json is None
+
+
+def test_a_key_queues_once(shell: Shell) -> None:
+    """O3, J3"""
+    first = shell.run("ops", "queue", "shop", "staging", "--sha", "abc", "--key", "deploy-abc", "--json").json
+    again = shell.run("ops", "queue", "shop", "staging", "--sha", "abc", "--key", "deploy-abc")
+    assert (first["created"], again.out, again.code) == (True, first["run_id"] + "\n", 0)
+    assert "the key found this run" in again.err
+    assert shell.run("ops", "queue", "shop", "staging", "--sha", "abd", "--key", "deploy-abc").code == 4
+
+
+def test_it_is_listed_shown_stopped_and_followed_to_its_end(shell: Shell) -> None:
+    """J8: who stopped it is on record; exit code 1 for what ended without success."""
+    run = shell.run("ops", "queue", "shop", "production", "--ref", NASTY).out.strip()
+    shell.run("ops", "queue", "blog", "staging")
+    listed = shell.run("ops", "list", "--project", "shop")
+    assert [row[:4] for row in listed.rows[1:]] == [[run, "shop", "production", "queued"]]
+    assert "\x1b" not in listed.out
+    assert shell.run("ops", "follow", run, "--no-wait").code == 0
+    assert shell.run("ops", "cancel", run, "--actor", "bob", "--reason", "enough").out == "cancelled\n"
+    shown = shell.run("ops", "show", run, "--json").json
+    assert (shown["state"], shown["metadata"]) == ("cancelled", {"cancelled_by": "bob", "reason": "enough"})
+    assert shown["git_ref"] == NASTY
+    assert '"cancelled_by":"bob"' in shell.run("ops", "show", run).out
+    assert shell.run("ops", "follow", run).code == 1
+    assert [one["run_id"] for one in shell.run("ops", "list", "--state", "cancelled", "--json").json] == [run]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("queue", "shop", "staging", "--metadata", "[1]"), 2, "a JSON object"),
+        (("queue", "shop", "staging", "--metadata", "{"), 2, "metadata"),
+        (("queue", "", "staging"), 2, "project_id"),
+        (("event", "run-99", "hello"), 3, "there is no ops_run run-99"),
+        (("event", "seventeen", "hello"), 2, "the id of a run, such as run-17"),
+        (("event", "run-99", "-", "--key", "k"), 2, "neither"),
+        (("finish", "run-99", "done"), 2, "done"),
+        (("finish", "run-99", "success", "--token", "x"), 2, "the token of a claim"),
+        (("show", "run-99"), 3, "there is no ops_run run-99"),
+    ],
+)
+def test_bad_input_is_said_in_a_line(sqlite_shell: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
+    """S3, U2"""
+    ended = sqlite_shell.run("ops", *arguments)
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert "Traceback" not in ended.err
