@@ -23,8 +23,8 @@ log = logging.getLogger("detent.worker")
 
 _EVERY = 5.0
 _EVERY_MIN = 0.5
-_JUDGE_EVERY = 15.0
-_SWEEP_EVERY = 60.0
+_JUDGED_EVERY = 3
+_SWEPT_EVERY = 12
 _JOBS_MAX = 2_000
 """Jobs that one count looks at: where more have ended, they stand for all."""
 _KEEP = 30 * 86_400.0
@@ -51,10 +51,10 @@ class Alerts:
         """Count; in their time judge and sweep; and hand on what is to be told."""
         self._store.alert_tally(_JOBS_MAX)
         if self._judge_at is None or now >= self._judge_at:
-            self._judge_at = now + _JUDGE_EVERY
+            self._judge_at = now + _JUDGED_EVERY * self._every
             look(self._store)
         if self._sweep_at is None or now >= self._sweep_at:
-            self._sweep_at = now + _SWEEP_EVERY
+            self._sweep_at = now + _SWEPT_EVERY * self._every
             self._store.alert_sweep(self._remind_after, _KEEP)
         if self._store.alert_figures("untold", "whole", 0.0):
             self._store.alert_spread([courier.sink.route for courier in self._couriers])
