@@ -15,6 +15,7 @@ if _TYPE_CHECKING:
     from detent.declare.batch import Change
     from detent.declare.context import Context
     from detent.declare.limit import Limit
+    from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
     from detent.declare.signals import Fatal, Snooze, Throttled
     from detent.lifecycle.declare import Lifecycle, Transition
@@ -29,6 +30,8 @@ __all__ = [
     "Job",
     "Lifecycle",
     "Limit",
+    "Page",
+    "Partition",
     "Probed",
     "Retry",
     "Snooze",
@@ -36,6 +39,7 @@ __all__ = [
     "Transition",
     "errors",
     "shell",
+    "split_by_count",
 ]
 
 __version__ = "0.1.0"
@@ -48,12 +52,15 @@ _HOMES = {
     "Job": "client.job",
     "Lifecycle": "lifecycle.declare",
     "Limit": "declare.limit",
+    "Page": "declare.pipeline",
+    "Partition": "declare.pipeline",
     "Probed": "declare.probe",
     "Retry": "model.backoff",
     "Snooze": "declare.signals",
     "Throttled": "declare.signals",
     "Transition": "lifecycle.declare",
     "shell": "worker.shell_task",
+    "split_by_count": "declare.pipeline",
 }
 
 

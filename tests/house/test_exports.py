@@ -18,6 +18,8 @@ EXPORTED = [
     "Job",
     "Lifecycle",
     "Limit",
+    "Page",
+    "Partition",
     "Probed",
     "Retry",
     "Snooze",
@@ -25,6 +27,7 @@ EXPORTED = [
     "Transition",
     "errors",
     "shell",
+    "split_by_count",
 ]
 
 

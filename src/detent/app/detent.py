@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overlo
 from detent.app.alerting import Alerting
 from detent.app.declared import Declared
 from detent.app.keeping import Keeping
+from detent.app.pipelining import Pipelining
 from detent.app.wiring import Wiring
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
@@ -43,6 +44,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.ops.runs import Ops
+from detent.pipeline.tasks import PipelineTasks
 from detent.store.contract import JobFilter, Store
 from detent.store.foreign.marker import prepare
 from detent.views.jobs import explain
@@ -61,7 +63,7 @@ _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping, Declared, Alerting):
+class Detent(Keeping, Declared, Alerting, Pipelining):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -72,6 +74,8 @@ class Detent(Keeping, Declared, Alerting):
         self.settings = load_settings({"database_url": database_url, **settings})
         self._wiring = Wiring(self.settings, clock)
         self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
+        self._declare_task = self._declare
+        self._pipelines: dict[str, PipelineTasks] = {}
         self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
         self._on_failure: list[Callable[[Job[Any]], None]] = []
 
@@ -132,20 +136,25 @@ class Detent(Keeping, Declared, Alerting):
         chosen = Options(retry=retry or Retry(), **options)
 
         def declare(found: Callable[..., Any]) -> SendableTask[..., Any, Any]:
-            task: SendableTask[..., Any, Any] = SendableTask(
-                found, name=name, aliases=aliases, options=chosen, settings=self.settings, sender=self
-            )
-            names = (task.name, *task.aliases)
-            for name_ in names:
-                if name_ in self._tasks or names.count(name_) > 1:
-                    raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
-                if name_ == OPS_TASK:
-                    raise InvalidInput("task", f"the name {name_!r}", "another name: that one is ops runs'")
-            self._check_limit(task)
-            self._tasks.update(dict.fromkeys(names, task))
-            return task
+            return self._declare(found, name, aliases, chosen)
 
         return declare if function is None else declare(function)
+
+    def _declare(
+        self, function: Callable[..., Any], name: str | None, aliases: Sequence[str], options: Options
+    ) -> SendableTask[..., Any, Any]:
+        task: SendableTask[..., Any, Any] = SendableTask(
+            function, name=name, aliases=aliases, options=options, settings=self.settings, sender=self
+        )
+        names = (task.name, *task.aliases)
+        for name_ in names:
+            if name_ in self._tasks or names.count(name_) > 1:
+                raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
+            if name_ == OPS_TASK:
+                raise InvalidInput("task", f"the name {name_!r}", "another name: that one is ops runs'")
+        self._check_limit(task)
+        self._tasks.update(dict.fromkeys(names, task))
+        return task
 
     @property
     def tasks(self) -> Mapping[str, SendableTask[..., Any, Any]]:

@@ -60,6 +60,15 @@ class Settings:
         100, 0, 1_000_000, "attempts of a job that the database's own failures may use up for free"
     )
     wait_poll: float = _limit(0.5, 0.001, 60, "longest pause in seconds between two looks while waiting for a job")
+    partitions_max: int = _limit(20_000, 1, 1_000_000, "partitions in the plan of a pipeline run")
+    page_records_max: int = _limit(10_000, 1, 1_000_000, "records in one page of a partition")
+    pages_max: int = _limit(1_000_000, 1, 1_000_000_000, "pages in one partition")
+    page_slice: float = _limit(10.0, 0.01, 3600, "seconds after which a pipeline run's job lets others have its slot")
+    consolidate_fetch: int = _limit(2000, 1, 100_000, "staged records that are consolidated in one transaction")
+    consolidate_chunk: int = _limit(100, 1, 100_000, "records that one call of consolidate, or of retire, is given")
+    consolidate_replicas: int = _limit(5, 1, 16, "jobs that consolidate one run at the same time")
+    consolidate_tries: int = _limit(3, 1, 1000, "times that the same staged records are tried before the run fails")
+    keep_staged: float = _limit(1.0, 0, 36_500, "days after which staged records of runs that have ended are deleted")
     keep_succeeded: float = _limit(7.0, 0, 36_500, "days after which jobs that succeeded are deleted; 0 keeps them")
     keep_others: float = _limit(30.0, 0, 36_500, "days after which other jobs at rest are deleted; 0 keeps them")
 

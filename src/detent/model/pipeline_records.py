@@ -147,6 +147,7 @@ class Portion(Struct, frozen=True):
 
     kind: PortionKind
     n: int = 0
+    tries: int = 0  # this one among them
     records: tuple[tuple[str, str], ...] = ()
 
 

@@ -1,12 +1,12 @@
 -- portion_take: what a consolidating job does next.
 -- takes:   run, job, attempt; how often a portion may be taken
--- gives:   what was found instead of the holder; what to do (null: no such run), the portion's number, and the keys and
---          data of its records
+-- gives:   what was found instead of the holder; what to do (null: no such run), the portion's number and
+--          how often it was taken, and the keys and data of its records
 -- locks:   the job, a portion that nobody holds, then the run
 -- refuses: whoever is not the holder
 -- differs: portions that others are taking at this moment are passed over; SQLite has one writer
 CREATE OR REPLACE FUNCTION detent.portion_take_v1(p_run_id bigint, p_job_id bigint, p_attempt integer, p_tries_max integer)
-RETURNS TABLE (instead text, kind text, n integer, keys text[], datas text[])
+RETURNS TABLE (instead text, kind text, n integer, tries integer, keys text[], datas text[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -36,11 +36,13 @@ BEGIN
    ORDER BY k.n LIMIT 1 FOR UPDATE SKIP LOCKED;
   IF FOUND THEN
     n := p.n;
+    tries := p.tries;
     IF p.tries >= p_tries_max THEN
       kind := 'used_up';
       RETURN NEXT;
       RETURN;
     END IF;
+    tries := p.tries + 1;
     UPDATE detent.portion k SET tries = k.tries + 1, job_id = p_job_id, attempt = p_attempt
      WHERE k.run_id = p_run_id AND k.n = p.n;
   ELSE
@@ -50,6 +52,7 @@ BEGIN
              ORDER BY k.key LIMIT r.portion_size) s;
     IF p.records > 0 THEN
       n := r.portions + 1;
+      tries := 1;
       INSERT INTO detent.portion (run_id, n, first_key, last_key, records, tries, job_id, attempt)
         VALUES (p_run_id, n, p.first_key, p.last_key, p.records, 1, p_job_id, p_attempt);
       UPDATE detent.pipeline_run SET portions = n, cut_key = p.last_key WHERE id = p_run_id;

@@ -56,7 +56,7 @@ SELECT instead, stored, next_offset, last_page
                             %s::text[])
 """
 _TAKE = """
-SELECT instead, kind, n, keys, datas
+SELECT instead, kind, n, tries, keys, datas
   FROM detent.portion_take_v1(%s::bigint, %s::bigint, %s::integer, %s::integer)
 """
 _DONE = "SELECT instead FROM detent.portion_done_v1(%s::bigint, %s::integer, %s::bigint, %s::integer)"
@@ -137,12 +137,12 @@ def portion_take(run_id: int, job_id: int, attempt: int, tries_max: int) -> Stat
     """What to do, with the records."""
 
     def decode(rows: Sequence[Row]) -> Portion | DetentError:
-        found, kind, n, keys, datas = rows[0]
+        found, kind, n, tries, keys, datas = rows[0]
         if found is not None:
             return LeaseLost(job_id, attempt, found)
         if kind is None:
             return NotFound("pipeline_run", str(run_id))
-        return Portion(kind, n or 0, tuple(zip(keys or (), datas or (), strict=True)))
+        return Portion(kind, n or 0, tries or 0, tuple(zip(keys or (), datas or (), strict=True)))
 
     return Statement(_TAKE, (run_id, job_id, attempt, tries_max), decode)
 

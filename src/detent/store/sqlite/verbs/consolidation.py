@@ -94,9 +94,9 @@ class ConsolidationVerbs(PipelineVerbs):
         if free := self._db.rows(_FREE, {"run": run_id, "job": job_id, "now": now}):
             n, first, last, tries = free[0]
             if tries >= tries_max:
-                return Portion("used_up", n)
+                return Portion("used_up", n, tries)
             self._db.change(_TAKE, {"run": run_id, "job": job_id, "attempt": attempt, "n": n})
-            return Portion("portion", n, self._records(run_id, first, last))
+            return Portion("portion", n, tries + 1, self._records(run_id, first, last))
         if (portion := self._cut(run, me)) is not None:
             return portion
         if self._db.rows(_OPEN, {"run": run_id}):
@@ -118,7 +118,7 @@ class ConsolidationVerbs(PipelineVerbs):
         told = {"run": me["run"], "n": n, "last": last}
         self._db.change(insert, told | {"first": first, "records": records, "job": me["job"], "attempt": me["attempt"]})
         self._db.change(move, told)
-        return Portion("portion", n, self._records(me["run"], first, last))
+        return Portion("portion", n, 1, self._records(me["run"], first, last))
 
     def _records(self, run_id: int, first: str, last: str) -> tuple[tuple[str, str], ...]:
         return tuple((key, data) for key, data in self._db.rows(_RECORDS, (run_id, first, last)))

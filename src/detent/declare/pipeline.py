@@ -1,0 +1,252 @@
+"""A pipeline is a decorated dataclass: which partitions a source has, what lies on a page, and what becomes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+import msgspec
+
+from detent.declare.limit import Limit
+from detent.declare.settings import Settings
+from detent.declare.split import split_by_count
+from detent.declare.task import Options, name_of
+from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
+from detent.model import jsondoor
+from detent.model.backoff import Retry
+from detent.model.pipeline_records import PIPELINE_TASKS
+
+__all__ = ["Page", "Partition", "Pipeline", "PipelineMethods", "PipelineOptions", "split_by_count"]
+
+_LONGEST_PART = "consolidate/"
+_HOLD_MAX = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One part of what a run fetches: a key that no other partition of the plan has, and what `page` needs to know."""
+
+    key: str
+    payload: Any = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What lies on one page: records as (key, data), and where the next page begins; None where there is none."""
+
+    records: Sequence[tuple[str, Any]]
+    next: Any = None
+
+
+class PipelineMethods(Protocol):
+    """What a pipeline must have. It may also have `retire(tx, keys)`, which is told after a full run which of the keys
+    that earlier runs had consolidated are gone."""
+
+    def plan(self, since: Any, /) -> Any:
+        """The partitions of a run, as an iterable of `Partition`; it may be a generator. `since` is the watermark, a
+        datetime; None for a full run."""
+        ...
+
+    def page(self, partition: Partition, offset: Any, /) -> Any:
+        """The `Page` at that offset, which is 0 at first, then whatever `next` was."""
+        ...
+
+    def consolidate(self, tx: Any, records: list[tuple[str, Any]], /) -> Any:
+        """Take some records over, by `tx.execute`: in the transaction that marks them as consolidated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineOptions:
+    """How a pipeline's runs are treated; checked when it is declared."""
+
+    watermark: str | None = None
+    overlap: float | timedelta = 0.0
+    tolerate: float = 0
+    hold: float | timedelta = 0.0
+    queue: str = "default"
+    priority: int = 0
+    retry: Retry = field(default_factory=Retry)
+    timeout: float | None = None
+    limit: Limit | None = None
+    limit_key: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("overlap", "hold"):
+            seconds = _seconds(getattr(self, name))
+            if seconds is None or not 0 <= seconds <= _HOLD_MAX:
+                raise InvalidSetting(name, repr(getattr(self, name))[:80], f"0 to {_HOLD_MAX:g} seconds")
+        tolerated: object = self.tolerate
+        if not _is_tolerable(tolerated):
+            allowed = "a count (tolerate=2), or a share below 1 (tolerate=0.1)"
+            raise InvalidSetting("tolerate", repr(tolerated)[:80], allowed)
+        if self.limit_key is not None and not isinstance(self.limit_key, str):
+            raise InvalidSetting("limit_key", repr(self.limit_key)[:80], "a text")
+        self.for_pages()
+
+    @property
+    def overlap_by(self) -> timedelta:
+        """How much before the watermark a run begins."""
+        return timedelta(seconds=_seconds(self.overlap) or 0.0)
+
+    @property
+    def hold_for(self) -> timedelta:
+        """How long a skipped run waits for somebody to force it."""
+        return timedelta(seconds=_seconds(self.hold) or 0.0)
+
+    def tolerated(self, partitions: int) -> int:
+        """How many of so many partitions may fail."""
+        return int(self.tolerate if isinstance(self.tolerate, int) else self.tolerate * partitions)
+
+    def for_pages(self) -> Options:
+        """The options of the jobs that ask the source."""
+        return self._options(retry=self.retry, timeout=self.timeout, limit=self.limit, limit_key=self.limit_key)
+
+    def for_others(self) -> Options:
+        """The options of the jobs that do not."""
+        return self._options(retry=self.retry)
+
+    def _options(self, **more: Any) -> Options:
+        return Options(queue=self.queue, priority=self.priority, dead_letter=False, **more)
+
+
+class Pipeline:
+    """A declared pipeline: its class, its options, and the way of its values to the record and back.
+
+    Refuses at declaration a class that is no dataclass, lacks a method, has one that cannot be called as it must, or
+    has fields that JSON cannot carry.
+    """
+
+    def __init__(self, kind: type[Any], *, name: str | None, options: PipelineOptions, settings: Settings) -> None:
+        self.kind = kind
+        self.name = name_of(kind) if name is None else name
+        self.options = options
+        self._settings = settings
+        room = settings.name_max - len(PIPELINE_TASKS + _LONGEST_PART)
+        jsondoor.text(self.name, field="pipeline name", bytes_max=room)
+        self.watermark = jsondoor.text(
+            self.name if options.watermark is None else options.watermark, field="watermark", bytes_max=room
+        )
+        if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+            raise InvalidSetting(self.name, f"{kind!r:.80}, which is no dataclass", "@app.pipeline above @dataclass")
+        for method, (asked, needed) in _METHODS.items():
+            _check_method(self.name, kind, method, asked, needed)
+        try:
+            msgspec.json.Decoder(kind)
+        except (TypeError, NameError) as error:
+            raise InvalidSetting(self.name, f"a field that JSON cannot carry: {error}"[:300], _CARRIED) from None
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.name}>"
+
+    @property
+    def retires(self) -> bool:
+        """Whether it wants to know what is gone."""
+        return hasattr(self.kind, "retire")
+
+    def task(self, part: str) -> str:
+        """The name of the task that does a part of its runs."""
+        return f"{PIPELINE_TASKS}{part}/{self.name}"
+
+    def encode(self, value: Any) -> str:
+        """A pipeline's own fields as they are stored. `InvalidArguments` where they do not fit their annotations."""
+        settings = self._settings
+        text = jsondoor.encode(value, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
+        self.decode(text)
+        return text
+
+    def decode(self, payload: str) -> Any:
+        """The value as it was. `InvalidArguments` where its fields no longer fit."""
+        try:
+            return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
+        except InvalidPayload as error:
+            raise InvalidArguments(error.field, error.found, error.allowed) from None
+
+    def checked_plan(self, found: object) -> list[tuple[str, str]]:
+        """Key and payload of each partition, as they are stored. Refuses what is no plan with `InvalidInput`."""
+        if found is None or isinstance(found, str | bytes | Mapping):
+            raise InvalidInput("plan", f"a value of type {type(found).__name__}", "an iterable of Partition")
+        settings, most = self._settings, self._settings.partitions_max
+        parts: dict[str, str] = {}
+        try:
+            each = iter(found)  # type: ignore[call-overload]
+        except TypeError:
+            raise InvalidInput("plan", f"a value of type {type(found).__name__}", "an iterable of Partition") from None
+        for part in each:
+            if not isinstance(part, Partition):
+                raise InvalidInput("plan", f"a {type(part).__name__} in it", "an iterable of Partition")
+            key = jsondoor.text(part.key, field="partition key", bytes_max=settings.key_max)
+            if key in parts:
+                raise InvalidInput("plan", f"the partition {key!r:.80} twice", "each partition once")
+            if len(parts) >= most:
+                raise InvalidInput("plan", f"more than {most} partitions", f"at most {most} (partitions_max)")
+            parts[key] = jsondoor.encode(
+                part.payload,
+                field=f"payload of {key!r:.80}",
+                size_max=settings.payload_max,
+                depth_max=settings.depth_max,
+            )
+        return list(parts.items())
+
+    def checked_page(self, page: object, offset: str) -> tuple[dict[str, str], str | None]:
+        """The records of a page by key, as they are stored, and the next offset. Where a key is there twice, its last
+        record counts. Refuses what is no page, or would be fetched for ever, with `InvalidInput`."""
+        settings, most = self._settings, self._settings.page_records_max
+        if not isinstance(page, Page):
+            raise InvalidInput("page", f"a value of type {type(page).__name__}", "a Page")
+        records: dict[str, str] = {}
+        for one in page.records:
+            if not isinstance(one, tuple | list) or len(one) != 2:
+                raise InvalidInput("page", f"a record that is {one!r:.80}", "records as (key, data)")
+            key = jsondoor.text(one[0], field="record key", bytes_max=settings.key_max)
+            records[key] = jsondoor.encode(
+                one[1], field=f"record {key!r:.80}", size_max=settings.payload_max, depth_max=settings.depth_max
+            )
+        if len(records) > most:
+            raise InvalidInput("page", f"{len(records)} records", f"at most {most} (page_records_max)")
+        if page.next is None:
+            return records, None
+        following = jsondoor.encode(page.next, field="next offset", size_max=settings.metadata_max)
+        if following == offset:
+            raise InvalidInput("next", f"{following[:80]}, where this page began", "an offset that moves, or None")
+        return records, following
+
+
+_CARRIED = "types at module level that JSON can tell apart: numbers, strings, lists, dicts, dates, enums and the like"
+_METHODS = {
+    "plan": ("plan(self, since)", True),
+    "page": ("page(self, partition, offset)", True),
+    "consolidate": ("consolidate(self, tx, records)", True),
+    "retire": ("retire(self, tx, keys)", False),
+}
+
+
+def _check_method(name: str, kind: type[Any], method: str, asked: str, needed: bool) -> None:
+    found = getattr(kind, method, None)
+    if found is None and not needed:
+        return
+    if not callable(found):
+        raise InvalidSetting(name, f"a pipeline without {method}", asked)
+    try:
+        inspect.signature(found).bind(*([None] * len(asked.split(","))))
+    except TypeError as error:
+        raise InvalidSetting(name, f"{method}{inspect.signature(found)}: {error}"[:200], asked) from None
+    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+        raise InvalidSetting(name, f"an async {method}", f"a plain {asked}: each runs on a thread of the worker")
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_tolerable(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value >= 0 if isinstance(value, int) else math.isfinite(value) and 0 <= value < 1

@@ -1,0 +1,96 @@
+"""Splits a range of numbers into partitions of about equal weight, by asking how much lies where."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from detent.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from detent.declare.pipeline import Partition
+
+__all__ = ["split_by_count"]
+
+N = TypeVar("N", int, float)
+
+
+class _Piece(NamedTuple):
+    """A range that was asked about; the heaviest comes first in a heap."""
+
+    minus_count: int
+    low: float
+    high: float
+
+
+def split_by_count(
+    count: Callable[[N, N], int], low: N, high: N, *, parts: int = 30, probes_max: int = 200
+) -> list[Partition]:
+    """Up to `parts` partitions of the numbers from `low` up to, not including, `high`, each with about as many records
+    as the others: `Partition(key="500-750", payload={"low": 500, "high": 750, "count": 4870})`.
+
+    `count(low, high)` says how many records lie in a range; it is asked at most `probes_max` times, in halves of the
+    fullest ranges. Of whole numbers no range is narrower than one. Without a record there is no partition.
+    """
+    from detent.declare.pipeline import Partition
+
+    for field, value, least in (("parts", parts, 1), ("probes_max", probes_max, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidInput(field, repr(value)[:80], f"a whole number from {least}")
+    if not math.isfinite(low) or not math.isfinite(high) or low >= high:
+        raise InvalidInput("low", f"{low!r} to {high!r}"[:80], "a range: low below high, both finite")
+    total = _asked(count, low, high)
+    if not total:
+        return []
+    groups = _grouped(_halved(count, _Piece(-total, low, high), parts, probes_max - 1), parts)
+    return [
+        Partition(f"{start}-{end}", {"low": start, "high": end, "count": records}) for start, end, records in groups
+    ]
+
+
+def _halved(count: Callable[[N, N], int], whole: _Piece, parts: int, probes: int) -> list[_Piece]:
+    """The range in pieces, the heaviest halved again and again until none is heavier than half of a fair share."""
+    fair = -whole.minus_count / parts / 2
+    open_: list[_Piece] = [whole]
+    closed: list[_Piece] = []
+    while open_ and probes > 0:
+        heaviest = heapq.heappop(open_)
+        middle = _middle(heaviest.low, heaviest.high)
+        if -heaviest.minus_count <= fair or not heaviest.low < middle < heaviest.high:
+            closed.append(heaviest)
+            continue
+        probes -= 1
+        left = min(_asked(count, heaviest.low, middle), -heaviest.minus_count)  # type: ignore[arg-type]
+        heapq.heappush(open_, _Piece(-left, heaviest.low, middle))
+        heapq.heappush(open_, _Piece(heaviest.minus_count + left, middle, heaviest.high))
+    return sorted((*open_, *closed), key=lambda piece: piece.low)
+
+
+def _grouped(pieces: list[_Piece], parts: int) -> list[tuple[float, float, int]]:
+    """Neighbours together, so that each group has about a fair share; a group without a record joins its neighbour."""
+    fair = sum(-piece.minus_count for piece in pieces) / parts
+    placed: list[tuple[int, _Piece]] = []
+    before = 0
+    for piece in pieces:
+        middle = before + -piece.minus_count / 2
+        placed.append((min(parts - 1, int(middle / fair)), piece))
+        before += -piece.minus_count
+    groups = []
+    for _, together in groupby(placed, key=lambda one: one[0]):
+        found = [piece for _, piece in together]
+        groups.append((found[0].low, found[-1].high, sum(-piece.minus_count for piece in found)))
+    return groups
+
+
+def _middle(low: float, high: float) -> float:
+    return (low + high) // 2 if isinstance(low, int) and isinstance(high, int) else (low + high) / 2
+
+
+def _asked(count: Callable[[N, N], int], low: N, high: N) -> int:
+    found = count(low, high)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise InvalidInput("count", f"{found!r} for {low!r} to {high!r}"[:120], "a function that gives a whole number")
+    return found

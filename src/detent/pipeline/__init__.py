@@ -1,0 +1,1 @@
+"""Pipeline runs, built out of jobs: plan, pages, consolidation."""
