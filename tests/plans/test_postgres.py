@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from detent.model.alert_records import MEASURES
 from detent.model.records import Abort, Commit, Finish, NewEvent
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.contract import Store, Verbs
@@ -247,6 +248,24 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
         return [new_job(verbs, key=key, priority=-5) for key in ("k", "l", None)]
 
     check_bounded(benches, lambda verbs, items: verbs.job_enqueue(items), with_key)
+
+
+def look_for_alerts(verbs: Verbs, _: Any) -> None:
+    verbs.alert_tally(BATCH)
+    for measure in MEASURES:
+        verbs.alert_figures(measure, "limit" if measure == "breaker_open" else "queue", 900.0)
+
+
+def test_what_alerts_look_at_is_bounded(benches: Sequence[Bench]) -> None:
+    """M2: three hundred thousand jobs are no more work for the judge than three."""
+
+    def rested(verbs: Verbs) -> None:
+        finish_all(verbs, ten_claimed(verbs))
+
+    for bench in benches:
+        bench.verbs.alert_tally(BATCH)
+        bench.turn_clock(timedelta(seconds=1))
+    check_bounded(benches, look_for_alerts, rested)
 
 
 def newest(_connection: psycopg.Connection[Any]) -> WalkPlace:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from detent.model.alert_records import MEASURES
 from detent.model.clock import TurnableClock
 from detent.model.records import Abort, Commit, Finish, NewEvent
 from detent.model.service_records import WalkPlace, WalkStep
@@ -262,6 +263,22 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
 
     alone, crowded = compared(benches, lambda verbs, items: verbs.job_enqueue(items), with_key)
     assert crowded <= alone * ALLOWED
+
+
+def look_for_alerts(verbs: SqliteVerbs) -> None:
+    verbs.alert_tally(BATCH)
+    for measure in MEASURES:
+        verbs.alert_figures(measure, "limit" if measure == "breaker_open" else "queue", 900.0)
+
+
+def test_what_alerts_look_at_is_bounded(benches: Sequence[Bench]) -> None:
+    """M2: three hundred thousand jobs are no more work for the judge than three."""
+    for bench in benches:
+        bench.prepare(lambda verbs: verbs.alert_tally(BATCH))
+        bench.clock.advance(1)
+        bench.prepare(lambda verbs: finish_all(verbs, ten_claimed(verbs)))
+    alone, crowded = (bench.steps(look_for_alerts) for bench in benches)
+    assert 0 < crowded <= alone * ALLOWED
 
 
 def newest(_verbs: SqliteVerbs) -> WalkPlace:
