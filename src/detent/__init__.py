@@ -12,6 +12,7 @@ if _TYPE_CHECKING:
     from detent import errors
     from detent.app.detent import Detent
     from detent.client.job import Job
+    from detent.client.run import Run
     from detent.declare.batch import Change
     from detent.declare.context import Context
     from detent.declare.limit import Limit
@@ -34,6 +35,7 @@ __all__ = [
     "Partition",
     "Probed",
     "Retry",
+    "Run",
     "Snooze",
     "Throttled",
     "Transition",
@@ -56,6 +58,7 @@ _HOMES = {
     "Partition": "declare.pipeline",
     "Probed": "declare.probe",
     "Retry": "model.backoff",
+    "Run": "client.run",
     "Snooze": "declare.signals",
     "Throttled": "declare.signals",
     "Transition": "lifecycle.declare",

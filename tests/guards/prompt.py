@@ -72,5 +72,6 @@ class Prompt:
     def _named(self, statement: str) -> str:
         prefix = "detent_" if self.sqlite else "detent."
         record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready")
-        tables = (*record, "pipeline_run", "partition", "watermark", "ops_run", "ops_environment")
+        runs = ("pipeline_run", "partition", "watermark", "ops_run", "ops_environment", "batch_run", "target")
+        tables = (*record, *runs)
         return statement.format(**{table: prefix + table for table in tables})

@@ -22,6 +22,7 @@ EXPORTED = [
     "Partition",
     "Probed",
     "Retry",
+    "Run",
     "Snooze",
     "Throttled",
     "Transition",

@@ -9,22 +9,26 @@ from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from detent.app.alerting import Alerting
+from detent.app.batching import Batching
 from detent.app.declared import Declared
 from detent.app.keeping import Keeping
 from detent.app.pipelining import Pipelining
 from detent.app.wiring import Wiring
+from detent.batch.tasks import BatchTasks
 from detent.client.aio import AioClient
 from detent.client.client import DirectClient, actor_and_reason, check_id, one
 from detent.client.follow import follow_events
 from detent.client.job import Job
 from detent.client.operation import Jobs
+from detent.client.pipeline_run import PipelineRun
+from detent.client.run import Run
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
 from detent.declare.limit import Limit
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
-from detent.errors import InvalidInput, UnknownTask
+from detent.errors import InvalidInput, NotFound, UnknownTask
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import JOB, LIBRARY
 from detent.model import jsondoor
@@ -63,7 +67,7 @@ _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping, Declared, Alerting, Pipelining):
+class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -76,6 +80,7 @@ class Detent(Keeping, Declared, Alerting, Pipelining):
         self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
         self._declare_task = self._declare
         self._pipelines: dict[str, PipelineTasks] = {}
+        self._batches: dict[str, BatchTasks] = {}
         self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
         self._on_failure: list[Callable[[Job[Any]], None]] = []
 
@@ -317,6 +322,14 @@ class Detent(Keeping, Declared, Alerting, Pipelining):
         chosen = JobFilter(state, task, queue, tenant)
         rows = self._wiring.store.job_list(chosen, check_id(after_id), limit)
         return Jobs((self._handle(row) for row in rows), chosen, self._operations)
+
+    def get_run(self, run_id: int | str) -> Run | PipelineRun:
+        """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""
+        if self._wiring.store.batch_get(check_id(run_id)) is not None:
+            return self.batch_run(run_id)
+        if self._wiring.store.pipeline_get(check_id(run_id)) is not None:
+            return self.pipeline_run(run_id)
+        raise NotFound("run", str(run_id))
 
     def events(self, job_id: int | str, *, follow: bool = False) -> Iterator[EventRow]:
         """The lines a job wrote, in order; with `follow`, those to come too, until the job rests."""

@@ -157,8 +157,8 @@ class Pipelining:
             raise InvalidInput("reason", repr(reason), "a reason: a forced run always has one")
         return one(self._wiring.store.pipeline_force(check_id(run_id), who, why))
 
-    def get_run(self, run_id: int | str) -> PipelineRun:
-        """The run as it stands. `NotFound`."""
+    def pipeline_run(self, run_id: int | str) -> PipelineRun:
+        """A pipeline run as it stands. `NotFound`."""
         row = self._wiring.store.pipeline_get(check_id(run_id))
         if row is None:
             raise NotFound("pipeline_run", str(run_id))

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from detent.app.detent import Detent
 from detent.app.wiring import Wiring
+from detent.batch.due import begin_due
 from detent.client.job import Job
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
@@ -63,6 +64,7 @@ class Harness:
         """
         worked: list[Job[Any]] = []
         self.app.put_declared()
+        begin_due(self.store, self.app.ids)
         while True:
             self.store.lease_reap(_BATCH)
             self.store.job_expire(_BATCH)

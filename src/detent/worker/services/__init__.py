@@ -24,6 +24,7 @@ from detent.worker.services.invariants import Invariants
 from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
+from detent.worker.services.reconcile import reconcile
 from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.schedules import schedules
@@ -58,13 +59,15 @@ class Services:
         self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease)
         self._reaper = Reaper(store, options.lease, self._clock)
+        ids = ReservedIds(store.ids_reserve, 100)
         self.services: list[Service] = [
             self.heartbeat.service(),
             promote(store),
             self._reaper.service(),
             expire(store),
             self.failed_jobs.service(),
-            schedules(store, ReservedIds(store.ids_reserve, 100)),
+            schedules(store, ids),
+            reconcile(store, ids),
             operations(store),
             recovery(store),
             Retention(store, Keep(options.keep_succeeded, options.keep_others)).service(),

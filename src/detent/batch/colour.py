@@ -1,0 +1,86 @@
+"""Methods of a batch may be plain or async; what is done around them is written once, for both.
+
+It is written as coroutines. Around a plain method they never wait, so they are run to their end at once, on the
+worker's thread; around an async one they are awaited on its loop, and the database is asked on a thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import wraps
+from typing import Any, TypeVar
+
+from detent.client.aio import on_some_thread
+
+__all__ = ["AsyncColour", "Colour", "PlainColour", "as_task", "colour_of"]
+
+R = TypeVar("R")
+
+
+class PlainColour:
+    """Everything happens here and now."""
+
+    async def ask(self, function: Callable[..., R], *args: Any) -> R:
+        """Ask the database."""
+        return function(*args)
+
+    async def call(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the batch."""
+        return method(*args)
+
+    async def each(self, method: Callable[[], Any]) -> AsyncIterator[Any]:
+        """What a method of the batch gives, one by one."""
+        for one in method():
+            yield one
+
+
+class AsyncColour(PlainColour):
+    """The loop goes on while anybody waits."""
+
+    async def ask(self, function: Callable[..., R], *args: Any) -> R:
+        return await on_some_thread(function, *args)
+
+    async def call(self, method: Callable[..., Any], *args: Any) -> Any:
+        return await method(*args)
+
+    async def each(self, method: Callable[[], Any]) -> AsyncIterator[Any]:
+        found = method()
+        if inspect.iscoroutine(found):
+            for one in await found:
+                yield one
+            return
+        async for one in found:
+            yield one
+
+
+Colour = PlainColour | AsyncColour
+
+
+def colour_of(method: Callable[..., Any] | None) -> Colour:
+    """How that method is to be called."""
+    is_async = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+    return AsyncColour() if is_async else PlainColour()
+
+
+def as_task(work: Callable[..., Coroutine[Any, Any, R]], colour: Colour) -> Callable[..., Any]:
+    """A function of that colour, to be declared as a task, with the parameters of `work`."""
+    if isinstance(colour, AsyncColour):
+
+        @wraps(work)
+        async def awaited(*args: Any, **arguments: Any) -> R:
+            return await work(*args, **arguments)
+
+        return awaited
+
+    @wraps(work)
+    def at_once(*args: Any, **arguments: Any) -> R:
+        coroutine = work(*args, **arguments)
+        try:
+            coroutine.send(None)
+        except StopIteration as ended:
+            result: R = ended.value
+            return result
+        raise AssertionError("what is done around a plain method never waits")
+
+    return at_once

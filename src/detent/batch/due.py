@@ -1,0 +1,48 @@
+"""Looks at the world by plan: the job for each that is due."""
+
+from __future__ import annotations
+
+from detent.errors import DetentError
+from detent.model.batch_records import BatchRunRow
+from detent.model.ids import Ids
+from detent.model.records import NewJob
+from detent.store.contract import Store
+
+__all__ = ["begin_due"]
+
+_AT_ONCE = 100
+_ATTEMPTS_MAX = 21
+_ACTOR = "reconciler"
+
+
+def begin_due(store: Store, ids: Ids) -> int:
+    """Begin every look that is due; how many. Whoever is second changes nothing.
+
+    Whoever does this need not know the batch: its job goes to the queue of the run's other jobs, to be done by a worker
+    that does.
+    """
+    begun = 0
+    for row in store.reconcile_due(_AT_ONCE):
+        job = NewJob(
+            id=ids.take(1)[0],
+            task=f"{row.batch}.reconcile",
+            payload=f'{{"run":{row.id}}}',
+            nonce=ids.nonce(),
+            fingerprint="",
+            tenant=row.tenant,
+            queue=_queue(store, row),
+            correlation_id=row.correlation_id or str(row.id),
+            run_id=row.id,
+            attempts_max=_ATTEMPTS_MAX,
+        )
+        begun += not isinstance(store.reconcile_begin(row.id, row.reconcile_no, job, _ACTOR), DetentError)
+    return begun
+
+
+def _queue(store: Store, row: BatchRunRow) -> str:
+    """That of the job of any of its targets."""
+    for target in store.target_list(row.id, state="applied", limit=1):
+        (job,) = store.job_get([target.apply_job_id] if target.apply_job_id else [])
+        if job is not None:
+            return job.queue
+    return "default"

@@ -1,0 +1,79 @@
+"""What batch runs stand on, and what they know of a run while they work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from detent.declare.batch import Batch
+from detent.declare.enqueue import Sending, new_job
+from detent.declare.settings import Settings
+from detent.declare.signals import Fatal
+from detent.declare.task import Call
+from detent.errors import InvalidArguments, NotFound
+from detent.model.batch_records import BatchRunRow, NewBatchRun
+from detent.model.clock import Clock
+from detent.model.ids import Ids
+from detent.model.records import NewJob
+from detent.store.contract import Store
+
+__all__ = ["Ground", "Runs"]
+
+_REMEMBERED_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The application's store, ids, clock and settings; asked for each time, since an application may be put on another
+    database."""
+
+    store: Callable[[], Store]
+    ids: Callable[[], Ids]
+    clock: Callable[[], Clock]
+    settings: Settings
+
+    def job(
+        self, call: Call[Any], run: BatchRunRow | NewBatchRun, *, job_id: int = 0, limit_key: str | None = None
+    ) -> NewJob:
+        """A job of a run, with its tenant and its correlation id."""
+        sending = Sending(tenant=run.tenant, correlation_id=run.correlation_id or str(run.id))
+        made = new_job(call, sending, settings=self.settings)
+        ids = self.ids()
+        return replace(
+            made, id=job_id or ids.take(1)[0], nonce=ids.nonce(), run_id=run.id, limit_key=limit_key or made.limit_key
+        )
+
+
+class Runs:
+    """The runs of one batch that this process works on, with the batch's value of each; a few are remembered, since
+    what a target's job needs of its run never changes."""
+
+    def __init__(self, batch: Batch, ground: Ground) -> None:
+        self._batch = batch
+        self._ground = ground
+        self._known: dict[tuple[int, int], tuple[BatchRunRow, Any]] = {}
+
+    def value(self, run_id: int) -> Any:
+        """The batch of that run. `Fatal` where its fields no longer fit the code."""
+        store = self._ground.store()
+        key = (id(store), run_id)
+        if key not in self._known:
+            row = self.row(run_id)
+            try:
+                value = self._batch.decode(row.payload)
+            except InvalidArguments as error:
+                raise Fatal(f"what run {run_id} was made of no longer fits the batch: {error}") from None
+            if len(self._known) >= _REMEMBERED_MAX:
+                self._known.clear()
+            self._known[key] = (row, value)
+        return self._known[key][1]
+
+    def row(self, run_id: int) -> BatchRunRow:
+        """The run as it stands. `NotFound`."""
+        row = self._ground.store().batch_get(run_id)
+        if row is None:
+            raise NotFound("run", str(run_id))
+        return row

@@ -1,0 +1,289 @@
+"""`detent runs`: a change to many targets, read before it is applied."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from detent.cli import render
+from detent.cli.acting import confirm
+from detent.cli.command import Group, duration, reason_option
+from detent.cli.failures import OK
+from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
+from detent.cli.session import Session
+from detent.client.export import FORMATS
+from detent.client.run import Run, TargetChange
+from detent.lifecycle.library import BATCH_RUN, TARGET
+from detent.model import jsondoor
+
+__all__ = ["command"]
+
+run_id = click.argument("run_id", metavar="ID")
+_wait = click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
+_timeout = click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
+_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Which targets, for what is looked at."""
+    options = (
+        click.option("--state", type=click.Choice(list(TARGET.states)), help="Only targets in this state."),
+        click.option("--only", multiple=True, metavar="REF", help="Only this target; may be given often."),
+        click.option("--changed/--unchanged", default=None, help="Only those that would change, or would not."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Which targets, for what is done."""
+    options = (
+        click.option("--only", multiple=True, metavar="REF", help="Only this target; may be given often."),
+        click.option(
+            "--only-from", type=click.File(), metavar="FILE", help="Only these, a ref in each line; - is stdin."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.group("runs", cls=Group)
+def command() -> None:
+    """Preview, apply, retry, roll back and reconcile batch runs; look at all runs."""
+
+
+@command.command("list")
+@click.option("--state", type=click.Choice(list(BATCH_RUN.states)), help="Only runs in this state.")
+@click.option("--batch", metavar="NAME", help="Only runs of this batch.")
+@click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
+@click.option("--before", type=click.IntRange(min=1), metavar="ID", help="Only runs with ids below this one.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.pass_obj
+def list_(session: Session, /, before: int | None, limit: int, **chosen: Any) -> None:
+    """List runs, the newest first."""
+    with session.open() as app:
+        list_runs(session, app.runs(before_id=before, limit=limit, **chosen))
+
+
+@command.command()
+@run_id
+@click.pass_obj
+def show(session: Session, run_id: str) -> None:
+    """Show a run: how far it is, what failed and why, and every move of it."""
+    with session.open() as app:
+        show_run(session, app, app.batch_run(run_id))
+
+
+@command.command()
+@click.argument("batch", metavar="BATCH")
+@click.argument("payload", metavar="[JSON]", default="{}")
+@_wait
+@_timeout
+@reason_option
+@click.pass_obj
+def preview(session: Session, batch: str, payload: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+    """Begin a run of a batch: work out what would change, and change nothing.
+
+    JSON are the batch's own fields. Needs --app.
+    """
+    with session.open_with_tasks() as app:
+        declared = app.find_batch(batch)
+        text = jsondoor.check_text(payload, field=batch, size_max=app.settings.payload_max)
+        run = app.preview(declared.decode(text), actor=session.who, reason=reason)
+        return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
+
+
+@command.command()
+@run_id
+@_chosen
+@click.option("--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many.")
+@click.pass_obj
+def diff(session: Session, /, run_id: str, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
+    """Show what a run would change, or has changed: before and after of its targets."""
+    with session.open() as app:
+        run = app.batch_run(run_id)
+        changes = run.changes(only=only or None, **chosen)
+        found = [change for change, _ in zip(changes, range(limit), strict=False)]
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    render.table(["REF", "STATE", "BEFORE", "AFTER", "ERROR"], map(_line, found), empty="no targets")
+    if len(found) == limit:
+        render.note(f"at most {limit} are shown of {run.total}: --limit, or `detent runs export`")
+
+
+def _line(one: TargetChange) -> list[render.Cell]:
+    same = "" if one.changed is not False else "(unchanged)"
+    error = (one.error or "").strip().splitlines()
+    return [one.ref, one.state, _json(one.before, one), same or _json(one.after, one), error[-1] if error else None]
+
+
+def _json(value: object, one: TargetChange) -> str:
+    return "" if one.changed is None else json_text(value)
+
+
+@command.command()
+@run_id
+@click.argument("file", metavar="FILE")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="As the name of FILE says, else csv.")
+@_chosen
+@click.pass_obj
+def export(session: Session, /, run_id: str, file: str, kind: str | None, only: tuple[str, ...], **chosen: Any) -> None:
+    """Write the difference to a file, whole or not at all; - is stdout."""
+    with session.open() as app:
+        to = sys.stdout if file == "-" else Path(file)
+        found = kind or ("json" if file.endswith(".json") else "csv")
+        count = app.batch_run(run_id).export(to, found, only=only or None, **chosen)
+    if file != "-":
+        render.note(f"{count} targets")
+
+
+@command.command()
+@run_id
+@_only
+@click.option("--unchanged", is_flag=True, help="Those that would stay as they are, too.")
+@click.option("--leave-failed", is_flag=True, help="Leave out what could not be previewed.")
+@click.option("--accept-changed", is_flag=True, help="Though the batch's code is another one by now.")
+@_yes
+@_wait
+@_timeout
+@reason_option
+@click.pass_obj
+def apply(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
+    """Apply what the preview showed, all of it or a part. Needs --app."""
+    return _act(session, run_id, "apply", yes=yes, wait=wait, timeout=timeout, **more)
+
+
+@command.command("retry-failed")
+@run_id
+@_only
+@_yes
+@_wait
+@_timeout
+@reason_option
+@click.pass_obj
+def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
+    """Try the failed targets of a run again, all or some. Needs --app."""
+    return _act(session, run_id, "retry_failed", yes=yes, wait=wait, timeout=timeout, **more)
+
+
+@command.command()
+@run_id
+@_only
+@_yes
+@_wait
+@_timeout
+@reason_option
+@click.pass_obj
+def rollback(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
+    """Bring what a run has applied back to what it was. Needs --app."""
+    return _act(session, run_id, "roll_back", yes=yes, wait=wait, timeout=timeout, **more)
+
+
+def _act(
+    session: Session,
+    run_id: str,
+    action: str,
+    *,
+    only: tuple[str, ...],
+    only_from: Any,
+    yes: bool,
+    wait: bool,
+    timeout: float | None,
+    **more: Any,
+) -> int:
+    refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
+    with session.open_with_tasks() as app:
+        run = app.batch_run(run_id)
+        which = f"{len(refs)} targets" if refs else _all_of(run, action)
+        confirm(session, f"{action.replace('_', ' ')} {which} of run {run.id} ({run.batch})", yes=yes)
+        do: Callable[..., Run] = getattr(app, action)
+        run = do(run, actor=session.who, only=refs or None, **more)
+        return watch(session, run, wait=wait, timeout=timeout, until=None)
+
+
+def _all_of(run: Run, action: str) -> str:
+    row = run.row
+    counted = {"apply": row.previewed - row.unchanged, "retry_failed": row.failed, "roll_back": row.applied}
+    return f"all {counted[action]} targets"
+
+
+@command.command()
+@run_id
+@_timeout
+@click.pass_obj
+def reconcile(session: Session, run_id: str, timeout: float | None) -> int:
+    """Look at every applied target of a run now, and wait for it. Needs --app.
+
+    Exit code 1 where a target is not what it was made.
+    """
+    with session.open_with_tasks() as app:
+        return watch_look(session, app.batch_run(run_id), app.reconcile(run_id, actor=session.who), timeout)
+
+
+@command.command()
+@run_id
+@click.option("--all", "every", is_flag=True, help="Those that are right again, too.")
+@click.pass_obj
+def mismatches(session: Session, run_id: str, every: bool) -> None:
+    """List targets that were found not to be what they were made."""
+    with session.open() as app:
+        found = app.batch_run(run_id).mismatches(open_only=not every)
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    rows = [[one.ref, json_text(one.expected), json_text(one.actual)] for one in found]
+    render.table(["REF", "EXPECTED", "ACTUAL"], rows, empty="no mismatches")
+
+
+@command.command("put-right")
+@run_id
+@_wait
+@_timeout
+@reason_option
+@click.pass_obj
+def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+    """Begin a run over what a look found to differ, back to what it should be. Needs --app.
+
+    It is a preview: `detent runs apply` applies it.
+    """
+    with session.open_with_tasks() as app:
+        run = app.put_right(run_id, actor=session.who, reason=reason)
+        return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
+
+
+@command.command()
+@run_id
+@_only
+@_yes
+@reason_option
+@click.pass_obj
+def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None) -> int:
+    """Let the dead letters of a run go; its failed targets stay failed."""
+    refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
+    with session.open() as app:
+        run = app.batch_run(run_id)
+        confirm(session, f"discard the dead letters of run {run.id}", yes=yes)
+        moved = app.discard_failed(run, actor=session.who, reason=reason, only=refs or None)
+    if session.json:
+        render.json_value({"discarded": len(moved)})
+    else:
+        render.out(f"run {run.id}: {len(moved)} dead letters discarded")
+    return OK
+
+
+@command.command()
+@run_id
+@click.option("--until", multiple=True, metavar="STATE", help="Until it is so; may be given often. Else until rest.")
+@_timeout
+@click.pass_obj
+def wait(session: Session, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
+    """Wait for a run. Exit code 0 where it did well, or as few targets failed as are tolerated; 124 after --timeout."""
+    with session.open() as app:
+        return watch(session, app.batch_run(run_id), wait=True, timeout=timeout, until=set(until) or None)

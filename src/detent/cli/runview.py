@@ -1,0 +1,170 @@
+"""How runs look: a list of them, one with all that is on record about it, and one that somebody waits for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from detent.cli import render
+from detent.cli.failures import FAILED, OK
+from detent.cli.session import Session
+from detent.client.run import Reconciliation, Run
+from detent.errors import RunTimeout
+from detent.model import jsondoor
+from detent.views.runs import run_view
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
+__all__ = ["json_text", "list_runs", "run_object", "show_run", "watch", "watch_look"]
+
+_LOOK_EVERY = 0.5
+
+
+def run_object(run: Run, **more: Any) -> dict[str, Any]:
+    """A run as the JSON object that every command gives for one."""
+    told = {"kind": "batch", "counts": run.counts, "rests": run.rests, "tolerated": run.tolerated}
+    return render.plain(run.row) | told | more
+
+
+def list_runs(session: Session, runs: Sequence[Run]) -> None:
+    """A table, or an array."""
+    if session.json:
+        render.json_value([run_object(run) for run in runs])
+        return
+    render.table(
+        ["ID", "BATCH", "STATE", "TARGETS", "APPLIED", "FAILED", "DIFFER", "BY", "CREATED", "FINISHED"],
+        [
+            [
+                *(str(run.id), run.batch, run.state, run.total, run.row.applied, run.row.failed, run.row.mismatches),
+                *(run.row.actor, run.row.created_at, run.row.finished_at),
+            ]
+            for run in runs
+        ],
+        empty="no runs",
+    )
+
+
+def show_run(session: Session, app: Detent, run: Run) -> None:
+    """One run with what failed, the looks at it and its moves."""
+    view, history, looks = run_view(app.store, run.id), run.history(), run.reconciliations()
+    if session.json:
+        parts = {"causes": render.records(view.causes), "transitions": render.records(history)}
+        looked = {"reconciliations": render.records(looks)}
+        doing = {"doing": view.doing, "done": view.done, "of": view.of, "seconds": view.seconds}
+        render.json_value(run_object(run, **doing, **parts, **looked))
+        return
+    row = run.row
+    render.fields(
+        {
+            "id": str(row.id),
+            "batch": row.batch,
+            "state": row.state,
+            "doing": f"{view.doing}: {view.done} of {view.of} in {view.seconds:.1f} s",
+            "targets": ", ".join(f"{count} {state}" for state, count in run.counts.items()),
+            "unchanged": row.unchanged or None,
+            "not previewed": row.preview_failed or None,
+            "reverts given up": row.revert_failed or None,
+            "mismatches": row.mismatches or None,
+            "tenant": row.tenant,
+            "by": row.actor,
+            "reason": row.reason,
+            "created": row.created_at,
+            "previewed": row.previewed_at,
+            "queued": row.queued_at,
+            "started": row.started_at,
+            "finished": row.finished_at,
+            "rollback asked by": row.rollback_requested_by,
+            "rolled back": row.rolled_back_at,
+            "next look": row.reconcile_at,
+            "payload": row.payload,
+            "metadata": row.metadata,
+            "error": row.error,
+        }
+    )
+    _show_causes(view.causes)
+    render.out("")
+    render.table(
+        ["AT", "FROM", "TO", "TRIGGER", "ACTOR", "REASON"],
+        [[one.at, one.from_state, one.to_state, one.trigger, one.actor, one.reason] for one in history],
+    )
+
+
+def _show_causes(causes: Sequence[Any]) -> None:
+    if causes:
+        render.out("")
+        render.table(
+            ["TARGETS", "FAILED BECAUSE", "SUCH AS"], [[one.targets, one.error, one.example] for one in causes]
+        )
+
+
+def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, until: set[str] | None) -> int:
+    """Say how the run stands, after waiting for it where that was asked; the exit code is how it went. Few enough
+    failures are no failure."""
+    if wait:
+        _wait_with_bar(session, run, timeout, until)
+    if session.json:
+        render.json_value(run_object(run))
+    else:
+        counts = ", ".join(f"{count} {state}" for state, count in run.counts.items())
+        render.out(f"run {run.id}: {run.state}" + (f" ({counts})" if counts else ""))
+    if not wait:
+        return OK
+    asked_for = until is not None and run.state in until
+    went_well = run.state in ("preview", "applied", "rolled_back") or (run.state == "partial" and run.tolerated)
+    gave_up = run.row.revert_failed > 0
+    return OK if (went_well or asked_for) and not gave_up else FAILED
+
+
+def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set[str] | None) -> None:
+    """A bar for whoever watches; it begins anew with what the run does next."""
+    if session.json or not sys.stderr.isatty():
+        run.wait(timeout, until)
+        return
+    left = float("inf") if timeout is None else timeout
+    label, bar = "", None
+    while True:
+        doing, done, of = _far(run)
+        if bar is None or doing != label or bar.length != of:
+            label, bar = doing, click.progressbar(length=max(of, 1), label=doing, file=sys.stderr)
+        bar.pos = min(done, bar.length or 1)
+        bar.render_progress()
+        try:
+            run.wait(min(_LOOK_EVERY, left), until)
+            bar.render_finish()
+            click.echo(err=True)
+            return
+        except RunTimeout as late:
+            left -= late.waited
+            if left <= 0:
+                raise
+
+
+def _far(run: Run) -> tuple[str, int, int]:
+    row = run.row
+    if row.state == "preview":
+        return "preview", row.previewed + row.preview_failed, row.total
+    if row.rollback_requested_at is not None:
+        return "roll back", row.rolled_back, row.rolled_back + row.applied
+    return "apply", row.applied + row.failed, row.applied + row.failed + row.queued + row.applying
+
+
+def watch_look(session: Session, run: Run, look: Reconciliation, timeout: float | None) -> int:
+    """Wait for a look at the world and say what it found; 1 where something differs."""
+    found = look.wait(timeout).mismatches
+    if session.json:
+        render.json_value({"run_id": str(run.id), "checked": look.checked, "mismatches": render.records(found)})
+    else:
+        render.out(f"run {run.id}: {look.checked} targets looked at, {len(found)} are not what they were made")
+        rows = [[one.ref, *(json_text(value) for value in (one.expected, one.actual))] for one in found]
+        if rows:
+            render.table(["REF", "EXPECTED", "ACTUAL"], rows)
+    return FAILED if found else OK
+
+
+def json_text(value: object) -> str:
+    """A value as JSON on one line."""
+    return jsondoor.encode(value, field="value", size_max=2**31)

@@ -1,0 +1,17 @@
+"""The world is compared with what was applied, by plan (B6)."""
+
+from __future__ import annotations
+
+from detent.batch.due import begin_due
+from detent.model.ids import Ids
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+
+__all__ = ["reconcile"]
+
+_EVERY = 15.0
+
+
+def reconcile(store: Store, ids: Ids) -> Service:
+    """Every quarter of a minute, by one worker: the first look is due five minutes after a run."""
+    return Service("reconcile", _EVERY, lambda _now: begin_due(store, ids), alone=True)

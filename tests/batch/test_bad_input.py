@@ -1,0 +1,291 @@
+"""What people and the world do wrong to a run: a clear answer each, nothing applied twice, nothing forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from detent import Change, Context, Detent, Fatal, Retry, Run
+from detent.errors import InvalidInput, NotFound, PreviewNotReady, RunStuck
+from detent.testing.harness import Harness
+from tests.acceptance.shop import Shop, make_app
+
+
+def reprice(detent: Harness, shop: Shop, **options: Any) -> tuple[Detent, Any]:
+    app, rule = make_app(detent.url, shop, **{"retry": Retry(1), **options})
+    return detent.use(app), rule
+
+
+def works(detent: Harness, run: Run) -> Run:
+    """Until it rests; leases of the dead and backoffs run out on the way."""
+    for _ in range(30):
+        detent.work()
+        if run.refresh().rests:
+            break
+        detent.clock.advance(31)
+    assert detent.app.verify() == []
+    return run
+
+
+def rule_of(app: Detent, refs: list[Any], name: str = "odd") -> Any:
+    @app.batch(name=name, chunk=2)
+    @dataclass
+    class Odd:
+        def targets(self) -> Iterator[Any]:
+            yield from refs
+
+        def preview(self, ref: str) -> Change[int]:
+            return Change(before=1, after=2)
+
+        def apply(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
+
+    return Odd()
+
+
+@pytest.mark.parametrize("refs", [["a", "b", "a"], ["a", "a"], ["a", "b", "c", "d", "b"]])
+def test_the_same_target_twice_stops_the_plan_and_says_which(detent: Harness, refs: list[str]) -> None:
+    """B2"""
+    run = detent.app.preview(rule_of(detent.app, refs))
+    detent.work()
+    with pytest.raises(RunStuck, match="twice"):
+        run.wait(timeout=0, until={"previewed"})
+    with pytest.raises(PreviewNotReady):
+        detent.app.apply(run, actor="ana")
+    assert detent.app.verify() == []
+
+
+@pytest.mark.parametrize("ref", [7, None, "", "a\0b", "x" * 600])
+def test_what_is_no_ref_stops_the_plan(detent: Harness, ref: Any) -> None:
+    run = detent.app.preview(rule_of(detent.app, ["a", ref]))
+    detent.work()
+    with pytest.raises(RunStuck, match="no ref"):
+        run.wait(timeout=0)
+
+
+def test_a_run_without_targets_is_previewed_and_cannot_be_applied(detent: Harness) -> None:
+    run = detent.app.preview(rule_of(detent.app, []))
+    detent.work()
+    assert run.wait(timeout=0).counts == {}
+    with pytest.raises(InvalidInput):
+        detent.app.apply(run, actor="ana")
+
+
+def test_a_target_that_cannot_be_previewed_is_said_and_left_out_only_on_request(detent: Harness) -> None:
+    """B2: the others are not held up by it."""
+    shop = Shop(3)
+    shop.prices["ring-unseen"] = 5
+    shop.fails("ring-unseen")
+    app, rule = reprice(detent, shop)
+    run = works(detent, app.preview(rule()))
+    assert run.is_previewed
+    assert run.row.preview_failed == 1
+    (unseen,) = run.changes(only=["ring-unseen"])
+    assert "nobody can look at it" in (unseen.error or "")
+    with pytest.raises(PreviewNotReady, match="1 of 4"):
+        app.apply(run, actor="ana")
+    app.apply(run, actor="ana", leave_failed=True)
+    assert works(detent, run).counts == {"preview": 1, "applied": 3}
+
+
+def test_a_preview_that_raises_is_tried_again_before_it_is_given_up(detent: Harness) -> None:
+    """B2, B3"""
+    calls: dict[str, int] = {}
+
+    @detent.app.batch(name="flaky", retry=Retry(2))
+    @dataclass
+    class Flaky:
+        def targets(self) -> list[str]:
+            return ["good", "shy", "bad"]
+
+        def preview(self, ref: str) -> Change[int]:
+            calls[ref] = calls.get(ref, 0) + 1
+            if ref == "bad" or (ref == "shy" and calls[ref] < 3):
+                raise RuntimeError(f"{ref} does not answer")
+            return Change(before=1, after=2)
+
+        def apply(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
+
+    run = works(detent, detent.app.preview(Flaky()))
+    assert (run.row.previewed, run.row.preview_failed) == (2, 1)
+    assert calls == {"good": 1, "shy": 3, "bad": 3}
+
+
+def test_an_effect_that_nobody_heard_the_end_of_is_looked_at_and_not_repeated(detent: Harness) -> None:
+    """B4, B9: `idempotent=False` with `observe`."""
+    shop = Shop(2)
+    app, rule = reprice(detent, shop, idempotent=False)
+    run = works(detent, app.preview(rule()))
+    app.apply(run, actor="ana")
+    (step,) = [job for job in app.jobs(task="reprice.step") if job.state == "pending"]
+    step_only(detent, step.id)
+    for target in run.targets():
+        assert target.apply_job_id is not None
+        detent.crash(app.get(target.apply_job_id), at="returned" if target.ref == "ring-1" else "started")
+    works(detent, run)
+    assert (run.state, run.counts) == ("applied", {"applied": 2})
+    assert shop.calls == {"ring-1": 1, "ring-2": 1}
+
+
+def step_only(detent: Harness, job_id: int) -> None:
+    """Let the step be carried out, and no target yet."""
+    (claimed,) = detent.store.job_claim(
+        lease_id=detent.store.ids_reserve(1), worker="test", queues=None, tasks=["reprice.step"], limit=1, lease=30
+    )
+    assert claimed.job_id == job_id
+    detent._attempt(claimed)
+
+
+def test_an_effect_that_cannot_be_told_is_a_dead_letter_for_a_person(detent: Harness) -> None:
+    shop = Shop(1)
+    app, rule = reprice(detent, shop, idempotent=False)
+    run = works(detent, app.preview(rule()))
+    app.apply(run, actor="ana")
+    (step,) = app.jobs(task="reprice.step")
+    step_only(detent, step.id)
+    (target,) = run.targets()
+    assert target.apply_job_id is not None
+    detent.crash(app.get(target.apply_job_id), at="started")
+    detent.work()
+    shop.set("ring-1", 55)
+    works(detent, run)
+    assert run.state == "failed"
+    assert "neither as before nor as after" in (next(run.changes()).error or "")
+    app.settle(target.apply_job_id, done=True, actor="ana", reason="the shop says so")
+    assert (run.refresh().state, run.counts) == ("applied", {"applied": 1})
+    assert app.verify() == []
+
+
+def test_a_revert_that_fails_can_be_asked_for_again(detent: Harness) -> None:
+    """B4"""
+    shop = Shop(3)
+    before = dict(shop.prices)
+    app, rule = reprice(detent, shop)
+    run = works(detent, app.preview(rule()))
+    app.apply(run, actor="ana")
+    works(detent, run)
+    shop.fails("ring-2")
+    app.roll_back(run, actor="ana")
+    works(detent, run)
+    assert (run.state, run.counts) == ("applied", {"applied": 1, "rolled_back": 2})
+    assert run.row.revert_failed == 1
+    shop.heals()
+    app.roll_back(run, actor="ana", reason="once more")
+    works(detent, run)
+    assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 3})
+    assert shop.prices == before
+    assert shop.keys["ring-2"] == {f"/run/{run.id}/ring-2/apply", f"/run/{run.id}/ring-2/revert"}
+
+
+def test_a_batch_without_revert_or_observe_says_so(detent: Harness) -> None:
+    run = detent.app.preview(rule_of(detent.app, ["a"]))
+    detent.work()
+    detent.app.apply(run, actor="ana")
+    works(detent, run)
+    with pytest.raises(InvalidInput, match="no revert"):
+        detent.app.roll_back(run, actor="ana")
+    with pytest.raises(InvalidInput, match="no observe"):
+        detent.app.reconcile(run)
+    detent.clock.advance(301)
+    detent.work()
+    assert detent.app.verify() == []
+
+
+def test_a_fatal_error_is_not_tried_again(detent: Harness) -> None:
+    """B3"""
+    shop = Shop(2)
+    app, rule = reprice(detent, shop)
+    run = works(detent, app.preview(rule()))
+    shop.fails("ring-1", error=Fatal("it is not for sale"))
+    app.apply(run, actor="ana")
+    works(detent, run)
+    assert shop.calls["ring-1"] == 1
+    assert (run.state, run.counts) == ("partial", {"applied": 1, "failed": 1})
+
+
+def test_a_plan_and_a_preview_that_died_go_on_where_they_were(detent: Harness) -> None:
+    """B2: what is stored is passed over."""
+    shop = Shop(7)
+    app, rule = reprice(detent, shop, chunk=3)
+    run = app.preview(rule())
+    (plan,) = app.jobs(task="reprice.plan")
+    detent.crash(plan, at="returned")
+    detent.work()
+    for chunk in app.jobs(task="reprice.preview")[:2]:
+        if chunk.state == "pending":
+            detent.crash(chunk, at="returned")
+    works(detent, run)
+    assert (run.total, run.row.previewed) == (7, 7)
+    assert [one.ref for one in run.changes()] == list(shop.prices)
+
+
+def test_targets_that_come_in_another_order_after_a_crash_stop_the_plan(detent: Harness) -> None:
+    """B2: two plans are not mixed."""
+    shop = Shop(5)
+    app, rule = reprice(detent, shop, chunk=2)
+    run = app.preview(rule())
+    (claimed,) = detent.store.job_claim(
+        lease_id=detent.store.ids_reserve(1), worker="test", queues=None, tasks=["reprice.plan"], limit=1, lease=30
+    )
+    detent.store.target_add((claimed.job_id, claimed.attempt), run.id, 1, ["ring-4", "ring-9"], None, False)
+    detent.clock.advance(31)
+    detent.work()
+    with pytest.raises(RunStuck):
+        run.wait(timeout=0)
+    assert app.verify() == []
+
+
+def test_async_batches_work_as_plain_ones_do(detent: Harness) -> None:
+    prices = {"a": 1, "b": 2, "c": 3}
+
+    @detent.app.batch(name="later", chunk=2, idempotent=False)
+    @dataclass
+    class Later:
+        async def targets(self) -> AsyncIterator[str]:
+            for ref in list(prices):
+                yield ref
+
+        async def preview(self, ref: str) -> Change[int]:
+            return Change(before=prices[ref], after=prices[ref] + 10)
+
+        async def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
+            prices[ref] = change.after
+
+        async def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:
+            prices[ref] = change.before
+
+        async def observe(self, ref: str) -> int:
+            return prices[ref]
+
+    app = detent.app
+    run = works(detent, app.preview(Later()))
+    app.apply(run, actor="ana")
+    assert works(detent, run).state == "applied"
+    assert prices == {"a": 11, "b": 12, "c": 13}
+    prices["b"] = 0
+    look = app.reconcile(run)
+    detent.work()
+    assert [one.ref for one in look.mismatches] == ["b"]
+    app.roll_back(run, actor="ana")
+    assert works(detent, run).state == "rolled_back"
+    assert prices == {"a": 1, "b": 2, "c": 3}
+
+
+def test_what_is_not_there_is_not_found(detent: Harness) -> None:
+    app = detent.app
+    for ask in (app.get_run, lambda one: app.apply(one, actor="ana"), lambda one: app.reconcile(one)):
+        with pytest.raises(NotFound):
+            ask(4711)
+    with pytest.raises(InvalidInput, match="a declared batch"):
+        app.preview(Shop())  # type: ignore[arg-type]
+    run = app.preview(rule_of(app, ["a"]))
+    with pytest.raises(InvalidInput, match="until"):
+        run.wait(until={"done"})
+    with pytest.raises(TimeoutError, match="still preview"):
+        run.wait(timeout=0)
+    with pytest.raises(InvalidInput):
+        app.runs(state="gone")
+    assert [one.id for one in app.runs(batch="odd")] == [run.id]
+    assert app.runs(batch="other") == []

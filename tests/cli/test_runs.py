@@ -1,0 +1,126 @@
+"""`detent runs`: the whole way from a preview to a rollback, typed by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from tests.cli.kit import Ended, Shell
+
+RULES = """
+from dataclasses import dataclass
+from pathlib import Path
+
+from detent import Change, Context, Detent, Retry
+
+app = Detent()
+
+
+@app.batch(name="reprice", retry=Retry(0), tolerate=1)
+@dataclass
+class Reprice:
+    percent: int
+
+    def targets(self):
+        return ["ring-1", "ring-2", "ring-3"]
+
+    def preview(self, ref: str) -> Change[int]:
+        return Change(before=100, after=100 - self.percent)
+
+    def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        if ref in Path("broken").read_text():
+            raise RuntimeError(f"{ref} is broken")
+        Path(ref).write_text(str(change.after))
+
+    def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        Path(ref).write_text(str(change.before))
+
+    def observe(self, ref: str) -> int:
+        return int(Path(ref).read_text())
+"""
+
+
+@pytest.fixture
+def rules(sqlite_shell: Shell) -> Shell:
+    """With the batch `reprice` in `rules:app`, and a shop in which ring-2 is broken. What the commands ask for is
+    tested on both databases elsewhere (`tests/acceptance`); each of them is a process of its own, which takes time."""
+    (sqlite_shell.directory / "rules.py").write_text(RULES)
+    (sqlite_shell.directory / "broken").write_text("ring-2")
+    return sqlite_shell
+
+
+def runs(shell: Shell, *arguments: object) -> Ended:
+    return shell.run("runs", *arguments, "--app", "rules:app", "--actor", "ana")
+
+
+def works(shell: Shell) -> None:
+    done = shell.run("worker", "rules:app", "--drain")
+    assert done.code == 0, done.err
+
+
+def test_the_whole_way(rules: Shell) -> None:
+    """U2, B2, B4, B6, B9: preview, diff, export, apply, tolerated, retry-failed, reconcile, rollback."""
+    begun = runs(rules, "preview", "reprice", '{"percent": 10}', "--json")
+    assert begun.code == 0, begun.err
+    run = begun.json["id"]
+    early = runs(rules, "apply", run, "--yes")
+    assert (early.code, "previewed" in early.err) == (4, True)
+    works(rules)
+
+    shown = runs(rules, "diff", run)
+    assert shown.rows[1][:4] == ["ring-1", "preview", "100", "90"]
+    assert runs(rules, "export", run, "difference.csv").code == 0
+    with (rules.directory / "difference.csv").open() as file:
+        assert [row["after"] for row in csv.DictReader(file)] == ["90", "90", "90"]
+    piped = runs(rules, "export", run, "-", "--format", "json", "--only", "ring-3")
+    assert [one["ref"] for one in json.loads(piped.out)] == ["ring-3"]
+
+    assert runs(rules, "apply", run).code == 2, "nobody was there to say yes"
+    assert runs(rules, "apply", run, "--yes", "--reason", "spring").code == 0
+    works(rules)
+    waited = runs(rules, "wait", run, "--json")
+    assert (waited.code, waited.json["state"], waited.json["counts"]) == (0, "partial", {"applied": 2, "failed": 1})
+    assert waited.json["tolerated"]
+    seen = runs(rules, "show", run, "--json").json
+    assert seen["causes"] == [{"error": "RuntimeError: ring-2 is broken", "targets": 1, "example": "ring-2"}]
+    assert [one["to_state"] for one in seen["transitions"]][-1] == "partial"
+    assert "ring-2 is broken" in runs(rules, "show", run).out
+
+    (rules.directory / "broken").write_text("")
+    assert runs(rules, "retry-failed", run, "--only", "ring-2", "--yes").code == 0
+    works(rules)
+    assert [row[2] for row in runs(rules, "list", "--batch", "reprice").rows[1:]] == ["applied"]
+
+    (rules.directory / "ring-3").write_text("1")
+    looking = rules.start("runs", "reconcile", run, "--json", "--app", "rules:app")
+    works_until = rules.start("worker", "rules:app")
+    out, _ = looking.communicate(timeout=60)
+    works_until.terminate()
+    works_until.communicate(timeout=60)
+    assert (looking.returncode, json.loads(out)["mismatches"]) == (
+        1,
+        [{"ref": "ring-3", "expected": 90, "actual": 1}],
+    )
+    assert runs(rules, "mismatches", run).rows[1] == ["ring-3", "90", "1"]
+
+    assert runs(rules, "rollback", run, "--yes", "--reason", "too cheap").code == 0
+    works(rules)
+    back = runs(rules, "wait", run, "--until", "rolled_back", "--timeout", "1s")
+    assert (back.code, (rules.directory / "ring-3").read_text()) == (0, "100")
+    again = runs(rules, "rollback", run, "--yes")
+    assert (again.code, "final" in again.err) == (4, True)
+
+
+def test_what_is_refused_says_why(rules: Shell) -> None:
+    assert runs(rules, "show", 4711).code == 3
+    assert runs(rules, "preview", "nothing").code == 3
+    wrong = runs(rules, "preview", "reprice", '{"percent": "ten"}')
+    assert (wrong.code, "percent" in wrong.err) == (2, True)
+    run = runs(rules, "preview", "reprice", '{"percent": 1}', "--json").json["id"]
+    late = runs(rules, "wait", run, "--timeout", "0.1s")
+    assert (late.code, "still preview" in late.err) == (124, True)
+    assert runs(rules, "wait", run, "--until", "done").code == 2
+    without = rules.run("runs", "apply", run, "--yes")
+    assert (without.code, "--app" in without.err) == (2, True)

@@ -1,0 +1,119 @@
+"""A batch run while workers are killed at random. `make test`: 300 targets on each database; `make faults`: 100,000
+targets and four workers, with the memory that each needed."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from detent import Run
+from detent.testing.stores import plain_connection
+from tests.faults.batches import changes, make_app
+from tests.faults.kit import Ring
+from tests.processes.kit import Worker, until
+
+APP = "tests.faults.batches:app"
+LEASE = 2.0
+
+
+class Crew:
+    """Workers that die as chance has it and are replaced; how much memory any of their processes ever needed."""
+
+    def __init__(self, ring: Ring, many: int, seed: int) -> None:
+        self._ring = ring
+        self._chance = random.Random(seed)
+        self._workers = [self._start() for _ in range(many)]
+        self.kills = 0
+        self.memory = 0
+
+    def _start(self) -> Worker:
+        return self._ring.worker(app=APP, slots=8, lease=LEASE, keep_succeeded=0.0)
+
+    def rage_until(self, over: Callable[[], bool], pause: tuple[float, float], seconds: float) -> None:
+        """Kill one after another until it is over."""
+        deadline = time.monotonic() + seconds
+        strike_at = time.monotonic() + self._chance.uniform(*pause)
+        while not over():
+            assert time.monotonic() < deadline, "it is not over in time"
+            self._weigh()
+            if time.monotonic() >= strike_at:
+                self._strike()
+                strike_at = time.monotonic() + self._chance.uniform(*pause)
+            time.sleep(0.1)
+
+    def _strike(self) -> None:
+        at = self._chance.randrange(len(self._workers))
+        self._workers[at].process.kill()
+        self._workers[at].process.wait()
+        self._workers[at] = self._start()
+        self.kills += 1
+
+    def _weigh(self) -> None:
+        for worker in self._workers:
+            for pid in (worker.process.pid, *worker.descendants()):
+                with suppress(FileNotFoundError, ProcessLookupError, IndexError):
+                    status = Path(f"/proc/{pid}/status").read_text()
+                    self.memory = max(self.memory, int(status.split("VmHWM:")[1].split()[0]) // 1024)
+
+
+@pytest.mark.timeout(5400)
+def test_every_target_is_changed_once_though_workers_die(
+    ring: Ring, whole: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B3, B4, G2: previewed, applied and rolled back, each target exactly once in the database and under one key
+    elsewhere; the counters are the rows."""
+    many, workers, pause, seconds = (100_000, 4, (5.0, 15.0), 5000.0) if whole else (300, 2, (1.0, 2.0), 120.0)
+    ring.app.close()
+    app = ring.app = make_app(ring.url)
+    with closing(plain_connection(ring.url)) as connection:
+        connection.execute("CREATE TABLE changes (ref text NOT NULL, price bigint NOT NULL)")
+        connection.commit()
+    seed = secrets.randbits(32)
+    book = ring.directory / "book"
+    crew = Crew(ring, workers, seed)
+    began_at = time.monotonic()
+    run = app.preview(changes(app, many=many, book=str(book)))
+    took = [_phase(crew, run, {"previewed"}, pause, seconds)]
+    app.apply(run, actor="test")
+    took.append(_phase(crew, run, {"applied", "partial", "failed"}, pause, seconds))
+    assert (run.state, run.counts) == ("applied", {"applied": many})
+    app.roll_back(run, actor="test")
+    took.append(_phase(crew, run, {"rolled_back"}, pause, seconds))
+    assert run.counts == {"rolled_back": many}
+    rows = Counter(ring.ask("SELECT ref, price FROM changes"))
+    assert rows == Counter({(f"ref-{at}", price) for at in range(many) for price in (at + 1, 0)})
+    keys: dict[tuple[str, str], set[str]] = defaultdict(set)
+    calls = 0
+    with book.open() as lines:
+        for line in lines:
+            ref, price, key = line.split(" ", 2)
+            keys[ref, price].add(key)
+            calls += 1
+    assert len(keys) == 2 * many
+    assert all(len(found) == 1 for found in keys.values())
+    assert ring.is_healthy()
+    with capsys.disabled():
+        said = ", ".join(f"{phase:.0f}" for phase in took)
+        print(f"\nseed {seed}: {many} targets, {crew.kills} kills in {time.monotonic() - began_at:.0f} s ({said})")  # noqa: T201
+        print(f"{calls} calls of the shop; no process of a worker needed more than {crew.memory} MB")  # noqa: T201
+    if whole:
+        assert crew.kills
+    until(lambda: crew.memory, "a look at the memory")
+
+
+def _phase(crew: Crew, run: Run, ends: set[str], pause: tuple[float, float], seconds: float) -> float:
+    began_at = time.monotonic()
+
+    def over() -> bool:
+        run.refresh()
+        return run.state in ends or ("previewed" in ends and run.is_previewed)
+
+    crew.rage_until(over, pause, seconds)
+    return time.monotonic() - began_at
