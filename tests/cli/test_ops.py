@@ -86,7 +86,7 @@ def test_it_is_listed_shown_stopped_and_followed_to_its_end(shell: Shell) -> Non
         (("queue", "", "staging"), 2, "project_id"),
         (("event", "run-99", "hello"), 3, "there is no ops_run run-99"),
         (("event", "seventeen", "hello"), 2, "the id of a run, such as run-17"),
-        (("event", "run-99", "-", "--key", "k"), 2, "neither"),
+        (("event", "run-99", "-", "--key", "k"), 2, "no --key"),
         (("finish", "run-99", "done"), 2, "done"),
         (("finish", "run-99", "success", "--token", "x"), 2, "the token of a claim"),
         (("show", "run-99"), 3, "there is no ops_run run-99"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
 import click
 
 from detent.cli import render
 from detent.cli.command import Group, reason_option
-from detent.cli.failures import FAILED, NOT_FOUND, OK, USAGE, CommandFailed
+from detent.cli.failures import FAILED, NOT_FOUND, OK
 from detent.cli.session import Session
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
@@ -27,18 +27,36 @@ token_option = click.option("--token", metavar="TOKEN", help="Of the claim that 
 _STDIN = "-"
 
 
-def _json_object(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    found = jsondoor.decode(text, field=str(option.name))
-    if not isinstance(found, dict):
-        raise click.BadParameter("a JSON object is needed")
-    return found
+def _json_object(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for text in texts:
+        found = jsondoor.decode(text, field=str(option.name))
+        if not isinstance(found, dict):
+            raise click.BadParameter("a JSON object is needed")
+        whole |= found
+    return whole
 
 
-metadata_option = click.option(
-    "--metadata", callback=_json_object, metavar="JSON", help="An object to be kept with it."
-)
+def _named_text(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    parted = [text.partition("=") for text in texts]
+    for name, sign, _ in parted:
+        if not sign or not name:
+            raise click.BadParameter("NAME=TEXT is needed")
+    return {name: text for name, _, text in parted}
+
+
+def metadata_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is kept with a run: objects, and texts that need no quoting."""
+    for option in (
+        click.option(
+            "--set", "texts", multiple=True, callback=_named_text, metavar="NAME=TEXT", help="One text of the metadata."
+        ),
+        click.option(
+            "--metadata", multiple=True, callback=_json_object, metavar="JSON", help="An object to be kept with it."
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 @click.group("ops", cls=Group)
@@ -54,7 +72,7 @@ def command() -> None:
 @click.argument("env", metavar="ENV")
 @click.option("--sha", metavar="SHA", help="The commit.")
 @click.option("--ref", metavar="REF", help="The branch or tag.")
-@metadata_option
+@metadata_options
 @click.option("--key", metavar="TEXT", help="The same key answers the same run.")
 @click.pass_obj
 def queue(
@@ -63,12 +81,13 @@ def queue(
     env: str,
     sha: str | None,
     ref: str | None,
-    metadata: dict[str, Any] | None,
+    metadata: dict[str, Any],
+    texts: dict[str, Any],
     key: str | None,
 ) -> None:
     """Queue a run. Prints its id; where the key found an earlier run, that one's."""
     with session.open() as app:
-        run = app.ops.queue(project, env, git_sha=sha, git_ref=ref, metadata=metadata, key=key)
+        run = app.ops.queue(project, env, git_sha=sha, git_ref=ref, metadata=metadata | texts, key=key)
     if session.json:
         render.json_value(_object(run) | {"created": run.created})
         return
@@ -106,7 +125,7 @@ def claim(session: Session, worker: str) -> int:
 @run_argument
 @click.argument("message", metavar="MESSAGE")
 @click.option("--level", default="info", show_default=True, metavar="LEVEL", help="How much it matters.")
-@click.option("--payload", callback=_json_object, metavar="JSON", help="An object that goes with the line.")
+@click.option("--payload", multiple=True, callback=_json_object, metavar="JSON", help="An object that goes with it.")
 @click.option("--key", metavar="TEXT", help="The same key answers the same line.")
 @token_option
 @click.pass_obj
@@ -115,7 +134,7 @@ def event(
     run: str,
     message: str,
     level: str,
-    payload: dict[str, Any] | None,
+    payload: dict[str, Any],
     key: str | None,
     token: str | None,
 ) -> None:
@@ -123,10 +142,11 @@ def event(
 
     The first one makes a claimed run running. `-` appends each line of stdin as it comes, with its number.
     """
-    if message == _STDIN and (payload is not None or key is not None):
-        raise click.UsageError("Lines of stdin have neither --payload nor --key.")
+    if message == _STDIN and key is not None:
+        raise click.UsageError("Lines of stdin have numbers, and no --key.")
     with session.open() as app:
-        for text, more in _lines() if message == _STDIN else [(message, payload)]:
+        most = app.settings.event_max
+        for text, more in _lines(most, payload) if message == _STDIN else [(message, payload or None)]:
             name = app.ops.event(run, text, level=level, payload=more, key=key, token=token)
             if session.json:
                 render.json_line({"event_id": name})
@@ -134,28 +154,29 @@ def event(
                 render.out(name)
 
 
-def _lines() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Lines of stdin with their numbers: so that those that read alike are told apart."""
-    try:
-        for number, text in enumerate(sys.stdin, start=1):
-            yield text.rstrip("\n").replace("\0", ""), {"line": number}
-    except UnicodeDecodeError as error:
-        raise CommandFailed(f"stdin is not UTF-8: {error.reason} at byte {error.start}", USAGE) from None
+def _lines(most: int, payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """Lines of stdin with their numbers: so that those that read alike are told apart. Whatever a command prints can be
+    said: what is no text becomes marks, and what is too long is cut."""
+    for number, text in enumerate(sys.stdin.buffer, start=1):
+        said = text.rstrip(b"\n")[: most // 3].decode(errors="replace")
+        yield said.replace("\0", "\ufffd"), {**payload, "line": number}
 
 
 @command.command()
 @run_argument
 @click.argument("state", type=click.Choice(get_args(OpsEnd)))
-@metadata_option
+@metadata_options
 @token_option
 @click.pass_obj
-def finish(session: Session, run: str, state: OpsEnd, metadata: dict[str, Any] | None, token: str | None) -> None:
+def finish(
+    session: Session, run: str, state: OpsEnd, metadata: dict[str, Any], texts: dict[str, Any], token: str | None
+) -> None:
     """End a run. The same end again changes nothing; another one is refused with exit code 4.
 
     The metadata is merged with what it was queued with. Prints the state it has now.
     """
     with session.open() as app:
-        _say(session, app.ops.finish(run, state, metadata=metadata, token=token))
+        _say(session, app.ops.finish(run, state, metadata=metadata | texts, token=token))
 
 
 @command.command()
