@@ -8,6 +8,7 @@ from typing import Any
 
 from detent import errors
 from detent.declare.settings import Settings
+from tests.docs.alerts_page import alerts_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +74,7 @@ def _range(metadata: Any) -> str:
     return ", ".join(metadata["one_of"]) if metadata.get("one_of") else "text"
 
 
-PAGES = {"docs/errors.md": errors_page, "docs/settings.md": settings_page}
+PAGES = {"docs/errors.md": errors_page, "docs/settings.md": settings_page, "docs/alerts.md": alerts_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

@@ -132,8 +132,8 @@ class AlertVerbs(Protocol):
 
 
 ALERTING = (
-    Verb("alert_raise", "worker"),
-    Verb("alert_resolve", "worker"),
+    Verb("alert_raise", "client"),
+    Verb("alert_resolve", "client"),
     Verb("alert_ack", "client", (NotFound,)),
     Verb("alert_list", "viewer"),
     Verb("alert_policy_put", "admin"),

@@ -1,0 +1,44 @@
+"""The page about alerts: its text stands in it, its table of the default policies comes out of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from detent.alerts.policies import BELOW, DEFAULTS
+from detent.alerts.words import amount, span
+from detent.model.alert_records import Policy
+
+__all__ = ["alerts_page"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
+BEGIN = "<!-- policies -->\n"
+END = "<!-- end of policies -->\n"
+HEAD = """\
+| policy | severity | wrong when | of each | window | at least | calm |
+|---|---|---|---|---|---|---|
+"""
+
+
+def alerts_page() -> str:
+    """The text with one line for each default policy."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return before + BEGIN + HEAD + "".join(_line(policy) for policy in DEFAULTS.values()) + END + after
+
+
+def _line(policy: Policy) -> str:
+    if policy.threshold is None:
+        wrong = f"it happens: {policy.message}"
+    else:
+        than = "<" if policy.measure in BELOW else ">"
+        wrong = f"`{policy.measure}` {than} {amount(policy.measure, policy.threshold)}"
+    cells = (
+        f"`{policy.name}`",
+        policy.severity,
+        wrong,
+        "" if policy.measure == "event" else policy.each,
+        span(policy.window_seconds) if policy.window_seconds else "",
+        str(policy.count_min) if policy.count_min else "",
+        span(policy.calm_seconds),
+    )
+    return f"| {' | '.join(cells)} |\n"
