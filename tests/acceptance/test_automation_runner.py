@@ -356,6 +356,7 @@ def test_a_drift_is_reported_once_and_resolved_when_it_is_right_again(story: Sto
     story.detent.clock.advance(5 * MINUTE)
     story.detent.work()
     assert [one.ref for one in run.mismatches()] == ["ring-3"]
+    assert alerts(story, "mismatches_found") == [(f"run:{run.id}", "firing")]
     look = run.reconciliations()[0]
     (line,) = story.app.events(look.job_id)
     assert (line.level, json.loads(line.payload or "{}")["actual"]) == ("warning", 1)
@@ -364,6 +365,7 @@ def test_a_drift_is_reported_once_and_resolved_when_it_is_right_again(story: Sto
     story.detent.work()
     assert run.mismatches() == []
     assert [one.ref for one in run.mismatches(open_only=False)] == ["ring-3"]
+    assert alerts(story, "mismatches_found") == [(f"run:{run.id}", "resolved")]
     assert run.refresh().row.mismatches == 0
 
 
@@ -396,6 +398,24 @@ def test_few_enough_failures_are_tolerated(detent: Harness, tolerate: float | No
     story.shop.fails("ring-2")
     run = story.applied()
     assert (run.state, run.tolerated) == ("partial", fine)
+    assert alerts(story, "run_partial") == ([] if fine else [(f"run:{run.id}", "firing")])
+    detent.work()
+    assert [one.raised for one in story.app.alerts() if one.policy == "run_partial"] == ([] if fine else [1])
+
+
+def test_whoever_was_told_that_a_run_failed_is_told_that_it_did_well_after_all(story: Story) -> None:
+    """B9, M2"""
+    story.shop.fails(*story.shop.prices)
+    run = story.applied()
+    assert alerts(story, "run_failed") == [(f"run:{run.id}", "firing")]
+    story.shop.heals()
+    story.app.retry_failed(run, actor="ana")
+    story.works(run)
+    assert alerts(story, "run_failed") == [(f"run:{run.id}", "resolved")]
+
+
+def alerts(story: Story, policy: str) -> list[tuple[str, str]]:
+    return [(one.scope, one.state) for one in story.app.store.alert_list() if one.policy == policy]
 
 
 def test_the_difference_can_be_exported(story: Story) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from detent.batch.colour import Colour, colour_of
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import gives_up
+from detent.batch.telling import tell_of_mismatches
 from detent.client.client import one
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
@@ -55,6 +56,10 @@ class Reconciling:
                     found.append(Observed(target.n, target.after, actual))
                     self._say(ctx, run, look.no, target, actual, why)
             look = await colour.ask(self._record, ctx, look, targets, found)
+        await colour.ask(self._tell, run)
+
+    def _tell(self, run: int) -> None:
+        tell_of_mismatches(self._ground.store(), self._runs.row(run))
 
     def _look(self, ctx: Context, run: int) -> ReconciliationRow | None:
         """The look that this job is for. None where it was never begun, or is gone."""

@@ -11,6 +11,7 @@ import click
 from detent.cli import render
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
+from detent.client.pipeline_run import PipelineRun
 from detent.client.run import Reconciliation, Run
 from detent.errors import RunTimeout
 from detent.model import jsondoor
@@ -30,22 +31,37 @@ def run_object(run: Run, **more: Any) -> dict[str, Any]:
     return render.plain(run.row) | told | more
 
 
-def list_runs(session: Session, runs: Sequence[Run]) -> None:
-    """A table, or an array."""
+def list_runs(session: Session, runs: Sequence[Run | PipelineRun]) -> None:
+    """A table, or an array, of runs of either kind."""
     if session.json:
-        render.json_value([run_object(run) for run in runs])
+        render.json_value([run_object(run) if isinstance(run, Run) else _pipeline_object(run) for run in runs])
         return
     render.table(
-        ["ID", "BATCH", "STATE", "TARGETS", "APPLIED", "FAILED", "DIFFER", "BY", "CREATED", "FINISHED"],
-        [
-            [
-                *(str(run.id), run.batch, run.state, run.total, run.row.applied, run.row.failed, run.row.mismatches),
-                *(run.row.actor, run.row.created_at, run.row.finished_at),
-            ]
-            for run in runs
-        ],
+        ["ID", "KIND", "NAME", "STATE", "PARTS", "DONE", "FAILED", "BY", "CREATED", "FINISHED"],
+        [_batch_line(run) if isinstance(run, Run) else _pipeline_line(run) for run in runs],
         empty="no runs",
     )
+
+
+def _batch_line(run: Run) -> list[render.Cell]:
+    row = run.row
+    done = row.rolled_back if row.state == "rolled_back" else row.applied
+    return [
+        *(str(row.id), "batch", row.batch, row.state, row.total, done, row.failed),
+        *(row.actor, row.created_at, row.finished_at),
+    ]
+
+
+def _pipeline_line(run: PipelineRun) -> list[render.Cell]:
+    row = run.row
+    return [
+        *(str(row.id), "pipeline", row.name, row.state, row.partitions, row.parts_ended - row.parts_failed),
+        *(row.parts_failed, row.started_by, row.created_at, row.finished_at),
+    ]
+
+
+def _pipeline_object(run: PipelineRun) -> dict[str, Any]:
+    return render.plain(run.row) | {"kind": "pipeline"}
 
 
 def show_run(session: Session, app: Detent, run: Run) -> None:

@@ -106,10 +106,7 @@ class Run:
     @property
     def tolerated(self) -> bool:
         """Whether so few targets failed that nobody need be told; also where none did."""
-        row = self.row
-        if row.tolerate_count is not None:
-            return row.failed <= row.tolerate_count
-        return row.failed <= (row.tolerate_share or 0.0) * (row.applied + row.failed)
+        return self.row.tolerated
 
     @property
     def rests(self) -> bool:

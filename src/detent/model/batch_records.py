@@ -110,6 +110,13 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
     reconciled_at: datetime | None
     moved_at: datetime
 
+    @property
+    def tolerated(self) -> bool:
+        """Whether so few targets failed that nobody need be told; also where none did."""
+        if self.tolerate_count is not None:
+            return self.failed <= self.tolerate_count
+        return self.failed <= (self.tolerate_share or 0.0) * (self.applied + self.failed)
+
 
 class TargetRow(Struct, frozen=True, kw_only=True):
     """A target as it stands. `before` and `after` are JSON, there once it is previewed; `preview_error` where that

@@ -12,16 +12,19 @@ import click
 from detent.cli import render
 from detent.cli.acting import confirm
 from detent.cli.command import Group, duration, reason_option
-from detent.cli.failures import OK
+from detent.cli.failures import NOT_FOUND, OK, CommandFailed
 from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
 from detent.cli.session import Session
 from detent.client.export import FORMATS
+from detent.client.pipeline_run import PipelineRun
 from detent.client.run import Run, TargetChange
-from detent.lifecycle.library import BATCH_RUN, TARGET
+from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN, TARGET
 from detent.model import jsondoor
 
 __all__ = ["command"]
 
+_KINDS = ("batch", "pipeline")
+_STATES = list(dict.fromkeys((*BATCH_RUN.states, *PIPELINE_RUN.states)))
 run_id = click.argument("run_id", metavar="ID")
 _wait = click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
 _timeout = click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
@@ -59,16 +62,31 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--state", type=click.Choice(list(BATCH_RUN.states)), help="Only runs in this state.")
-@click.option("--batch", metavar="NAME", help="Only runs of this batch.")
+@click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
+@click.option("--state", type=click.Choice(_STATES), metavar="STATE", help="Only runs in this state.")
+@click.option("--name", metavar="NAME", help="Only runs of this batch, or this pipeline.")
 @click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
 @click.option("--before", type=click.IntRange(min=1), metavar="ID", help="Only runs with ids below this one.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
 @click.pass_obj
-def list_(session: Session, /, before: int | None, limit: int, **chosen: Any) -> None:
-    """List runs, the newest first."""
+def list_(
+    session: Session,
+    /,
+    kind: str | None,
+    state: str | None,
+    name: str | None,
+    tenant: str | None,
+    before: int | None,
+    limit: int,
+) -> None:
+    """List batch runs and pipeline runs, the newest first."""
+    found: list[Run | PipelineRun] = []
     with session.open() as app:
-        list_runs(session, app.runs(before_id=before, limit=limit, **chosen))
+        if kind != "pipeline" and state in (None, *BATCH_RUN.states):
+            found += app.runs(state=state, batch=name, tenant=tenant, before_id=before, limit=limit)
+        if kind != "batch" and state in (None, *PIPELINE_RUN.states):
+            found += app.pipeline_runs(state=state, name=name, tenant=tenant, before_id=before, limit=limit)
+    list_runs(session, sorted(found, key=lambda run: run.id, reverse=True)[:limit])
 
 
 @command.command()
@@ -77,7 +95,10 @@ def list_(session: Session, /, before: int | None, limit: int, **chosen: Any) ->
 def show(session: Session, run_id: str) -> None:
     """Show a run: how far it is, what failed and why, and every move of it."""
     with session.open() as app:
-        show_run(session, app, app.batch_run(run_id))
+        run = app.get_run(run_id)
+        if isinstance(run, PipelineRun):
+            raise CommandFailed(f"run {run.id} is a pipeline run: see `detent pipelines show {run.id}`", NOT_FOUND)
+        show_run(session, app, run)
 
 
 @command.command()
