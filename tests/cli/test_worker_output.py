@@ -128,6 +128,15 @@ def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_she
     assert rest.endswith("worker w1 ends, told to stop before it had begun\n")
 
 
+def test_a_worker_that_could_not_archive_does_not_start(sqlite_shell: Shell) -> None:
+    """J16: nothing could be deleted, and nobody would notice for days."""
+    ended = sqlite_shell.run("worker", "shop:app", "--drain", DETENT_RETENTION_ARCHIVE="nowhere")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "detent: retention_archive: found 'nowhere'; allowed: a directory that is there, and that one may write to\n"
+    )
+
+
 def test_a_worker_has_a_name(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("worker", "shop:app", "--name", "", "--drain")
     assert (ended.code, ended.out) == (2, "")

@@ -301,6 +301,7 @@ class Twin(RuleBasedStateMachine):
     def prune(self, ago: float, after: int, limit: int, actor: str) -> None:
         before = from_micros(self.model.clock) - timedelta(seconds=ago)
         self.everywhere("job_prune", before, after, limit, actor)
+        self.everywhere("job_drop", sorted(self.model.job)[:1], before + timedelta(seconds=1), actor)
 
     @action(
         verb=st.sampled_from(("queue_pause", "queue_resume")), queue=st.sampled_from(some.QUEUES), reason=some.reasons

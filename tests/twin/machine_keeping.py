@@ -180,6 +180,7 @@ class WholeTwin(Twin):
         self.looked_at("operation_list", None, limit)
         self.looked_at("recovery_list")
         self.looked_at("times_list")
+        self.looked_at("job_prunable", from_micros(self.model.clock), 0, limit, ("succeeded", "cancelled"))
         self.looked_at("limit_list")
         self.looked_at("queue_list")
         self.looked_at("dead_report", None, None, None, limit)

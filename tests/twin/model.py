@@ -452,7 +452,27 @@ class Model(Limits):
         if all(row.before < horizon for row in self.horizon):
             self.horizon.append(Horizon(horizon, actor, self.clock))
         looked = sorted(job_id for job_id in self.job if job_id > after_id)[:limit]
-        old = {n for n in looked if self.job[n].finished_at is not None and (self.job[n].finished_at or 0) < horizon}
+        old = self.past(looked, horizon)
+        self.go(old)
+        self.job_key = {
+            place: row for place, row in self.job_key.items() if row.expires_at is None or row.expires_at > self.clock
+        }
+        self.forget_keys()
+        return Pruned(len(old), looked[-1] if looked and len(looked) == limit else None)
+
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+        horizon = to_micros(before, field="before")
+        if ids and all(row.before < horizon for row in self.horizon):
+            self.horizon.append(Horizon(horizon, actor, self.clock))
+        old = self.past(ids, horizon)
+        self.go(old)
+        return len(old)
+
+    def past(self, ids: Sequence[int], horizon: int) -> set[int]:
+        jobs = [self.job[job_id] for job_id in ids if job_id in self.job]
+        return {job.id for job in jobs if job.finished_at is not None and job.finished_at < horizon}
+
+    def go(self, old: set[int]) -> None:
         for job_id in old:
             del self.job[job_id]
             self.dead.pop(job_id, None)
@@ -460,11 +480,6 @@ class Model(Limits):
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}
         self.event = {place: row for place, row in self.event.items() if row.job_id not in old}
         self.transition_log = [row for row in self.transition_log if row.job_id not in old]
-        self.job_key = {
-            place: row for place, row in self.job_key.items() if row.expires_at is None or row.expires_at > self.clock
-        }
-        self.forget_keys()
-        return Pruned(len(old), looked[-1] if looked and len(looked) == limit else None)
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         if self.is_paused(queue):

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import logging
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from detent.errors import DatabaseBusy
+from detent.errors import DatabaseBusy, DatabaseUnreachable
 from detent.model.clock import TurnableClock
 from detent.model.records import Finished
 from detent.model.service_records import NewOperation, TaskTimes
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.open import open_store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
 from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
+from detent.worker.services.archive import Archive
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reap import Reaper
 from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
-from tests.contract.kit import claim, claim_one, enqueue, finish, quarantined, state, succeeded
+from tests.contract.kit import claim, claim_one, enqueue, event, finish, quarantined, state, succeeded
 from tests.schedule.schedulers import ticks, weekly
 
 LEASE = 0.5
@@ -373,6 +378,85 @@ def test_results_go_when_their_time_is_over(store: Store, clock: StoreClock) -> 
     clock.advance(3600)
     retention.run(1.0)
     assert [(row.state, row.result) for row in store.job_get(jobs) if row is not None] == [("succeeded", None)] * 3
+
+
+class TestArchive:
+    """J16: what is deleted for its age is in a file before."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        (tmp_path / "archive").mkdir()
+        return tmp_path / "archive"
+
+    def old_jobs(self, store: Store, clock: StoreClock) -> tuple[int, int]:
+        dead, done = quarantined(store), enqueue(store, metadata='{"from":"ana"}')
+        held = claim_one(store)
+        store.event_append([event(held, f"line {n}", key=str(n)) for n in range(3)])
+        finish(store, held, '{"n":12345678901234567890}')
+        clock.advance(timedelta(days=40))
+        return done, dead
+
+    def lines(self, directory: Path) -> list[dict[str, Any]]:
+        return [
+            json.loads(line)
+            for path in sorted(directory.iterdir())
+            for line in gzip.decompress(path.read_bytes()).splitlines()
+        ]
+
+    def test_jobs_are_written_with_all_their_records(self, store: Store, clock: StoreClock, place: Path) -> None:
+        """J16: one line for each, as the command line shows them; afterwards they are gone."""
+        done, dead = self.old_jobs(store, clock)
+        spared = succeeded(store)
+        Retention(store, Keep(7, 30), portion=1, archive=Archive(str(place), 5)).run(0.0)
+        assert store.job_get([done, dead]) == [None, None]
+        assert store.job_get([spared]) != [None]
+        by_id = {line["job"]["id"]: line for line in self.lines(place)}
+        assert set(by_id) == {str(done), str(dead)}
+        line = by_id[str(done)]
+        assert (line["job"]["state"], line["job"]["result"]) == ("succeeded", {"n": 12345678901234567890})
+        assert line["job"]["metadata"] == {"from": "ana"}
+        assert [one["outcome"] for one in line["executions"]] == ["done"]
+        assert [one["message"] for one in line["events"]] == ["line 0", "line 1", "line 2"]
+        assert [one["to_state"] for one in line["transitions"]] == ["pending", "running", "succeeded"]
+        assert [path.name for path in place.iterdir()] == [f"jobs-{clock.now():%Y-%m-%d}-5.jsonl.gz"]
+
+    def test_what_was_not_deleted_after_it_was_written_is_written_again(
+        self, store: Store, clock: StoreClock, place: Path
+    ) -> None:
+        """J16: doubled under the same id, and never lost."""
+        done, _ = self.old_jobs(store, clock)
+
+        def interrupted(verbs: Verbs) -> None:
+            Archive(str(place), 5).write(verbs, [done], clock.now())
+            raise DatabaseBusy("it", "died")
+
+        with pytest.raises(DatabaseBusy):
+            store.together(interrupted)
+        assert store.job_get([done]) != [None]
+        Retention(store, Keep(7, 30), archive=Archive(str(place), 6)).run(0.0)
+        found = [line["job"]["id"] for line in self.lines(place)]
+        assert found.count(str(done)) == 2
+
+    def test_what_cannot_be_archived_stays(
+        self, store: Store, clock: StoreClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """J16: it is said once an hour, and tried again in the next; what was written in vain is taken back."""
+        done, dead = self.old_jobs(store, clock)
+        directory = tmp_path / "there"
+        retention = Retention(store, Keep(7, 30), archive=Archive(str(directory), 5))
+        for _ in range(3):
+            retention.run(0.0)
+        assert None not in store.job_get([done, dead])
+        assert caplog.text.count("it cannot be archived") == 1
+        directory.mkdir()
+        clock.advance(3600)
+        retention.run(1.0)
+        assert store.job_get([done, dead]) == [None, None]
+        before = self.lines(directory)
+
+        with closing(open_store(f"sqlite:///{tmp_path}/nowhere.db")) as gone, pytest.raises(DatabaseUnreachable):
+            Archive(str(directory), 5).write(gone, [1], clock.now())
+        assert self.lines(directory) == before
 
 
 def test_a_tasks_own_times_decide_who_is_asked_to_stop(store: Store, clock: StoreClock) -> None:

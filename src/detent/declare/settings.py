@@ -71,6 +71,7 @@ class Settings:
     keep_staged: float = _limit(1.0, 0, 36_500, "days after which staged records of runs that have ended are deleted")
     keep_succeeded: float = _limit(7.0, 0, 36_500, "days after which jobs that succeeded are deleted; 0 keeps them")
     keep_others: float = _limit(30.0, 0, 36_500, "days after which other jobs at rest are deleted; 0 keeps them")
+    retention_archive: str = _text("", "directory to which jobs are written before they are deleted; nowhere if empty")
 
     alert_webhook_url: str = _text("", "where alerts are posted as Slack takes them; nowhere if empty", secret=True)
     alert_webhook_severity: str = _text("warning", "the mildest alert that goes there", one_of=_SEVERITIES)

@@ -32,6 +32,7 @@ __all__ = [
     "NewEvent",
     "NewJob",
     "Outcome",
+    "Prunable",
     "Pruned",
     "Reaped",
     "Renewal",
@@ -237,6 +238,13 @@ class Pruned(Struct, frozen=True):
     """How many jobs went, and where to go on; `next_id` None means the end was reached."""
 
     jobs: int
+    next_id: int | None
+
+
+class Prunable(Struct, frozen=True):
+    """The jobs that may go, and where to go on; `next_id` None means the end was reached."""
+
+    ids: tuple[int, ...]
     next_id: int | None
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.model.records import Moved, ResultsDropped
+from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -180,6 +180,16 @@ class KeepingVerbs(Protocol):
         `limit` jobs with ids above `after_id`; the jobs stay."""
         ...
 
+    def job_prunable(
+        self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+    ) -> Prunable:
+        """The jobs that `job_prune` would delete. In a transaction nothing is added to their records until it ends."""
+        ...
+
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+        """Delete these jobs as `job_prune` would: those that may go; how many. The horizon is recorded."""
+        ...
+
     def recovery_set(
         self,
         queue: str,
@@ -203,6 +213,8 @@ KEEPING = (
     Verb("times_put", "client"),
     Verb("times_list", "viewer"),
     Verb("result_drop", "worker"),
+    Verb("job_prunable", "worker"),
+    Verb("job_drop", "worker"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),
     Verb("queue_list", "viewer"),

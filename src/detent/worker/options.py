@@ -36,6 +36,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     held_up_max: float = 10.0
     keep_succeeded: float = 7.0
     keep_others: float = 30.0
+    archive: str = ""
     log_format: LogFormat = "text"
     debug: bool = False
 

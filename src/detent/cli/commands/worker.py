@@ -109,11 +109,19 @@ def _work(session: Session, options: WorkerOptions) -> NoReturn:
     from detent.app.alerting import sink_options
     from detent.model.clock import SystemClock
     from detent.worker.arrival import arrive
+    from detent.worker.services.archive import check_directory
     from detent.worker.supervise import Charge, become_supervisor
 
     with session.open_or_new() as found:
         kept = found.settings
-        options = replace(options, keep_succeeded=kept.keep_succeeded, keep_others=kept.keep_others)
+        if kept.retention_archive:
+            check_directory(kept.retention_archive)
+        options = replace(
+            options,
+            keep_succeeded=kept.keep_succeeded,
+            keep_others=kept.keep_others,
+            archive=kept.retention_archive and os.path.abspath(kept.retention_archive),
+        )
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url
         sinks = sink_options(kept, found.store_as_found.name)

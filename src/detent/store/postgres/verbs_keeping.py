@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.limit_records import LimitRow, NewLimit
-from detent.model.records import Moved, ResultsDropped
+from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -25,7 +25,7 @@ from detent.model.service_records import (
 )
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping, limiting, operating, scheduling, silence
+from detent.store.postgres.statements import keeping, limiting, moving, operating, scheduling, silence
 from detent.store.postgres.statements.enqueue import job_enqueue
 from detent.store.words import JobFilter
 
@@ -162,6 +162,16 @@ class PostgresKeeping:
     def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
         """A walk along the ids."""
         return self._session.run(silence.result_drop(after_id, limit))
+
+    def job_prunable(
+        self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+    ) -> Prunable:
+        """Locked until the transaction ends."""
+        return self._session.run(moving.job_prunable(before, after_id, limit, states))
+
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+        """The horizon first: the guards let nothing go that is not below it."""
+        return self._session.run(moving.job_drop(ids, before, actor)) if ids else 0
 
     def recovery_set(
         self,

@@ -18,6 +18,7 @@ from detent.model.ids import ReservedIds
 from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
+from detent.worker.services.archive import Archive
 from detent.worker.services.failures import Failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
@@ -58,6 +59,7 @@ class Services:
         self.heartbeat = Heartbeat(store, options, worker_id)
         self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease)
+        archive = Archive(options.archive, worker_id) if options.archive else None
         self._reaper = Reaper(store, options.lease, self._clock)
         ids = ReservedIds(store.ids_reserve, 100)
         self.services: list[Service] = [
@@ -70,7 +72,7 @@ class Services:
             reconcile(store, ids),
             operations(store),
             recovery(store),
-            Retention(store, Keep(options.keep_succeeded, options.keep_others)).service(),
+            Retention(store, Keep(options.keep_succeeded, options.keep_others), archive=archive).service(),
             Invariants(store, self._clock).service(),
             self._alerts.service(),
         ]

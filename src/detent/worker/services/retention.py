@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,12 +10,17 @@ from functools import partial
 
 from detent.lifecycle.library import JOB
 from detent.model.service_records import Agenda
-from detent.store.contract import Store
+from detent.store.contract import Store, Verbs
+from detent.worker.services.archive import Archive
 from detent.worker.services.service import Service
 
 __all__ = ["Keep", "Retention"]
 
+log = logging.getLogger("detent.worker")
+
 _PORTION = 1000
+_ARCHIVED = 100
+"""Jobs in a portion that is archived: on SQLite nobody else writes meanwhile."""
 _PORTIONS_MAX = 5
 
 
@@ -40,9 +46,10 @@ class Retention:
     The horizon moves by whole hours: each is on record for ever.
     """
 
-    def __init__(self, store: Store, keep: Keep, portion: int = _PORTION) -> None:
+    def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
         self._store = store
-        self._portion = portion
+        self._portion = portion or (_PORTION if archive is None else _ARCHIVED)
+        self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))
         self._kept = [(("succeeded",), keep.succeeded), (others, keep.others)]
         self._walks: list[_Walk] = []
@@ -56,7 +63,8 @@ class Retention:
         return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
     def run(self, _now: float) -> None:
-        """The next portions of the walk, or a new one where an hour has passed."""
+        """The next portions of the walk, or a new one where an hour has passed. What cannot be archived stays, and is
+        tried again in an hour."""
         hour = _hour(self._store.now())
         if hour != self._hour:
             self._hour = hour
@@ -69,14 +77,30 @@ class Retention:
             if not self._walks:
                 return
             walk = self._walks[0]
-            then = walk.step(walk.after_id)
+            try:
+                then = walk.step(walk.after_id)
+            except OSError as error:
+                log.error("nothing is deleted in this hour: it cannot be archived: %s", error)
+                self._walks = []
+                return
             if then is None:
                 self._walks.pop(0)
             else:
                 walk.after_id = then
 
     def _prune(self, before: datetime, states: Sequence[str], after_id: int) -> int | None:
-        return self._store.job_prune(before, after_id, self._portion, "retention", states).next_id
+        if self._archive is None:
+            return self._store.job_prune(before, after_id, self._portion, "retention", states).next_id
+        return self._store.together(lambda verbs: self._put_away(verbs, before, states, after_id))
+
+    def _put_away(self, verbs: Verbs, before: datetime, states: Sequence[str], after_id: int) -> int | None:
+        """One transaction, so that what is deleted is what was written."""
+        assert self._archive is not None
+        old = verbs.job_prunable(before, after_id, self._portion, states)
+        if old.ids:
+            self._archive.write(verbs, old.ids, verbs.now())
+            verbs.job_drop(old.ids, before, "retention")
+        return old.next_id
 
     def _drop_results(self, after_id: int) -> int | None:
         return self._store.result_drop(after_id, self._portion).next_id

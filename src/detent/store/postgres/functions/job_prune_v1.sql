@@ -18,17 +18,9 @@ BEGIN
   looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
   old := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND j.finished_at < p_before AND (p_states IS NULL OR j.state = ANY (p_states))
-       -- What a run that is there was made by goes with the run, not before it.
-       AND (j.run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = j.run_id))
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j, p_before) AND (p_states IS NULL OR j.state = ANY (p_states))
        FOR UPDATE SKIP LOCKED);
-  DELETE FROM detent.job j WHERE j.id = ANY (old);
-  DELETE FROM detent.execution e WHERE e.job_id = ANY (old);
-  DELETE FROM detent.event e WHERE e.job_id = ANY (old);
-  DELETE FROM detent.transition_log l WHERE l.job_id = ANY (old);
-  DELETE FROM detent.dead d WHERE d.job_id = ANY (old);
-  DELETE FROM detent.untold u WHERE u.job_id = ANY (old);
-  DELETE FROM detent.ops_run r WHERE r.job_id = ANY (old);
+  PERFORM detent.jobs_go(old);
   DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
     SELECT k.ctid FROM detent.job_key k WHERE k.expires_at <= t FOR UPDATE SKIP LOCKED));
   -- A key whose bucket is full and that nothing runs under says nothing that its template does not.

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, RunBusy
 from detent.model.ops_records import ops_state
-from detent.model.records import Cancelled, Moved, Pruned
+from detent.model.records import Cancelled, Moved, Prunable, Pruned
 from detent.store.postgres.statements.base import Row, Statement, moment, numbers, texts, undeclared
 
 __all__ = [
@@ -15,9 +15,11 @@ __all__ = [
     "entity_log",
     "job_cancel",
     "job_discard",
+    "job_drop",
     "job_expire",
     "job_force",
     "job_promote",
+    "job_prunable",
     "job_prune",
     "job_retry",
     "queue_pause",
@@ -35,6 +37,8 @@ SELECT from_state, dead_reason, settled
 _PROMOTE = "SELECT detent.job_promote_v1(%s::integer)"
 _EXPIRE = "SELECT detent.job_expire_v1(%s::integer)"
 _PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
+_PRUNABLE = "SELECT ids, next_id FROM detent.job_prunable_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text[])"
+_DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text)"
 _PAUSE = "SELECT detent.queue_pause_v1(%s::text, %s::text, %s::text)"
 _RESUME = "SELECT detent.queue_resume_v1(%s::text, %s::text, %s::text)"
 _LOG = """
@@ -130,6 +134,18 @@ def job_prune(
     """How many, and where to go on."""
     params = (moment(before, field="before"), after_id, limit, actor, None if states is None else texts(states))
     return Statement(_PRUNE, params, lambda rows: Pruned(*rows[0]))
+
+
+def job_prunable(before: datetime, after_id: int, limit: int, states: Sequence[str] | None) -> Statement[Prunable]:
+    """Locked until the transaction ends."""
+    params = (moment(before, field="before"), after_id, limit, None if states is None else texts(states))
+    return Statement(_PRUNABLE, params, lambda rows: Prunable(tuple(rows[0][0]), rows[0][1]))
+
+
+def job_drop(ids: Sequence[int], before: datetime, actor: str) -> Statement[int]:
+    """How many went."""
+    params = (numbers(ids), moment(before, field="before"), actor)
+    return Statement(_DROP_JOBS, params, lambda rows: int(rows[0][0]))
 
 
 def queue_pause(queue: str, actor: str, reason: str | None) -> Statement[Moved]:

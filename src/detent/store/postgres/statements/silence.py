@@ -8,7 +8,14 @@ from detent.model.records import Moved, ResultsDropped
 from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
 from detent.store.postgres.statements.base import Statement, named, texts
 
-__all__ = ["job_silent", "recovery_list", "recovery_set", "result_drop", "times_list", "times_put"]
+__all__ = [
+    "job_silent",
+    "recovery_list",
+    "recovery_set",
+    "result_drop",
+    "times_list",
+    "times_put",
+]
 
 _SILENT = SilentRow.__struct_fields__
 _RECOVERY = RecoveryRow.__struct_fields__

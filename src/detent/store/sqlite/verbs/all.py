@@ -121,6 +121,8 @@ class EachAlone:
     operation_get = _reading(SqliteVerbs.operation_get)
     operation_list = _reading(SqliteVerbs.operation_list)
     job_silent = _reading(SqliteVerbs.job_silent)
+    job_prunable = _reading(SqliteVerbs.job_prunable)
+    job_drop = _writing(SqliteVerbs.job_drop)
     times_put = _writing(SqliteVerbs.times_put)
     times_list = _reading(SqliteVerbs.times_list)
     result_drop = _writing(SqliteVerbs.result_drop)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Moved, Pruned
+from detent.model.records import Moved, Prunable, Pruned
 from detent.model.service_records import QueueRow
+from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import VerbBase, ids_json
 
 __all__ = ["ServiceVerbs"]
@@ -27,6 +28,11 @@ SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM d
 _LOOK = """
 SELECT id, coalesce(finished_at < ? AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
   FROM detent_job WHERE id > ? ORDER BY id LIMIT ?
+"""
+_OLD_OF = """
+SELECT id FROM detent_job
+ WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ?
+   AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id)
 """
 # The job first: the guards let records go only when their job is gone.
 _GO = (
@@ -67,7 +73,7 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 
 
 class ServiceVerbs(VerbBase):
-    """`job_promote`, `job_prune`, `queue_pause`, `queue_resume` and `queue_list`."""
+    """`job_promote`, `job_prune`, `job_prunable`, `job_drop`, `queue_pause`, `queue_resume` and `queue_list`."""
 
     def job_promote(self, limit: int) -> int:
         """In the order of their time."""
@@ -84,14 +90,34 @@ class ServiceVerbs(VerbBase):
         horizon, now = to_micros(before, field="before"), self._now()
         self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": now})
         looked = self._db.rows(_LOOK, (horizon, after_id, limit))
-        old = [row[0] for row in looked if row[1] and (states is None or row[2] in states)]
-        for statement in _GO if old else ():
-            self._db.change(statement, (ids_json(old),))
+        old = _old(looked, states)
+        self._go(old)
         self._db.change(_KEYS_GO, (now,))
         if at_rest := [key for (key,) in self._db.rows(_KEYS_AT_REST, {"now": now})]:
             for statement in _LIMITS_GO:
                 self._db.change(statement, (json.dumps(at_rest),))
         return Pruned(len(old), looked[-1][0] if looked and len(looked) == limit else None)
+
+    def job_prunable(
+        self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+    ) -> Prunable:
+        """A walk along the ids."""
+        looked = self._db.rows(_LOOK, (to_micros(before, field="before"), after_id, limit))
+        return Prunable(tuple(_old(looked, states)), looked[-1][0] if looked and len(looked) == limit else None)
+
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+        """The horizon first, as for `job_prune`."""
+        if not ids:
+            return 0
+        horizon = to_micros(before, field="before")
+        self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
+        old = [row[0] for row in self._db.rows(_OLD_OF, (ids_json(ids), horizon))]
+        self._go(old)
+        return len(old)
+
+    def _go(self, ids: list[int]) -> None:
+        for statement in _GO if ids else ():
+            self._db.change(statement, (ids_json(ids),))
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         """Recorded; the one who paused it first stands."""
@@ -116,3 +142,7 @@ class ServiceVerbs(VerbBase):
             QueueRow(name=name, paused_at=None if at is None else from_micros(at), paused_by=by, reason=reason)
             for name, at, by, reason in self._db.rows(_QUEUES)
         ]
+
+
+def _old(looked: Sequence[Row], states: Sequence[str] | None) -> list[int]:
+    return [job_id for job_id, is_old, state in looked if is_old and (states is None or state in states)]
