@@ -18,6 +18,7 @@ from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
     from detent.cli.demo.books import Line
+    from detent.cli.demo.examples import Story
 
 __all__ = ["command"]
 
@@ -30,8 +31,8 @@ _HEAD = ("TASK", "JOBS", "SUCCEEDED", "DEAD", "ATTEMPTS", "MOST", "LEDGER")
 def command(session: Session, keep: bool) -> int:
     """Run a small load on two workers, and kill one of them.
 
-    On a SQLite file in a directory of its own, in less than a minute. Exit code 0 where every job was done, and its
-    line is in the ledger once.
+    On a SQLite file in a directory of its own, in less than a minute. In a checkout the examples play after it. Exit
+    code 0 where every job was done, its line is in the ledger once, and every example ended well.
     """
     if session.database is not None or session.app is not None:
         raise CommandFailed("the demo has a database and an application of its own: no --database, no --app", USAGE)
@@ -59,14 +60,35 @@ def _demo(session: Session, directory: Path, *, keep: bool) -> int:
             crew.end()
         found = books.look(app)
     faults = found.faults()
+    stories = _examples(directory)
+    faults += [f"the example {story.name} did not end well" for story in stories if not story.well]
     if session.json:
-        render.json_value({"tasks": [line._asdict() for line in found.lines()], "faults": faults})
+        told = {story.name: story.well for story in stories}
+        render.json_value({"tasks": [line._asdict() for line in found.lines()], "examples": told, "faults": faults})
     else:
         render.table(_HEAD, found.lines())
         render.out("\n".join(faults) if faults else _verdict(found.lines()))
+        if stories and not faults:
+            render.out(f"Examples that ended well: {', '.join(story.name for story in stories)}.")
     if keep:
         render.note(f"to look around: export DETENT_DATABASE_URL={url}; detent dead list; detent jobs list")
     return FAILED if faults else OK
+
+
+def _examples(directory: Path) -> list[Story]:
+    """All at once, and then told one after the other."""
+    from detent.cli.demo import examples
+
+    playing = examples.begin(directory)
+    stories = []
+    try:
+        for example in playing:
+            story = examples.told(example)
+            render.note("\n".join([f"--- example {story.name}", *story.lines]))
+            stories.append(story)
+    finally:
+        examples.end(playing)
+    return stories
 
 
 def _verdict(lines: Sequence[Line]) -> str:
