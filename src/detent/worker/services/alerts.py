@@ -14,6 +14,7 @@ from detent.alerts.judge import look
 from detent.alerts.options import SinkOptions
 from detent.alerts.sinks import Sink
 from detent.errors import DatabaseError
+from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
@@ -35,8 +36,9 @@ _LAST_WORDS = 2.0
 class Alerts:
     """Counts, judges, and lets the couriers know that there is something to tell."""
 
-    def __init__(self, store: Store, sinks: SinkOptions, lease: float) -> None:
+    def __init__(self, store: Store, sinks: SinkOptions, lease: float, clock: Clock | None = None) -> None:
         self._store = store
+        self._clock = clock or SystemClock()
         self._every = max(_EVERY_MIN, min(_EVERY, lease / 3))
         self._remind_after = sinks.remind_hours * 3600 or _NEVER
         self._couriers = [_Courier(store, sink, sinks.timeout) for sink in sinks_of(sinks)]
@@ -65,7 +67,10 @@ class Alerts:
         """No more is begun; what is being sent has a moment to end. What it did not come to say is said again by the
         worker that comes after."""
         for courier in self._couriers:
-            courier.close()
+            courier.end()
+        until = self._clock.monotonic() + _LAST_WORDS
+        for courier in self._couriers:
+            courier.join(max(0.0, until - self._clock.monotonic()))
 
 
 class _Courier:
@@ -87,12 +92,15 @@ class _Courier:
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
-    def close(self) -> None:
+    def end(self) -> None:
         """At once, where nothing is being sent."""
         self._over = True
         self._something.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, so long at most."""
         if self._thread is not None:
-            self._thread.join(_LAST_WORDS)
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while True:

@@ -36,9 +36,8 @@ _LOOKED = "UPDATE detent_alert_look SET at = ? WHERE name = 'tally'"
 _HELD = "SELECT coalesce(sum(json_array_length(job_ids)), 0) FROM detent_lease"
 # Of every so many jobs one is looked at and stands for all of them: chosen by a number that has nothing to do with the
 # order in which jobs came, since every second one may well be of the same task.
-_TALLY = """
-INSERT INTO detent_alert_tally (minute, queue, task, succeeded, failed)
-SELECT :minute, queue, task, sum(succeeded), sum(failed) FROM (
+_RESTED = """
+SELECT queue, task, sum(succeeded), sum(failed) FROM (
   SELECT j.queue, j.task, sum(j.state = 'succeeded') * :every AS succeeded,
          sum(j.state <> 'succeeded') * :every AS failed
     FROM detent_lease l, json_each(l.job_ids) held CROSS JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id
@@ -51,12 +50,13 @@ SELECT :minute, queue, task, sum(succeeded), sum(failed) FROM (
    WHERE (outcome = 'throttled' OR (outcome = 'expired' AND next_state <> 'pending'))
      AND e.outcome = 'expired' AND e.next_state <> 'cancelled' AND e.aborted_at > :since AND e.aborted_at <= :now
    GROUP BY j.queue, j.task)
- WHERE true GROUP BY queue, task
+ GROUP BY queue, task
+"""
+_TALLY = """
+INSERT INTO detent_alert_tally (minute, queue, task, succeeded, failed) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (minute, queue, task) DO UPDATE
   SET succeeded = succeeded + excluded.succeeded, failed = failed + excluded.failed
-RETURNING 1
 """
-_COUNTED = "SELECT coalesce(sum(succeeded + failed), 0) FROM detent_alert_tally"
 _OLD_COUNTS_GO = "DELETE FROM detent_alert_tally WHERE minute < ?"
 _COUNTS_KEPT = micros(86_400)
 _MINUTE = micros(60)
@@ -148,13 +148,11 @@ class AlertMeasureVerbs(AlertVerbs):
         if now <= since:
             return 0
         ((held,),) = self._db.rows(_HELD)
-        ((before,),) = self._db.rows(_COUNTED)
-        every = max(1, -(-held // jobs_max))
-        self._db.rows(_TALLY, {"minute": now - now % _MINUTE, "every": every, "since": since, "now": now})
-        ((after,),) = self._db.rows(_COUNTED)
+        rested = self._db.rows(_RESTED, {"every": max(1, -(-held // jobs_max)), "since": since, "now": now})
+        self._db.change_many(_TALLY, [(now - now % _MINUTE, *row) for row in rested])
         self._db.change(_LOOKED, (now,))
         self._db.change(_OLD_COUNTS_GO, (now - _COUNTS_KEPT,))
-        return int(after - before)
+        return int(sum(succeeded + failed for _, _, succeeded, failed in rested))
 
     def alert_figures(self, measure: Measure, each: Each, window_seconds: float) -> list[Figure]:
         """Each by an index, and none beyond its bound."""

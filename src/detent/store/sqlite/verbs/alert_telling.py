@@ -91,8 +91,9 @@ class AlertTellingVerbs(VerbBase):
         first = self._db.rows(_FIRST_DUE, (sink,))
         rows = self._db.rows(_PENDING, (sink, limit)) if first and first[0][0] <= now else []
         found = [Delivery(Notice(**_timed(_NOTICE, row[:-1])), row[-1]) for row in rows]
-        if found:
-            self._db.change(_TAKEN, (now + micros(seconds), sink, ids_json(one.notice.n for one in found)))
+        if not found:
+            return [], 0
+        self._db.change(_TAKEN, (now + micros(seconds), sink, ids_json(one.notice.n for one in found)))
         return found, minute_max - sent
 
     def alert_told(self, sink: str, items: Sequence[Told]) -> None:
