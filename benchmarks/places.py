@@ -16,7 +16,7 @@ import psycopg
 from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
 
-__all__ = ["Places", "ledger", "migrate", "places"]
+__all__ = ["Places", "ledger", "migrate", "places", "statement"]
 
 ON_DISK = "/var/tmp"
 """What lies here outlives a reboot, so it is not in memory, which /tmp may be."""
@@ -39,6 +39,16 @@ def ledger(url: str) -> None:
     else:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
             file.execute("CREATE TABLE ledger (n INTEGER NOT NULL)")
+
+
+def statement(url: str, sql: str) -> None:
+    """One statement, for good."""
+    if url.startswith("postgresql:"):
+        with psycopg.connect(url) as connection:
+            connection.execute(sql.encode())
+    else:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+            file.execute(sql)
 
 
 class Places:

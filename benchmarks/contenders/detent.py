@@ -9,13 +9,17 @@ import asyncio
 import os
 import sys
 import time
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from benchmarks.contenders import board, program
-from benchmarks.places import ledger, migrate
+from benchmarks.places import ledger, migrate, statement
 from benchmarks.sides import DetentSide, drain
+from benchmarks.stones import TABLE, page_of, parts_of, upsert
 from benchmarks.writer import COROUTINES, THREADS, from_coroutines, from_threads, one_by_one
-from detent import Context, Detent
+from detent import Context, Detent, Page, Partition
 
 app = Detent(program.URL)
 
@@ -47,6 +51,7 @@ def prepare(count: int) -> None:
     """Schema, and the table that jobs write into."""
     migrate(program.URL)
     ledger(program.URL)
+    statement(program.URL, TABLE)
 
 
 def one(count: int) -> program.Answer:
@@ -87,6 +92,36 @@ def callers(count: int) -> program.Answer:
     return {"one": alone, "threads": threads, "coroutines": coroutines}
 
 
+@app.pipeline(name="bench.stones")
+@dataclass
+class Stones:
+    """Records from page to canonical table."""
+
+    count: int
+
+    def plan(self, since: datetime | None) -> list[Partition]:
+        """Thirty parts."""
+        return parts_of(self.count)
+
+    def page(self, partition: Partition, offset: int) -> Page:
+        """A hundred records."""
+        return page_of(partition, offset)
+
+    def consolidate(self, tx: Any, records: list[tuple[str, Any]]) -> None:
+        """Priced, in one statement."""
+        upsert(tx.execute, records, postgres=program.URL.startswith("postgresql:"))
+
+
+def pipeline(count: int) -> program.Answer:
+    """From the start of the run to its watermark."""
+    began = time.perf_counter()
+    run = app.start(Stones(count)).wait(timeout=600)
+    answer = program.rate(count, began)
+    if run.state != "completed" or run.counts["consolidated"] != count:
+        raise RuntimeError(f"{run!r}: {run.counts} {run.error}")
+    return answer
+
+
 def work(processes: int) -> None:
     """In place of this process: the command that a user would type."""
     if batch := os.environ.get("BENCH_BATCH"):
@@ -121,6 +156,7 @@ if __name__ == "__main__":
             "work": work,
             "pick-up": pick_up,
             "inside": chain,
+            "pipeline": pipeline,
         }
     )
     app.close()

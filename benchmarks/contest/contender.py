@@ -62,7 +62,8 @@ def _binaries() -> str:
 
 
 _DETENT = frozenset(
-    {"one", "callers", "bulk", "drain", "drain by two", "writes", "pick-up", "snapshot", "memory", "idle", "filled"}
+    {"one", "callers", "bulk", "drain", "drain by two", "writes", "pipeline", "pick-up", "snapshot", "memory", "idle"}
+    | {"filled"}
 )
 _UNFINISHED = "state = 'pending' OR state = 'running'"
 
@@ -115,6 +116,7 @@ CONTENDERS: tuple[Contender, ...] = (
         left="SELECT EXISTS (SELECT FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING'))",
         most=1_000,
     ),
+    Contender("direct SQL", "PostgreSQL", _ours("direct"), frozenset({"pipeline"}), is_peer=False),
     Contender(
         "pgbench",
         "PostgreSQL",
@@ -154,6 +156,7 @@ CONTENDERS: tuple[Contender, ...] = (
         frozenset({"one", "drain"}),
         most=5_000,
     ),
+    Contender("direct SQL", "SQLite", _ours("direct"), frozenset({"pipeline"}), is_peer=False),
     Contender(
         "one sync a job",
         "SQLite",

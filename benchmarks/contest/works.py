@@ -46,10 +46,12 @@ class Size:
     """Jobs that are done already where a past is filled in."""
     pending: int = 1_000_000
     """Jobs that wait there."""
+    records: int = 100_000
+    """Records that go through a pipeline."""
 
 
 WHOLE = Size(5, 2_000, 50_000, 50_000, 4_000, 150, 200_000, 1_000_000, 20.0)
-QUICK = Size(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000)
+QUICK = Size(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000)
 
 
 def one(arena: Arena, size: Size) -> Values:
@@ -100,6 +102,16 @@ def writes(arena: Arena, size: Size) -> Values:
         return arena.run("writes", count)
     arena.run("bulk-writes", count)
     return drained(arena, count)
+
+
+def pipeline(arena: Arena, size: Size) -> Values:
+    """Records from page to canonical table: thirty partitions, pages of 100, portions of 2,000."""
+    if arena.contender.name == "direct SQL":
+        return arena.run("pipeline", size.records)
+    with arena.working(BENCH_DRAIN="") as tree:
+        arena.run("one", 1)
+        arena.wait_for(1, tree)
+        return arena.run("pipeline", size.records)
 
 
 def pick_up(arena: Arena, size: Size, command: str = "pick-up") -> Values:
@@ -198,6 +210,7 @@ WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
     "drain": drain,
     "drain by two": drain_by_two,
     "writes": writes,
+    "pipeline": pipeline,
     "pick-up": pick_up,
     "inside": inside,
     "snapshot": snapshot,

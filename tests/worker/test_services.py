@@ -28,6 +28,7 @@ from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from tests.contract.kit import claim, claim_one, enqueue, event, finish, quarantined, state, succeeded
+from tests.contract.pipes import completed
 from tests.schedule.schedulers import ticks, weekly
 
 LEASE = 0.5
@@ -363,6 +364,20 @@ class TestRetention:
         retention.run(2.0)
         assert state(store, running) == "succeeded"
         assert store.verify() == []
+
+
+def test_pipeline_runs_go_and_what_they_staged_goes_sooner(store: Store, clock: StoreClock) -> None:
+    """J16: with the walk of every hour; the run on which the watermark stands is kept."""
+    old = completed(store, dict.fromkeys("abcde", "1"))
+    clock.advance(timedelta(hours=2))
+    new = completed(store, {"a": "2"})
+    retention = Retention(store, Keep(succeeded=0, others=30, staged=1 / 24), portion=2)
+    retention.run(0.0)
+    assert {run.id: run.consolidated for run in store.pipeline_list()} == {old.id: 5, new.id: 1}
+    assert store.pipeline_prune(clock.now(), old.created_at, 100).rows == 1
+    clock.advance(timedelta(days=31))
+    retention.run(1.0)
+    assert [run.id for run in store.pipeline_list()] == [new.id]
 
 
 def test_results_go_when_their_time_is_over(store: Store, clock: StoreClock) -> None:

@@ -37,6 +37,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_succeeded: float = 7.0
     keep_others: float = 30.0
     archive: str = ""
+    keep_staged: float = 1.0
     log_format: LogFormat = "text"
     debug: bool = False
 

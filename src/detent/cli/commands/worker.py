@@ -121,6 +121,7 @@ def _work(session: Session, options: WorkerOptions) -> NoReturn:
             keep_succeeded=kept.keep_succeeded,
             keep_others=kept.keep_others,
             archive=kept.retention_archive and os.path.abspath(kept.retention_archive),
+            keep_staged=kept.keep_staged,
         )
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url

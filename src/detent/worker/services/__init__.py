@@ -60,6 +60,7 @@ class Services:
         self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease)
         archive = Archive(options.archive, worker_id) if options.archive else None
+        keep = Keep(options.keep_succeeded, options.keep_others, options.keep_staged)
         self._reaper = Reaper(store, options.lease, self._clock)
         ids = ReservedIds(store.ids_reserve, 100)
         self.services: list[Service] = [
@@ -72,7 +73,7 @@ class Services:
             reconcile(store, ids),
             operations(store),
             recovery(store),
-            Retention(store, Keep(options.keep_succeeded, options.keep_others), archive=archive).service(),
+            Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
             self._alerts.service(),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from detent.lifecycle.library import JOB
@@ -30,6 +30,8 @@ class Keep:
 
     succeeded: float
     others: float
+    staged: float = 1.0
+    """Of what pipeline runs that have ended had staged; 0 is not at all."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class Retention:
         self._portion = portion or (_PORTION if archive is None else _ARCHIVED)
         self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))
+        self._keep = keep
         self._kept = [(("succeeded",), keep.succeeded), (others, keep.others)]
         self._walks: list[_Walk] = []
         self._hour: datetime | None = None
@@ -73,6 +76,7 @@ class Retention:
             self._walks = [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
             if any(task.result_ttl is not None for task in self._store.times_list()):
                 self._walks.append(_Walk(self._drop_results))
+            self._walks.append(_Walk(partial(self._prune_runs, hour)))
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
@@ -101,6 +105,12 @@ class Retention:
             self._archive.write(verbs, old.ids, verbs.now())
             verbs.job_drop(old.ids, before, "retention")
         return old.next_id
+
+    def _prune_runs(self, hour: datetime, after_id: int) -> int | None:
+        """Pipeline runs that ended long ago; what they had staged goes sooner."""
+        staged_before = hour - timedelta(days=self._keep.staged)
+        before = hour - timedelta(days=self._keep.others) if self._keep.others else datetime.min.replace(tzinfo=UTC)
+        return after_id if self._store.pipeline_prune(staged_before, before, self._portion).more else None
 
     def _drop_results(self, after_id: int) -> int | None:
         return self._store.result_drop(after_id, self._portion).next_id
