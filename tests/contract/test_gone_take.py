@@ -17,7 +17,7 @@ OLD = {"a": "1", "b": "1", "c": "1"}
 
 def ending(store: Store, run_id: int, held: Claimed) -> None:
     """Consolidate everything and be the one who ends the run."""
-    while (portion := store.portion_take(run_id, held.job_id, held.attempt, 3)) != Portion("finish"):
+    while (portion := store.portion_take(run_id, held.job_id, held.attempt, 3)) != Portion("finish", 0, 1):
         assert isinstance(portion, Portion)
         block_done(store, run_id, held, portion)
 

@@ -23,7 +23,7 @@ def test_in_the_order_of_the_keys_and_then_the_end(store: Store) -> None:
         taken.append([key for key, _ in portion.records])
         block_done(store, run.id, held, portion)
     assert taken == [["a", "b"], ["c", "d"], ["e"]]
-    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == Portion("finish")
+    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == Portion("finish", 0, 1)
     assert run_of(store, run.id).consolidated == 5
 
 
@@ -49,7 +49,7 @@ def test_each_portion_to_one_job(store: Store) -> None:
     block_done(store, run.id, two, second)
     assert store.portion_take(run.id, two.job_id, two.attempt, 3) == Portion("nothing")
     block_done(store, run.id, one, first)
-    assert store.portion_take(run.id, one.job_id, one.attempt, 3) == Portion("finish")
+    assert store.portion_take(run.id, one.job_id, one.attempt, 3) == Portion("finish", 0, 1)
     assert store.portion_take(run.id, two.job_id, two.attempt, 3) == Portion("nothing")
 
 
@@ -70,6 +70,19 @@ def test_what_a_dead_job_held_is_taken_again_and_not_for_ever(store: Store, cloc
     row = run_of(store, run.id)
     assert (row.state, row.error, row.consolidated) == ("failed", "no tries left", 0)
     assert store.watermark_list() == []
+
+
+def test_the_end_of_a_run_is_not_tried_for_ever(store: Store, clock: StoreClock) -> None:
+    """P4: a job that dies again and again when it ends the run fails it; getting on begins the count anew."""
+    run, held = consolidating(store, {})
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
+    clock.advance(LEASE + 1)
+    store.lease_reap(10)
+    held = claim_of(store, "consolidate")
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 2)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("used_up", 0, 2)
+    store.gone_done(run.id, held.job_id, held.attempt, [])
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
 
 
 def test_of_a_run_that_is_over(store: Store) -> None:

@@ -125,7 +125,7 @@ def test_one_run_at_a_time_and_its_handle(harness: Harness) -> None:
     run = harness.app.start(Stones())
     with pytest.raises(RunInProgress, match=f"run {run.id} of the watermark 'stones' has not ended"):
         harness.app.start(Stones())
-    assert harness.app.pipeline_run(run.id) == run
+    assert harness.app.pipeline_run(run.id) == harness.app.get_run(run.id) == run
     with pytest.raises(RunTimeout):
         run.wait(timeout=0)
     with pytest.raises(InvalidInput):

@@ -372,11 +372,14 @@ def test_pipeline_runs_go_and_what_they_staged_goes_sooner(store: Store, clock: 
     clock.advance(timedelta(hours=2))
     new = completed(store, {"a": "2"})
     retention = Retention(store, Keep(succeeded=0, others=30, staged=1 / 24), portion=2)
-    retention.run(0.0)
+    for moment in range(9):
+        retention.run(float(moment))
     assert {run.id: run.consolidated for run in store.pipeline_list()} == {old.id: 5, new.id: 1}
+    clock.advance(1)
     assert store.pipeline_prune(clock.now(), old.created_at, 100).rows == 1
     clock.advance(timedelta(days=31))
-    retention.run(1.0)
+    for moment in range(9, 18):
+        retention.run(float(moment))
     assert [run.id for run in store.pipeline_list()] == [new.id]
 
 

@@ -82,7 +82,14 @@ def _grouped(pieces: list[_Piece], parts: int) -> list[tuple[float, float, int]]
     for _, together in groupby(placed, key=lambda one: one[0]):
         found = [piece for _, piece in together]
         groups.append((found[0].low, found[-1].high, sum(-piece.minus_count for piece in found)))
-    return groups
+    joined: list[tuple[float, float, int]] = []
+    for low, high, count in groups:
+        if joined and (not count or not joined[-1][2]):
+            before_low, _, before_count = joined.pop()
+            joined.append((before_low, high, before_count + count))
+        else:
+            joined.append((low, high, count))
+    return joined
 
 
 def _middle(low: float, high: float) -> float:

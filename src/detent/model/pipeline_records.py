@@ -142,7 +142,8 @@ class Portion(Struct, frozen=True):
     """What a consolidating job has to do next.
 
     `portion`: these records. `finish`: all of them are consolidated, and this job ends the run. `nothing`: what is left
-    is in other jobs' hands. `over`: the run has ended. `used_up`: a portion whose tries are used up.
+    is in other jobs' hands. `over`: the run has ended. `used_up`: a portion whose tries are used up, where 0 is the end
+    of the run.
     """
 
     kind: PortionKind

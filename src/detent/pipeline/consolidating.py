@@ -79,12 +79,12 @@ class Consolidating:
                 case "over" | "nothing":
                     return
                 case "used_up":
-                    raise Fatal(f"portion {portion.n} was tried {portion.tries} times and never consolidated")
+                    what = f"portion {portion.n}" if portion.n else "the end of the run"
+                    raise Fatal(f"{what} was tried {portion.tries} times and never done")
                 case "portion":
                     self._take_over(ctx, value, run_id, portion)
                 case "finish":
-                    self._retire(ctx, value, run_id)
-                    one(self._ground.store().pipeline_complete(run_id, ctx.job_id, ctx.attempt))
+                    self._finish(ctx, value, run_id, portion.tries)
                     self._all_is_well(run)
                     return
                 case _:
@@ -106,6 +106,17 @@ class Consolidating:
         except Exception as error:
             if portion.tries >= self._ground.settings.consolidate_tries:
                 raise Fatal(f"portion {portion.n} failed {portion.tries} times") from error
+            raise
+
+    def _finish(self, ctx: Context, value: Any, run_id: int, tries: int) -> None:
+        try:
+            self._retire(ctx, value, run_id)
+            one(self._ground.store().pipeline_complete(run_id, ctx.job_id, ctx.attempt))
+        except (Snooze, Throttled, Fatal, LeaseLost):
+            raise
+        except Exception as error:
+            if tries >= self._ground.settings.consolidate_tries:
+                raise Fatal(f"the end of the run failed {tries} times") from error
             raise
 
     def _retire(self, ctx: Context, value: Any, run_id: int) -> None:

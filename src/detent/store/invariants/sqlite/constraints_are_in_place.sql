@@ -424,6 +424,7 @@ WITH wanted (type, name, text) AS (VALUES
   cut_key          TEXT    NOT NULL DEFAULT '''',
   finisher_job_id  INTEGER,
   finisher_attempt INTEGER,
+  finisher_tries   INTEGER NOT NULL DEFAULT 0,
   retired          INTEGER NOT NULL DEFAULT 0,
   error            TEXT,
   created_at       INTEGER NOT NULL,

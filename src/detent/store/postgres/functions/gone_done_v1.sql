@@ -18,7 +18,7 @@ BEGIN
   IF instead IS NULL THEN
     DELETE FROM detent.seen s WHERE s.tenant = r.tenant AND s.watermark = r.watermark AND s.key = ANY (p_keys);
     GET DIAGNOSTICS gone = ROW_COUNT;
-    UPDATE detent.pipeline_run k SET retired = k.retired + gone WHERE k.id = p_run_id;
+    UPDATE detent.pipeline_run k SET retired = k.retired + gone, finisher_tries = 0 WHERE k.id = p_run_id;
   END IF;
   RETURN NEXT;
 END $$;

@@ -62,8 +62,15 @@ BEGIN
          AND NOT EXISTS (SELECT 1 FROM detent.portion k WHERE k.run_id = p_run_id AND k.done_at IS NULL)
          AND (r.finisher_job_id IS NULL OR r.finisher_job_id = p_job_id
               OR NOT detent.is_alive(r.finisher_job_id, r.finisher_attempt, t)) THEN
-        UPDATE detent.pipeline_run SET finisher_job_id = p_job_id, finisher_attempt = p_attempt WHERE id = p_run_id;
-        kind := 'finish';
+        kind := CASE WHEN r.finisher_tries >= p_tries_max THEN 'used_up' ELSE 'finish' END;
+        tries := r.finisher_tries;
+        n := 0;
+        IF kind = 'finish' THEN
+          tries := tries + 1;
+          UPDATE detent.pipeline_run k
+             SET finisher_job_id = p_job_id, finisher_attempt = p_attempt, finisher_tries = k.finisher_tries + 1
+           WHERE k.id = p_run_id;
+        END IF;
       END IF;
       RETURN NEXT;
       RETURN;

@@ -37,6 +37,7 @@ CREATE TABLE detent.pipeline_run (
   cut_key          text COLLATE "C" NOT NULL DEFAULT '',
   finisher_job_id  bigint,
   finisher_attempt integer,
+  finisher_tries   integer NOT NULL DEFAULT 0,
   retired          bigint NOT NULL DEFAULT 0,
   error            text,
   created_at       timestamptz NOT NULL,

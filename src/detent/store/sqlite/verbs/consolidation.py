@@ -40,7 +40,11 @@ VALUES (:run, :n, :first, :last, :records, 1, :job, :attempt)
 )
 _OPEN = "SELECT 1 FROM detent_portion WHERE run_id = :run AND done_at IS NULL LIMIT 1"
 _FINISHER = f"SELECT EXISTS ({_ALIVE.format(job=':other_job', attempt=':other_attempt')})"
-_FINISH = "UPDATE detent_pipeline_run SET finisher_job_id = :job, finisher_attempt = :attempt WHERE id = :run"
+_FINISH = """
+UPDATE detent_pipeline_run
+   SET finisher_job_id = :job, finisher_attempt = :attempt, finisher_tries = finisher_tries + 1
+ WHERE id = :run
+"""
 _RECORDS = """
 SELECT key, data FROM detent_staged WHERE run_id = ? AND key BETWEEN ? AND ? ORDER BY key
 """
@@ -65,7 +69,7 @@ SELECT s.key FROM detent_seen s
 _FORGET = """
 DELETE FROM detent_seen WHERE tenant = ? AND watermark = ? AND key IN (SELECT value FROM json_each(?))
 """
-_RETIRED = "UPDATE detent_pipeline_run SET retired = retired + ? WHERE id = ?"
+_RETIRED = "UPDATE detent_pipeline_run SET retired = retired + ?, finisher_tries = 0 WHERE id = ?"
 _LEFT = """
 SELECT EXISTS (SELECT 1 FROM detent_portion WHERE run_id = :run AND done_at IS NULL)
     OR EXISTS (SELECT 1 FROM detent_staged WHERE run_id = :run AND key > :after)
@@ -104,8 +108,10 @@ class ConsolidationVerbs(PipelineVerbs):
         other = {"other_job": run["finisher_job_id"], "other_attempt": run["finisher_attempt"], "now": now}
         if run["finisher_job_id"] != job_id and self._db.rows(_FINISHER, other)[0][0]:
             return Portion("nothing")
+        if run["finisher_tries"] >= tries_max:
+            return Portion("used_up", 0, run["finisher_tries"])
         self._db.change(_FINISH, {"run": run_id, "job": job_id, "attempt": attempt})
-        return Portion("finish")
+        return Portion("finish", 0, run["finisher_tries"] + 1)
 
     def _cut(self, run: Mapping[str, Any], me: Mapping[str, Any]) -> Portion | None:
         """The next records that nobody has taken yet, as a portion of this job's."""

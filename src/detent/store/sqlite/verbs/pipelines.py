@@ -51,12 +51,12 @@ VALUES (?, 'pipeline_run', ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _RUN = """
 SELECT state, tenant, watermark, captured_at, moved_at, is_full, retires, parts_failed, portions, cut_key, portion_size,
-       finisher_job_id, finisher_attempt, plan_job_id
+       finisher_job_id, finisher_attempt, finisher_tries, plan_job_id
   FROM detent_pipeline_run WHERE id = ?
 """
 _RUN_FIELDS = (
     *("state", "tenant", "watermark", "captured_at", "moved_at", "is_full", "retires", "parts_failed", "portions"),
-    *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "plan_job_id"),
+    *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "finisher_tries", "plan_job_id"),
 )
 _NEW_PARTITION = Insert("detent_partition", "run_id, n, key, payload, job_id")
 _PLANNED = """
