@@ -154,6 +154,7 @@ def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: Wor
 def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     world.dead(queue="mail")
     world.app.pause("mail", actor="ana")
+    world.app.raise_alert("disk_full", "9 GB left", scope="host:db1")
     job_id = world.pending()
     ended = shell.run("doctor")
     assert ended.code == 0
@@ -173,7 +174,9 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
         "dead letters": "warn",
         "workers": "warn",
         "oldest pending": "ok",
+        "alerts": "warn",
     }
+    assert "firing: disk_full/host:db1; see" in ended.out
     assert f"job {job_id}, due" in ended.out
     assert "paused: mail" in ended.out
     assert "none is alive, and 1 jobs are pending" in ended.out

@@ -25,6 +25,7 @@ __all__ = ["command"]
 _CLOCKS_APART_MAX = timedelta(seconds=5)
 _SEEN_WITHIN = 10.0
 _PENDING_AGE_MAX = timedelta(hours=1)
+_ALERTS_NAMED = 3
 
 
 class Finding(Struct):
@@ -81,6 +82,7 @@ def _examine(app: Detent) -> Iterator[Finding]:
     yield _clocks(app)
     yield _violations(app)
     yield from _queues(app)
+    yield _alerts(app)
 
 
 def _facts(store: Store) -> Iterator[Finding]:
@@ -134,6 +136,15 @@ def _workers(app: Detent, pending: int) -> Finding:
     if alive or not pending:
         return Finding("workers", "ok", f"{alive} alive; see `detent workers list`" if alive else "none is alive")
     return Finding("workers", "warn", f"none is alive, and {pending} jobs are pending")
+
+
+def _alerts(app: Detent) -> Finding:
+    firing = app.alerts(state="firing")
+    if not firing:
+        return Finding("alerts", "ok", "none fires")
+    named = ", ".join(one.id for one in firing[:_ALERTS_NAMED])
+    more = f" and {len(firing) - _ALERTS_NAMED} more" if len(firing) > _ALERTS_NAMED else ""
+    return Finding("alerts", "warn", f"firing: {named}{more}; see `detent alerts list`")
 
 
 def _oldest_pending(app: Detent) -> Finding:
