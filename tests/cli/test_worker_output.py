@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -126,6 +127,23 @@ def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_she
             process.wait()
     assert process.returncode == 0
     assert rest.endswith("worker w1 ends, told to stop before it had begun\n")
+
+
+def test_told_to_stop_while_it_makes_its_database_it_ends_all_the_same(lone_shell: Shell) -> None:
+    """W1: inside a callback of SQLite's the stop was lost without a trace, and the worker went on for ever."""
+    place = lone_shell.directory / "new.db"
+    process = lone_shell.start("worker", "shop:app", "--database", f"sqlite:///{place}")
+    try:
+        while not place.exists():
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=SECONDS_MAX)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert process.returncode == 0, said
 
 
 def test_a_worker_that_could_not_archive_does_not_start(sqlite_shell: Shell) -> None:

@@ -76,12 +76,15 @@ def command(
     )
     set_up_output(log_format)
     session.app = app
-    signal.signal(signal.SIGTERM, _told_to_stop)
+    stop = _Stop()
+    signal.signal(signal.SIGTERM, stop.told)
     try:
         if log_format == "text":
-            _work(session, options)
-        return _work_and_log(session, options)
-    except _ToldToStop:
+            _work(session, options, stop)
+        return _work_and_log(session, options, stop)
+    except BaseException:
+        if not stop.asked:
+            raise
         logging.getLogger("detent.worker").info("worker %s ends, told to stop before it had begun", options.name)
         return OK
 
@@ -90,20 +93,36 @@ class _ToldToStop(BaseException):
     """A stop while there is nothing to be finished yet: the application is loaded, or the database waited for."""
 
 
-def _told_to_stop(_number: int, _frame: object) -> NoReturn:
-    raise _ToldToStop
+class _Stop:
+    """A stop that comes before the supervisor is there to hear it. It breaks off whatever is waited for; where somebody
+    swallows that (SQLite does, inside a callback) or makes an error of it, it is remembered."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def told(self, _number: int, _frame: object) -> NoReturn:
+        self.asked = True
+        raise _ToldToStop
+
+    def check(self) -> None:
+        """The last moment: from now on a stop waits for the supervisor."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        if self.asked:
+            raise _ToldToStop
 
 
-def _work_and_log(session: Session, options: WorkerOptions) -> int:
+def _work_and_log(session: Session, options: WorkerOptions, stop: _Stop) -> int:
     """What stands in the way is a line of the log, as all else is."""
     try:
-        _work(session, options)
+        _work(session, options, stop)
     except (CommandFailed, DetentError) as error:
+        if stop.asked:
+            raise
         logging.getLogger("detent.worker").error("%s", error)
         return exit_code(error)
 
 
-def _work(session: Session, options: WorkerOptions) -> NoReturn:
+def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
     from detent.app.alerting import sink_options
@@ -126,5 +145,6 @@ def _work(session: Session, options: WorkerOptions) -> NoReturn:
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url
         sinks = sink_options(kept, found.store_as_found.name)
+    stop.check()
     # Taken out of the environment: what the children start must not speak for us.
     become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))
