@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import count
 from typing import Any
 
 from detent.errors import DetentError
@@ -38,6 +39,9 @@ __all__ = [
     "work",
 ]
 
+NUMBERS = count(1_000_000_000)
+"""Ids that nobody has reserved: where nothing may change, not even a number may be taken."""
+
 PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK = (
     f"detent.batch.{name}" for name in ("plan", "preview", "drive", "apply", "revert", "look")
 )
@@ -46,7 +50,7 @@ PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK = (
 def new_run(store: Store, **overrides: Any) -> NewBatchRun:
     """A run as a client would describe it."""
     fields: dict[str, Any] = {"batch": "reprice", "payload": '{"category":"rings"}', "fingerprint": "f1"}
-    fields |= {"actor": "ana", "id": store.ids_reserve(1)} | overrides
+    fields |= {"actor": "ana", "id": next(NUMBERS)} | overrides
     return NewBatchRun(**fields)
 
 
@@ -73,7 +77,9 @@ def add(
     store: Store, holder: Holder, run_id: int, first_n: int, refs: Sequence[str], *, last: bool = False
 ) -> BatchRunRow | DetentError:
     """Add targets, with a job for their preview."""
-    return store.target_add(holder, run_id, first_n, refs, new_job(store, task=PREVIEW, run_id=run_id), last)
+    return store.target_add(
+        holder, run_id, first_n, refs, new_job(store, id=next(NUMBERS), task=PREVIEW, run_id=run_id), last
+    )
 
 
 def planned(store: Store, refs: Sequence[str], **overrides: Any) -> BatchRunRow:
@@ -106,8 +112,9 @@ def previewed_run(
 
 def act(store: Store, run_id: int, action: Any = "apply", **overrides: Any) -> Any:
     """Begin an action; the answer."""
-    item = NewAction(**({"id": store.ids_reserve(1), "run_id": run_id, "action": action, "actor": "ben"} | overrides))
-    return store.batch_act(item, new_job(store, task=DRIVE, run_id=run_id, payload=f'{{"action":{item.id}}}'))
+    item = NewAction(**({"id": next(NUMBERS), "run_id": run_id, "action": action, "actor": "ben"} | overrides))
+    driver = new_job(store, id=next(NUMBERS), task=DRIVE, run_id=run_id, payload=f'{{"action":{item.id}}}')
+    return store.batch_act(item, driver)
 
 
 def stepping(store: Store, portion: Portion) -> list[TargetJob]:

@@ -59,18 +59,8 @@ CREATE TRIGGER batch_run_keep_all BEFORE TRUNCATE ON detent.batch_run EXECUTE FU
 CREATE FUNCTION detent.target_guard() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 DECLARE
-  job_is text;
-  last   record;
+  last record;
 BEGIN
-  IF {target_pairs} THEN
-    SELECT j.state INTO job_is FROM detent.job j
-     WHERE j.id = CASE WHEN NEW.state = 'rolled_back' THEN NEW.revert_job_id ELSE NEW.apply_job_id END;
-    IF (CASE NEW.state WHEN 'queued' THEN job_is = 'pending' WHEN 'applying' THEN job_is = 'running'
-                       WHEN 'failed' THEN job_is IN ('failed', 'quarantined', 'cancelled')
-                       ELSE job_is = 'succeeded' END) THEN
-      RETURN NEW;
-    END IF;
-  END IF;
   SELECT l.from_state, l.to_state, l.trigger INTO last
     FROM detent.transition_log l
    WHERE l.job_id IS NULL AND l.entity = 'target' AND l.entity_id = OLD.run_id || '/' || OLD.n
@@ -78,16 +68,37 @@ BEGIN
   IF FOUND AND last.trigger = 'repair' AND last.from_state = OLD.state AND last.to_state = NEW.state THEN
     RETURN NEW;
   END IF;
-  IF {target_pairs} THEN
-    RAISE EXCEPTION 'DT041 target % of batch_run % may go from % to % only together with its job, which is %',
-      OLD.n, OLD.run_id, OLD.state, NEW.state, coalesce(job_is, 'not there') USING ERRCODE = 'DT041';
-  END IF;
   RAISE EXCEPTION 'DT002 target % of batch_run % cannot go from % to %', OLD.n, OLD.run_id, OLD.state, NEW.state
     USING ERRCODE = 'DT002';
 END $$;
 
 CREATE TRIGGER target_guard BEFORE UPDATE OF state ON detent.target
-  FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION detent.target_guard();
+  FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state AND ({target_pairs}) IS NOT TRUE)
+  EXECUTE FUNCTION detent.target_guard();
+
+-- That a target is where its job is, is asked once for all that a statement moves.
+CREATE FUNCTION detent.target_agrees() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, detent, pg_temp SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  odd record;
+BEGIN
+  SELECT g.run_id, g.n, g.state, j.state AS job_is INTO odd
+    FROM new_rows g
+    LEFT JOIN detent.job j ON j.id = CASE WHEN g.state = 'rolled_back' THEN g.revert_job_id ELSE g.apply_job_id END
+   WHERE g.state <> 'preview'
+     AND (CASE g.state WHEN 'queued' THEN j.state = 'pending' WHEN 'applying' THEN j.state = 'running'
+                       WHEN 'failed' THEN j.state IN ('failed', 'quarantined', 'cancelled')
+                       ELSE j.state = 'succeeded' END) IS NOT TRUE
+   LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'DT041 target % of batch_run % is % only together with its job, which is %',
+      odd.n, odd.run_id, odd.state, coalesce(odd.job_is, 'not there') USING ERRCODE = 'DT041';
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER target_agrees AFTER UPDATE ON detent.target
+  REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION detent.target_agrees();
 
 CREATE FUNCTION detent.target_refuse() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$

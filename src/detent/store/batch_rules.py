@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from detent.errors import DetentError, DuplicateTarget, InvalidInput, InvalidTransition, PreviewNotReady, RunBusy
 from detent.lifecycle.library import BATCH_RUN
-from detent.model.batch_records import ActionRow, BatchRunRow, NewAction, NewBatchRun, TargetRow
+from detent.model.batch_records import BatchRunRow, NewAction, NewBatchRun
 
 __all__ = [
     "LOOKS_PLANNED",
@@ -22,7 +22,6 @@ __all__ = [
     "refuse_add",
     "refuse_look",
     "refuse_refs",
-    "to_move",
 ]
 
 REFS_MAX = 100_000
@@ -140,18 +139,6 @@ def refuse_refs(item: NewAction, found: Sequence[Named]) -> DetentError | None:
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
     return ", ".join(names[:_SHOWN_MAX]) + more
-
-
-def to_move(action: ActionRow, targets: Sequence[TargetRow]) -> tuple[list[int], list[int]]:
-    """Which of these targets need a job of their own, by number, and which jobs are to be retried."""
-    match action.action:
-        case "apply":
-            return [target.n for target in targets], []
-        case "retry_failed":
-            return [], [target.apply_job_id for target in targets if target.apply_job_id is not None]
-        case "roll_back":
-            again = [target.revert_job_id for target in targets if target.revert_job_id is not None]
-            return [target.n for target in targets if target.revert_job_id is None], again
 
 
 def refuse_look(run: BatchRunRow) -> DetentError | None:

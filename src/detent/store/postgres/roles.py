@@ -25,6 +25,7 @@ BESIDE = {
     "batch_holds": "worker",
     "batch_lock": "client",
     "batch_action": "client",
+    "batch_chosen": "worker",
     "target_places": "worker",
     "target_named": "client",
     "target_take": "worker",

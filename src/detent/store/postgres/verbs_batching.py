@@ -24,7 +24,7 @@ from detent.model.batch_records import (
     TargetRow,
 )
 from detent.model.records import NewJob, Pruned
-from detent.store.batch_rules import is_same_run, next_look, refuse_act, refuse_add, refuse_look, refuse_refs, to_move
+from detent.store.batch_rules import is_same_run, next_look, refuse_act, refuse_add, refuse_look, refuse_refs
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import batching, looking, moving
 from detent.store.postgres.statements.enqueue import job_enqueue
@@ -157,8 +157,7 @@ class PostgresBatching:
             if action.cursor != from_cursor:
                 expected, found = f"cursor {from_cursor}", f"cursor {action.cursor}"
                 return TransitionRace("batch_action", str(action_id), expected, found)
-            targets = session.run(batching.portion(action_id, from_cursor, to_cursor, None))
-            need, again = to_move(action, targets)
+            need, again = session.run(batching.chosen(action_id, from_cursor, to_cursor))
             if sorted(job.n for job in jobs) != need:
                 given = f"jobs for {len(jobs)} targets"
                 wanted = f"one for each of the {len(need)} targets of the portion that need one"
@@ -172,8 +171,9 @@ class PostgresBatching:
                 for answer in session.run(moving.job_retry(again, action.actor, action.reason, notify=False)):
                     if isinstance(answer, DetentError):
                         _refuse(answer)
-            session.run(batching.step(action_id, from_cursor, to_cursor, len(targets), last))
-            return Stepped(action_id=action_id, cursor=to_cursor, moved=action.moved + len(targets), done=last)
+            moved = len(need) + len(again)
+            session.run(batching.step(action_id, from_cursor, to_cursor, moved, last))
+            return Stepped(action_id=action_id, cursor=to_cursor, moved=action.moved + moved, done=last)
 
         try:
             return self._session.together(step)

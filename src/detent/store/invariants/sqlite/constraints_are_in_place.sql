@@ -9,6 +9,8 @@ WITH wanted (type, name, text) AS (VALUES
     ('index', 'detent_mismatch_one_open', 'CREATE UNIQUE INDEX detent_mismatch_one_open ON detent_mismatch (run_id, n) WHERE resolved_at IS NULL'),
     ('index', 'detent_pipeline_run_one_active', 'CREATE UNIQUE INDEX detent_pipeline_run_one_active ON detent_pipeline_run (tenant, watermark) WHERE state NOT IN (''completed'', ''failed'')'),
     ('index', 'detent_reconciliation_one_open', 'CREATE UNIQUE INDEX detent_reconciliation_one_open ON detent_reconciliation (run_id) WHERE done_at IS NULL'),
+    ('index', 'detent_target_apply_job', 'CREATE UNIQUE INDEX detent_target_apply_job ON detent_target (apply_job_id) WHERE apply_job_id IS NOT NULL'),
+    ('index', 'detent_target_revert_job', 'CREATE UNIQUE INDEX detent_target_revert_job ON detent_target (revert_job_id) WHERE revert_job_id IS NOT NULL'),
     ('table', 'detent_alert', 'CREATE TABLE detent_alert (
   policy              TEXT             NOT NULL,
   scope               TEXT             NOT NULL DEFAULT '''',
@@ -574,8 +576,6 @@ WITH wanted (type, name, text) AS (VALUES
   moved_at       INTEGER NOT NULL,
   CONSTRAINT target_pkey PRIMARY KEY (run_id, n),
   CONSTRAINT target_once UNIQUE (run_id, ref),
-  CONSTRAINT target_apply_job UNIQUE (apply_job_id),
-  CONSTRAINT target_revert_job UNIQUE (revert_job_id),
   CONSTRAINT target_state_known CHECK (state = ''preview'' OR state = ''queued'' OR state = ''applying'' OR state = ''applied'' OR state = ''failed'' OR state = ''rolled_back''),
   CONSTRAINT target_n_positive CHECK (n >= 1),
   CONSTRAINT target_preview_is_whole CHECK ((previewed_at IS NULL) = (changed IS NULL AND preview_error IS NULL) AND (changed IS NULL OR preview_error IS NULL)),

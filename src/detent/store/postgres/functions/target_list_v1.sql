@@ -19,8 +19,9 @@ BEGIN
   ELSE
     RETURN QUERY
       SELECT g.whole, coalesce((SELECT j.attempt FROM detent.job j WHERE j.id = (g.whole).apply_job_id), 0)
-        FROM (SELECT k AS whole, k.n, k.state, k.changed
-                FROM detent.target k WHERE k.run_id = p_run_id AND k.ref = ANY (p_refs) OFFSET 0) g
+        FROM (SELECT DISTINCT r.ref FROM unnest(p_refs) AS r (ref)) u
+       CROSS JOIN LATERAL (SELECT k AS whole, k.n, k.state, k.changed
+                             FROM detent.target k WHERE k.run_id = p_run_id AND k.ref = u.ref OFFSET 0) g
        WHERE g.n > p_after_n AND (p_state IS NULL OR g.state = p_state) AND (p_changed IS NULL OR g.changed = p_changed)
        ORDER BY g.n LIMIT p_limit;
   END IF;

@@ -10,6 +10,7 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT g.n, g.ref, g.state, g.changed IS NOT NULL
-      FROM detent.target g WHERE g.run_id = p_run_id AND g.ref = ANY (p_refs) ORDER BY g.n;
+    SELECT found.n, found.ref, found.state, found.changed IS NOT NULL FROM (SELECT DISTINCT r.ref FROM unnest(p_refs) AS r (ref)) u
+     CROSS JOIN LATERAL (SELECT g.* FROM detent.target g WHERE g.run_id = p_run_id AND g.ref = u.ref OFFSET 0) found
+     ORDER BY found.n;
 END $$;

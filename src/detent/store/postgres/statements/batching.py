@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import BATCH_RUN
@@ -24,12 +26,13 @@ from detent.model.batch_records import (
 )
 from detent.model.records import Pruned
 from detent.store.batch_rules import Named
-from detent.store.postgres.statements.base import Row, Statement, flags, moment, named, numbers, texts
+from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts
 
 __all__ = [
     "act",
     "action",
     "add",
+    "chosen",
     "create",
     "due",
     "get",
@@ -64,9 +67,7 @@ _CREATE = """
 SELECT detent.batch_create_v1(%s::bigint, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text,
                               %s::text, %s::integer, %s::double precision)
 """
-_PREVIEWED = """
-SELECT detent.target_previewed_v1(%s::bigint, %s::integer[], %s::text[], %s::text[], %s::boolean[], %s::text[])
-"""
+_PREVIEWED = "SELECT detent.target_previewed_v1(%s::bigint, %s::integer[], %s::jsonb)"
 _ACT = """
 SELECT detent.batch_act_v1(%s::bigint, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::boolean, %s::bigint,
                            %s::integer[])
@@ -135,11 +136,11 @@ def add(run_id: int, new: Sequence[tuple[int, str]], last: bool) -> Statement[No
 
 def previewed(run_id: int, items: Sequence[Previewed]) -> Statement[None]:
     """What their previews came to."""
-    params = (
-        *(run_id, numbers(item.n for item in items), texts(item.before for item in items)),
-        *(texts(item.after for item in items), flags(item.changed for item in items)),
-        texts(item.error for item in items),
-    )
+    came_to = {
+        item.n: (item.before, item.after, None if item.error is not None else item.changed, item.error)
+        for item in items
+    }
+    params = (run_id, numbers(came_to), _json(came_to))
     return Statement(_PREVIEWED, params, lambda rows: None)
 
 
@@ -170,10 +171,16 @@ def portion(action_id: int, after: int, until: int | None, limit: int | None) ->
     return Statement(sql, (action_id, after, until, limit), _target_rows, writes=False)
 
 
+def chosen(action_id: int, after: int, until: int) -> Statement[tuple[list[int], list[int]]]:
+    """Which targets of a portion need a job, and which jobs are to be retried."""
+    sql = "SELECT need, again FROM detent.batch_chosen_v1(%s::bigint, %s::integer, %s::integer)"
+    return Statement(sql, (action_id, after, until), lambda rows: (rows[0][0] or [], rows[0][1] or []), writes=False)
+
+
 def take(run_id: int, is_apply: bool, jobs: Sequence[TargetJob]) -> Statement[int]:
     """How many took their jobs."""
-    sql = "SELECT detent.target_take_v1(%s::bigint, %s::boolean, %s::integer[], %s::bigint[])"
-    params = (run_id, is_apply, numbers(job.n for job in jobs), numbers(job.job.id for job in jobs))
+    sql = "SELECT detent.target_take_v1(%s::bigint, %s::boolean, %s::integer[], %s::jsonb)"
+    params = (run_id, is_apply, numbers(job.n for job in jobs), _json({job.n: job.job.id for job in jobs}))
     return Statement(sql, params, lambda rows: int(rows[0][0]))
 
 
@@ -265,3 +272,7 @@ def _look_rows(rows: Sequence[Row]) -> list[ReconciliationRow]:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+def _json(values: Mapping[int, Any]) -> str:
+    return msgspec.json.encode(values).decode()

@@ -88,8 +88,6 @@ CREATE TABLE detent_target (
   moved_at       INTEGER NOT NULL,
   CONSTRAINT target_pkey PRIMARY KEY (run_id, n),
   CONSTRAINT target_once UNIQUE (run_id, ref),
-  CONSTRAINT target_apply_job UNIQUE (apply_job_id),
-  CONSTRAINT target_revert_job UNIQUE (revert_job_id),
   CONSTRAINT target_state_known CHECK (state = 'preview' OR state = 'queued' OR state = 'applying' OR state = 'applied' OR state = 'failed' OR state = 'rolled_back'),
   CONSTRAINT target_n_positive CHECK (n >= 1),
   CONSTRAINT target_preview_is_whole CHECK ((previewed_at IS NULL) = (changed IS NULL AND preview_error IS NULL) AND (changed IS NULL OR preview_error IS NULL)),
@@ -99,6 +97,8 @@ CREATE TABLE detent_target (
   CONSTRAINT target_rolled_back_has_time CHECK ((state = 'rolled_back') = (rolled_back_at IS NOT NULL) AND (state = 'rolled_back') = coalesce(revert_state = 'done', false)),
   CONSTRAINT target_reverts_by_a_job CHECK ((revert_job_id IS NULL) = (revert_state IS NULL) AND (revert_job_id IS NULL OR state = 'applied' OR state = 'rolled_back') AND (revert_state = 'reverting' OR revert_state = 'failed' OR revert_state = 'done'))
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX detent_target_apply_job ON detent_target (apply_job_id) WHERE apply_job_id IS NOT NULL;
+CREATE UNIQUE INDEX detent_target_revert_job ON detent_target (revert_job_id) WHERE revert_job_id IS NOT NULL;
 
 CREATE TABLE detent_batch_action (
   id         INTEGER      NOT NULL,

@@ -20,7 +20,7 @@ from detent.model.batch_records import (
 )
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
-from detent.store.batch_rules import Named, is_same_run, refuse_act, refuse_add, refuse_refs, to_move
+from detent.store.batch_rules import Named, is_same_run, refuse_act, refuse_add, refuse_refs
 from detent.store.sqlite.verbs.base import Insert
 from detent.store.sqlite.verbs.batches_looking import BatchLookingVerbs
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
@@ -199,7 +199,7 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         action = self._batch_action(action_id)
         if action is None:
             return NotFound("batch_action", str(action_id))
-        found = self._batch_targets(action, action.cursor, None, limit)
+        found = self._batch_targets(action, limit)
         is_last = len(found) < limit
         end = found[-1].n if found and not is_last else self._batch_there(action.run_id).total
         return Portion(action=action, to_cursor=max(end, action.cursor), last=is_last, targets=tuple(found))
@@ -221,8 +221,7 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
             )
         if action.cursor != from_cursor:
             return TransitionRace("batch_action", str(action_id), f"cursor {from_cursor}", f"cursor {action.cursor}")
-        targets = self._batch_targets(action, from_cursor, to_cursor, None)
-        need, again = to_move(action, targets)
+        need, again = self._batch_to_move(action, from_cursor, to_cursor)
         if sorted(job.n for job in jobs) != need:
             given = f"jobs for {len(jobs)} targets"
             return InvalidInput("jobs", given, f"one for each of the {len(need)} targets of the portion that need one")
@@ -236,11 +235,12 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         for answer in self.job_retry(again, action.actor, action.reason):
             if isinstance(answer, DetentError):
                 raise answer
-        step = {"id": action_id, "from": from_cursor, "to": to_cursor, "moved": len(targets), "last": last, "now": now}
+        count = len(need) + len(again)
+        step = {"id": action_id, "from": from_cursor, "to": to_cursor, "moved": count, "last": last, "now": now}
         self._expect(self._db.change(_STEPPED, step), 1, [action_id], "open")
         if last:
             self._db.change(_ENDED, {"id": action.run_id, "now": now})
-        return Stepped(action_id=action_id, cursor=to_cursor, moved=action.moved + len(targets), done=last)
+        return Stepped(action_id=action_id, cursor=to_cursor, moved=action.moved + count, done=last)
 
     # -- what they share ---------------------------------------------------------------------------------------
 

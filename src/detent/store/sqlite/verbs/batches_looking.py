@@ -57,14 +57,12 @@ _TO_MOVE = {
     "roll_back": "g.state = 'applied' AND (g.revert_job_id IS NULL OR g.revert_state = 'failed')",
 }
 _PORTION = {
-    action: f"""
-{_TARGET} FROM detent_target g WHERE g.run_id = :run AND {_BETWEEN} AND {which} ORDER BY g.n LIMIT :limit
-"""
+    action: f" FROM detent_target g WHERE g.run_id = :run AND {_BETWEEN} AND {which} ORDER BY g.n LIMIT :limit"
     for action, which in _TO_MOVE.items()
 }
 _PORTION_CHOSEN = {
     action: f"""
-{_TARGET} FROM detent_batch_choice c CROSS JOIN detent_target g ON g.run_id = :run AND g.n = c.n
+  FROM detent_batch_choice c CROSS JOIN detent_target g ON g.run_id = :run AND g.n = c.n
  WHERE c.action_id = :action AND c.n > :after AND (:until IS NULL OR c.n <= :until) AND g.state = '{state}'
  ORDER BY c.n LIMIT :limit
 """
@@ -138,12 +136,27 @@ class BatchLookingVerbs(VerbBase):
         found = self._db.rows(_ACTION, (action_id,))
         return ActionRow(**named(_ACTION_FIELDS, found[0])) if found else None
 
-    def _batch_targets(self, action: ActionRow, after: int, until: int | None, limit: int | None) -> list[TargetRow]:
-        """The targets that an action has to move, after one number and up to another."""
-        which = {"run": action.run_id, "after": after, "until": until, "limit": _ALL if limit is None else limit}
+    def _batch_targets(self, action: ActionRow, limit: int) -> list[TargetRow]:
+        """The next targets that an action has to move."""
+        return _targets(self._batch_chosen(_TARGET, action, action.cursor, None, limit))
+
+    def _batch_to_move(self, action: ActionRow, after: int, until: int) -> tuple[list[int], list[int]]:
+        """Which targets of a portion need a job of their own, by number, and which jobs are to be retried."""
+        rows = self._batch_chosen("SELECT g.n, g.apply_job_id, g.revert_job_id", action, after, until, _ALL)
+        match action.action:
+            case "apply":
+                return [n for n, _, _ in rows], []
+            case "retry_failed":
+                return [], [applied for _, applied, _ in rows]
+            case "roll_back":
+                again = [reverted for _, _, reverted in rows if reverted is not None]
+                return [n for n, _, reverted in rows if reverted is None], again
+
+    def _batch_chosen(self, columns: str, action: ActionRow, after: int, until: int | None, limit: int) -> list[Row]:
+        which = {"run": action.run_id, "after": after, "until": until, "limit": limit}
         if action.chosen is not None:
-            return _targets(self._db.rows(_PORTION_CHOSEN[action.action], which | {"action": action.id}))
-        return _targets(self._db.rows(_PORTION[action.action], which | {"unchanged": int(action.unchanged)}))
+            return self._db.rows(columns + _PORTION_CHOSEN[action.action], which | {"action": action.id})
+        return self._db.rows(columns + _PORTION[action.action], which | {"unchanged": int(action.unchanged)})
 
     def _batch_run(self, row: Row) -> BatchRunRow:
         run = BatchRunRow(**named(_RUN_FIELDS, row))
