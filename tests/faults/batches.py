@@ -4,6 +4,7 @@ every call, with its key."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ def make_app(url: str | None = None) -> Detent:
     class Changes:
         many: int
         book: str
+        ms: int = 0
 
         def targets(self) -> Iterator[str]:
             return (f"ref-{number}" for number in range(self.many))
@@ -37,6 +39,7 @@ def make_app(url: str | None = None) -> Detent:
 
         def _do(self, ctx: Context, ref: str, price: int) -> None:
             note(self.book, f"{ref} {price} {ctx.effect_key}\n")
+            time.sleep(self.ms / 1000)
             with ctx.commit() as tx:
                 tx.execute(INSERT, {"ref": ref, "price": price})
 

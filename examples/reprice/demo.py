@@ -1,4 +1,4 @@
-"""The story, told in under a minute: `python -m examples.reprice`.
+"""The story, told in under a minute: `python examples/reprice/demo.py`.
 
 Opens the shop, starts two workers, and takes ten percent off 32 rings: looks first, then leaps, tries again what
 failed, looks whether it held, and goes back. What is shown is asked of Detent and of the shop's own books; where the
@@ -15,8 +15,11 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from examples.reprice.shop import BROKEN, LYING, SILENT, Shop, serve
 
+ROOT = Path(__file__).parents[2]
 RINGS = 32
 SECONDS_MAX = 60.0
 
@@ -34,7 +37,7 @@ def main() -> int:
         os.environ["SHOP_URL"] = address
         os.environ["DETENT_DATABASE_URL"] = f"sqlite:///{directory / 'reprice.db'}"
         # The application looks there when it is imported.
-        from examples.reprice.app import Reprice, app
+        from examples.reprice.reprice import Reprice, app
 
         exits.callback(app.close)
         app.migrate()
@@ -78,9 +81,12 @@ def main() -> int:
 
 
 def _worker(number: int, directory: Path) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-m", "detent.cli", "worker", "examples.reprice.app:app", "--name", f"w{number}"]
+    argv = [sys.executable, "-m", "detent.cli", "worker", "examples.reprice.reprice:app", "--name", f"w{number}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with (directory / f"worker-{number}.log").open("wb") as log:
-        return subprocess.Popen([*argv, "--slots", "4"], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(
+            [*argv, "--slots", "4"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment
+        )
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

@@ -1,1 +1,0 @@
-"""A shop with an HTTP API that limits, fails and lies; and a rule that reprices it all the same."""

@@ -1,0 +1,29 @@
+"""The example `reprice`: look first, then leap, and back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPRICE = Path(__file__).parents[2] / "examples" / "reprice"
+SECONDS_MAX = 150
+
+
+def test_the_whole_story(tmp_path: Path) -> None:
+    """B5, B9, U5: two workers share the shop's limit, and it never has to say 429; every ring is changed once and under
+    one key in each direction, though the shop fails, falls silent and lies."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DETENT_")}
+    told = subprocess.run(
+        [sys.executable, REPRICE / "demo.py"],
+        cwd=tmp_path,
+        env=environment | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "rolled_back" in told.stdout
+    assert list(tmp_path.iterdir()) == []
