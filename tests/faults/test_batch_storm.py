@@ -88,7 +88,7 @@ def test_every_target_is_changed_once_though_workers_die(
         connection.commit()
     seed = secrets.randbits(32)
     book = ring.directory / "book"
-    crew = Crew(ring, workers, seed, 10_000 if whole else 2)
+    crew = Crew(ring, workers, seed, 10_000 if whole else 1)
     began_at = time.monotonic()
     run = app.preview(changes(app, many=many, book=str(book), ms=0 if whole else 40))
     took = [_phase(crew, run, {"previewed"}, pause, seconds)]
