@@ -2,7 +2,8 @@
 
 One line of five numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
 monotonic clock, which all processes share), and whether its function is called in the child itself. The child writes a
-line in one step when a job begins and empties it when it ends. Behind the lines stands its pulse.
+line in one step when a job begins and empties it when it ends. Behind the lines stand its pulse and the lease that it
+last asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ _DEADLINE_AT = struct.calcsize("=qqd")
 _HERE = struct.Struct("=q")
 _HERE_AT = struct.calcsize("=qqdd")
 _PULSE = struct.Struct("=d")
+_CLAIMING = struct.Struct("=q")
+_BEHIND = _PULSE.size + _CLAIMING.size
 _EMPTY = _LINE.pack(0, 0, 0.0, 0.0, 0)
 
 
@@ -41,14 +44,14 @@ class Board:
     def __init__(self, fileno: int, slots: int) -> None:
         self.fileno = fileno
         self.slots = slots
-        self._map = mmap.mmap(fileno, slots * _LINE.size + _PULSE.size)
+        self._map = mmap.mmap(fileno, slots * _LINE.size + _BEHIND)
         self._free = list(range(slots - 1, -1, -1))
 
     @classmethod
     def create(cls, slots: int) -> Board:
         """A new empty board."""
         with tempfile.TemporaryFile(prefix="detent-board-") as file:
-            file.truncate(slots * _LINE.size + _PULSE.size)
+            file.truncate(slots * _LINE.size + _BEHIND)
             return cls(os.dup(file.fileno()), slots)
 
     def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float, *, here: bool = False) -> int:
@@ -65,6 +68,14 @@ class Board:
         """When that was last so; 0 before the first time."""
         found: float = _PULSE.unpack_from(self._map, self.slots * _LINE.size)[0]
         return found
+
+    def set_claiming(self, lease_id: int) -> None:
+        """The child is about to claim under this lease, and may die before it can tell what it was given."""
+        _CLAIMING.pack_into(self._map, self.slots * _LINE.size + _PULSE.size, lease_id)
+
+    def claiming(self) -> int | None:
+        """The last one it asked for."""
+        return _CLAIMING.unpack_from(self._map, self.slots * _LINE.size + _PULSE.size)[0] or None
 
     def set_deadline(self, number: int, deadline: float) -> None:
         """Change by when the job of that line must end."""

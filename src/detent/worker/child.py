@@ -44,7 +44,7 @@ log = logging.getLogger("detent.worker")
 _NAMED_MAX = 10
 _BACKLOG_MAX = 5000
 _TICK = 0.1
-_PULSE = 0.25
+_PULSE = 1.0
 _SLICE = 0.005
 """Seconds of carrying jobs that do not wait, until those that wait get a turn on the loop."""
 _START_MAX = 60.0
@@ -85,6 +85,8 @@ class Child:
             store,
             options,
             channel,
+            board,
+            clock,
             self._patience,
             self._stopping,
             wants=self._wants,
@@ -109,19 +111,24 @@ class Child:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._occupied = asyncio.Event()
         start_vital("pulse", self._beat)
         start_vital("claimer", self._claimer.run)
         start_vital("listener", self._listen)
         self._channel.send("hello", tasks=sorted(self._app.tasks))
         while True:
+            await self._occupied.wait()
             await asyncio.sleep(_TICK)
             self._look_around()
+            if not (self._core.held or self._cut or self._given_up):
+                self._occupied.clear()
 
     def _beat(self) -> None:
         """Shows that threads get their turns: not so while a function holds the interpreter."""
+        every = min(_PULSE, self._options.held_up_max / 4)
         while True:
             self._board.beat(self._clock.monotonic())
-            self._clock.sleep(_PULSE)
+            self._clock.sleep(every)
 
     # -- claiming ----------------------------------------------------------------------------------------------
 
@@ -155,6 +162,7 @@ class Child:
     def _pump(self) -> None:
         """Have somebody begin what can begin. On the loop."""
         self._pump_asked = False
+        self._occupied.set()
         if self._carrier is None:
             self._carrier = self._loop.create_task(self._begin_all())
 
@@ -346,6 +354,7 @@ class Child:
     def _aborted(self, aborted: Aborted) -> None:
         if aborted.state in ("quarantined", "failed"):
             self._given_up.append(aborted.job_id)
+            self._ask_pump()
             self._tell_failures([aborted.job_id])
 
     def _tell_failures(self, job_ids: list[int], *, confirm: bool = False) -> None:
@@ -358,7 +367,7 @@ class Child:
     # -- time-outs, cancels, the end ---------------------------------------------------------------------------
 
     def _look_around(self) -> None:
-        """Every tick, on the loop."""
+        """Every tick while there is anything in hand, on the loop."""
         now = self._clock.monotonic()
         for running in list(self._running.values()):
             if running.deadline and now >= running.deadline:

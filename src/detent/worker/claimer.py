@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
+from detent.model.clock import Clock
 from detent.model.records import Claimed
 from detent.store.contract import Store
+from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.core import Want
 from detent.worker.options import WorkerOptions
@@ -22,6 +24,8 @@ _PAUSE_GROWTH = 5.0
 _PAUSE_UNSURE = 1.0
 """Where nobody may wake us, or the passing of time alone gives room, a look a second."""
 _PAUSE_LONGEST = 30.0
+_LIMITS_EVERY = 5.0
+"""Seconds between two looks whether there are any limits: they are declared rarely."""
 
 
 class Claimer:
@@ -37,6 +41,8 @@ class Claimer:
         store: Store,
         options: WorkerOptions,
         channel: Channel,
+        board: Board,
+        clock: Clock,
         patience: Patience,
         stopping: threading.Event,
         *,
@@ -48,6 +54,8 @@ class Claimer:
         self._store = store
         self._options = options
         self._channel = channel
+        self._board = board
+        self._clock = clock
         self._patience = patience
         self._stopping = stopping
         self._wants = wants
@@ -57,6 +65,9 @@ class Claimer:
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST
         self._is_woken = True
+        self._had_waited = False
+        self._limits = False
+        self._ask_limits_at = 0.0
         self.room = threading.Event()
         self.limited = False
 
@@ -67,14 +78,21 @@ class Claimer:
             wants = self._wants()
             if not wants:
                 self.room.wait(_LOOK_AGAIN)
-            elif self._is_woken and self._claim_first(wants):
-                self._pause = _PAUSE_FIRST
-            else:
+            elif not self._is_woken or not self._claim_first(wants):
                 self._wait_for_work(wants)
 
     def _claim_first(self, wants: list[Want]) -> bool:
-        """Whether one of them gave something. It may have taken all the room, so the core is asked again after it."""
-        return any(self._claim(want) for want in wants)
+        """Whether one of them gave something. It may have taken all the room, so the core is asked again after it.
+
+        Where one that had waited gets less than it wanted there is no more, most likely: it says that it waits before
+        it asks again. Who finds something even then is in a stream, and asks until there is nothing."""
+        for want in wants:
+            if taken := self._claim(want):
+                self._is_woken = not self._had_waited or taken == want.limit or len(wants) > 1
+                self._had_waited, self._pause = False, _PAUSE_FIRST
+                return True
+        self._had_waited = False
+        return False
 
     def _wait_for_work(self, wants: list[Want]) -> None:
         """Say that we wait, look once more, wait: so nothing slips through in between, but what was on its way to being
@@ -82,18 +100,24 @@ class Claimer:
         if self._stopping.is_set():
             return
         try:
-            limits = bool(self._store.limit_list())
+            limits = self._are_limits()
             self.limited = limits and self._holding() > 0
             pause = min(self._pause, _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE)
             version = self._store.wake.version(pause)
-            if self._claim_first(wants):
-                self._is_woken, self._pause = True, _PAUSE_FIRST
-            elif not self._stopping.is_set():
-                self._channel.send("idle", holding=self._holding())
-                self._is_woken = self._store.wake.wait(version, pause)
+            if not self._claim_first(wants) and not self._stopping.is_set():
+                if self._options.drain:
+                    self._channel.send("idle", holding=self._holding())
+                self._is_woken = self._had_waited = self._store.wake.wait(version, pause)
                 self._pause = _PAUSE_FIRST if self._is_woken else pause * _PAUSE_GROWTH
         except DatabaseError as error:
             self._patience.failed("waiting for work", error)
+
+    def _are_limits(self) -> bool:
+        now = self._clock.monotonic()
+        if now >= self._ask_limits_at:
+            self._limits = bool(self._store.limit_list())
+            self._ask_limits_at = now + _LIMITS_EVERY
+        return self._limits
 
     def _claim(self, want: Want) -> int:
         """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
@@ -106,7 +130,7 @@ class Claimer:
                     jobs = self._store.claim_find(lease_id)
                 else:
                     # Should this process die before it has the answer, the supervisor knows where to look.
-                    self._channel.send("claiming", id=lease_id)
+                    self._board.set_claiming(lease_id)
                     jobs = self._ask(lease_id, want)
             except DatabaseError as error:
                 asked = lease_id != 0

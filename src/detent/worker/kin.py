@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -32,7 +33,6 @@ class Kin:
         self._heard = heard
         self._lock = threading.Lock()
         self._leases: set[int] = set()
-        self._claiming: int | None = None
         self._told: dict[int, float] = {}
         self.started_at = now
         self.is_ready = False
@@ -59,7 +59,7 @@ class Kin:
         for message in self._channel.messages():
             with self._lock:
                 self._take(message)
-            if message["kind"] in ("hello", "recycle"):
+            if message["kind"] in ("hello", "recycle", "told"):
                 self._heard()
         self._heard()
 
@@ -68,8 +68,6 @@ class Kin:
             case "hello":
                 self.is_ready = True
                 self.tasks = tuple(message["tasks"])
-            case "claiming":
-                self._claiming = message["id"]
             case "lease":
                 self._leases.add(message["id"])
                 self.is_idle = False
@@ -150,13 +148,19 @@ class Kin:
 
     def deaf_to(self, now: float) -> Line | None:
         """A job that the child should have ended by now, and has not: its interpreter is held by somebody."""
-        for line in self.lines():
-            told = self._told.get(line.job_id)
-            if line.deadline and now > line.deadline + _DEAF_AFTER:
-                return line
-            if told is not None and now > max(told, line.begun_at) + self._options.cancel_grace + _DEAF_AFTER:
-                return line
-        return None
+        return next((line for line in self.lines() if now >= self._deaf_at(line)), None)
+
+    def deaf_at(self) -> float | None:
+        """When it will count as deaf, if it goes on with what it does now; None where nothing is to be ended."""
+        at = min(map(self._deaf_at, self.lines()), default=math.inf)
+        return at if at < math.inf else None
+
+    def _deaf_at(self, line: Line) -> float:
+        told = self._told.get(line.job_id)
+        ends = line.deadline or math.inf
+        if told is not None:
+            ends = min(ends, max(told, line.begun_at) + self._options.cancel_grace)
+        return ends + _DEAF_AFTER
 
     def bury(self, now: float) -> tuple[str, list[Remains]]:
         """How it ended, and what it held. Once, when it is dead."""
@@ -168,8 +172,8 @@ class Kin:
             ended_with, killed = f"{ended_with} ({killed})", None
         lines = {line.job_id: line for line in self.lines()}
         held = set(self.leases)
-        if self._claiming is not None:
-            held.add(self._claiming)
+        if (claiming := self._board.claiming()) is not None:
+            held.add(claiming)
         cancelled = frozenset(self._told)
         self._channel.close()
         self._guarded.close()

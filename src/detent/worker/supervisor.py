@@ -19,6 +19,7 @@ from detent.model.clock import Clock
 from detent.model.records import Aborted
 from detent.store.contract import Store
 from detent.worker.aftermath import Remains, end_lease
+from detent.worker.bell import Bell
 from detent.worker.kin import Kin
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
@@ -32,9 +33,13 @@ __all__ = ["STOPPING", "Supervisor"]
 log = logging.getLogger("detent.worker")
 
 _TICK = 0.2
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at the children, where nothing is due before. Whatever a child is ended for is known at
+least two seconds ahead, so none of it is seen too late."""
 _KILL_AFTER_GRACE = 5.0
 _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
+_PAUSE_LEAST = 0.02
 _LIVED = 5.0
 _LAST_WORDS = 5.0
 _NAMED_MAX = 10
@@ -71,8 +76,9 @@ class Supervisor:
         self._stop_asked = 0
         self._stopping = threading.Event()
         self._over = threading.Event()
-        self._hurry = threading.Event()
+        self._hurry = Bell()
         self._remains_there = threading.Event()
+        self._alone_due = threading.Event()
         # Whoever holds a lease must renew within one lease after an outage: then others begin to take it away.
         self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
         self._services = Services(store, options, worker_id, sinks=sinks)
@@ -112,9 +118,10 @@ class Supervisor:
             if deadline is not None and (self._stop_asked > 1 or now > deadline):
                 self._kill_all("told to stop at once" if self._stop_asked > 1 else "not done within the grace period")
             self._look_after_children(now)
-            self._hurry.wait(_TICK)
-            self._hurry.clear()
+            self._hurry.wait(self._next_look())
         self._over.set()
+        for thing in (self._remains_there, self._alone_due):
+            thing.set()
         self._store.break_off()
         until = self._clock.monotonic() + _LAST_WORDS
         for thread in threads:
@@ -142,8 +149,18 @@ class Supervisor:
         for _ in range(self._options.processes - len(staying)):
             if not self._stop_asked and now >= self._start_at:
                 with self._lock:
-                    self._children.append(Kin(self._options, now, self._hurry.set))
+                    self._children.append(Kin(self._options, now, self._hurry.ring))
         self._tell(staying)
+
+    def _next_look(self) -> float:
+        """Seconds until something may have to be done about a child; all else that concerns them rings."""
+        now = self._clock.monotonic()
+        if self._stop_asked or self._waiting_since is not None:
+            return _TICK
+        times = [now + _LOOK_EVERY, *(at for child in self._children if (at := child.deaf_at()) is not None)]
+        if sum(not child.is_leaving for child in self._children) < self._options.processes:
+            times.append(self._start_at)
+        return max(0.0, min(times) - now)
 
     def _holds_everybody_up(self, child: Kin, now: float) -> bool:
         """Where one writer keeps all others out, a function that takes the interpreter while another thread of its
@@ -228,11 +245,12 @@ class Supervisor:
     def _renew_forever(self) -> None:
         while not self._over.is_set():
             due = self._renewed_at + self._options.lease / 3
-            self._remains_there.wait(max(0.0, min(_TICK, due - self._clock.monotonic())))
+            self._remains_there.wait(max(0.0, due - self._clock.monotonic()))
             self._remains_there.clear()
             if self._clock.monotonic() >= due:
                 self._renew()
-            self._end_remains()
+            if not self._end_remains():
+                self._remains_there.set()
 
     def _renew(self) -> None:
         with self._lock:
@@ -262,8 +280,16 @@ class Supervisor:
     # -- the rest ----------------------------------------------------------------------------------------------
 
     def _serve_forever(self) -> None:
-        while not self._over.wait(_TICK):
+        pause = 0.0
+        while not self._over.wait(pause):
             self._serve()
+            now = self._clock.monotonic()
+            if (alone_at := self._services.next_alone(now)) <= now:
+                self._alone_due.set()
+                alone_at = now + _TICK
+            pause = max(_PAUSE_LEAST, min(self._services.next_in_haste(now), alone_at) - now)
+            if self._options.drain:
+                pause = min(_TICK, pause)
 
     def _serve(self) -> None:
         with self._lock:
@@ -279,12 +305,18 @@ class Supervisor:
         except DatabaseError as error:
             self._patience.failed("serving the queue", error)
             return
+        if self._services.failed_jobs.waits:
+            self._hurry.ring()
         if left == 0 and self._options.drain and idle and not self._stop_asked:
             self._drained = True
             self._ask_to_stop()
 
     def _serve_alone_forever(self) -> None:
-        while not self._over.wait(_TICK):
+        while not self._over.is_set():
+            self._alone_due.wait()
+            self._alone_due.clear()
+            if self._over.is_set():
+                return
             try:
                 self._services.tick_alone(self._clock.monotonic())
             except DatabaseError as error:
@@ -298,7 +330,7 @@ class Supervisor:
     def _ask_to_stop(self) -> None:
         self._stop_asked += 1
         self._stopping.set()
-        self._hurry.set()
+        self._hurry.ring()
 
 
 def _many(count: int, word: str, ending: str) -> str:

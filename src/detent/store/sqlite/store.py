@@ -21,6 +21,7 @@ from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
+from detent.store.sqlite.driver.bell import Bell
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import unheld, values_checked
@@ -37,6 +38,7 @@ __all__ = ["SqliteStore"]
 
 T = TypeVar("T")
 
+_IS_WORK = "SELECT EXISTS (SELECT 1 FROM detent_ready)"
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
 
 
@@ -50,7 +52,7 @@ class SqliteStore(EachAlone):
     def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
-        self._wake = SqliteWake(self._file.version)
+        self._wake = SqliteWake(self._file.version, self._is_work, Bell(self._file.path))
         self._looks = Looks()
 
     @property
@@ -60,7 +62,7 @@ class SqliteStore(EachAlone):
 
     @property
     def wake(self) -> SqliteWake:
-        """Through the version of the file."""
+        """Through a bell, and the version of the file."""
         return self._wake
 
     def ready(self, *, create: bool = True) -> None:
@@ -191,13 +193,18 @@ class SqliteStore(EachAlone):
 
     def close(self) -> None:
         """Let go of the file."""
+        self._wake.close()
         self._file.close()
 
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
-        """Whoever waits for work in this process hears of it at once."""
+        """Whoever waits for work hears of it at once."""
         answers = EachAlone.job_enqueue(self, items)
-        self._wake.interrupt()
+        self._wake.ring()
         return answers
+
+    def _is_work(self) -> bool:
+        with self._file.reading() as connection:
+            return bool(connection.execute(_IS_WORK).fetchone()[0])
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         def run(connection: GuardedConnection) -> T:

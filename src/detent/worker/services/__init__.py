@@ -100,6 +100,26 @@ class Services:
         """Do what is due of what one worker at a time does. Raises the first `DatabaseError` at the end."""
         self._pass([one for one in self.services if one.alone], now, self._run_if_ours)
 
+    def next_in_haste(self, now: float) -> float:
+        """When `tick` may have something to do again, as far as is known now."""
+        return min(self._next(one, now) for one in self.services if not one.alone)
+
+    def next_alone(self, now: float) -> float:
+        """The same for `tick_alone`."""
+        return min(self._next(one, now) for one in self.services if one.alone)
+
+    def _next(self, service: Service, now: float) -> float:
+        due = self._due.get(service.name, now)
+        heard = self.heartbeat.heard
+        if service.at is None or heard is None or now - heard[1] > _OLD:
+            return due
+        agenda, heard_at = heard
+        at = service.at(agenda)
+        if at is None or heard is self._served.get(service.name):
+            # Not before there is another agenda.
+            return max(due, heard_at + _OLD)
+        return max(due, heard_at + (at - agenda.now).total_seconds())
+
     def saw_outage(self) -> None:
         """The database did not answer, or not in time, until now: holders get the time to renew."""
         self._reaper.saw_outage(self._clock.monotonic())
@@ -154,7 +174,7 @@ class Services:
         """Asked twice in a lease and not every time: an idle worker shall write as little as can be."""
         ask_at, ours = self._asked.get(service.name, (now, False))
         if now >= ask_at:
-            lease = max(_LEASE_MIN, 3 * service.every)
+            lease = max(_LEASE_MIN, 6 * service.every)
             ours = self._store.service_take(service.name, self._worker_id, lease) is not None
             self._asked[service.name] = (now + lease / 2, ours)
         return ours

@@ -49,6 +49,11 @@ class Failures:
             with self._lock:
                 self._to_tell += taken
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is to be told now."""
+        return bool(self._to_tell)
+
     def to_tell(self) -> list[int]:
         """What is to be told now, handed over."""
         with self._lock:

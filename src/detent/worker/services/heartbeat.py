@@ -15,7 +15,7 @@ from detent.worker.services.service import Service
 __all__ = ["Heartbeat"]
 
 
-_EVERY = 1.1
+_EVERY = 1.2
 
 
 class Heartbeat:
