@@ -17,6 +17,8 @@ _LONGEST = 0.02
 _GROWTH = 1.2
 _WATCHED = 1.0
 """Seconds between two looks where the log is watched, for the sake of what nobody thought of."""
+_PATIENT = 0.005
+"""Seconds to wait for the bell once the log was written to: whoever brings work rings when it has committed."""
 _RESTLESS = 0.25
 """Seconds for which the version is looked at again and again, once the log was written to: it changes when the log has
 reached the disk."""
@@ -36,7 +38,7 @@ class SqliteWake:
         self._ears: Ears | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
-        self._delay = _SHORTEST
+        self._delay = _PATIENT
         self._changed_at = 0.0
 
     @property
@@ -101,7 +103,7 @@ class SqliteWake:
 
     def _came_for_nothing(self, now: float) -> None:
         """Where others commit all the time, and none of it is for us, it is looked at more rarely."""
-        self._delay = min(2 * self._delay, _LONGEST) if now - self._changed_at < _RESTLESS else _SHORTEST
+        self._delay = min(2 * self._delay, _LONGEST) if now - self._changed_at < _RESTLESS else _PATIENT
         self._changed_at = now
 
     def _be_there(self) -> None:
