@@ -1,0 +1,161 @@
+"""Retention: what is old goes, is archived before where that is asked for, and results go when their time is over."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from detent.errors import DatabaseBusy, DatabaseUnreachable
+from detent.model.records import Finished
+from detent.model.service_records import TaskTimes
+from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.open import open_store
+from detent.testing.stores import StoreClock
+from detent.worker.services.archive import Archive
+from detent.worker.services.retention import Keep, Retention
+from tests.contract.kit import claim_one, enqueue, event, finish, quarantined, state, succeeded
+
+
+class TestRetention:
+    """J16: by age, in small portions."""
+
+    def test_each_kind_after_its_time(self, store: Store, clock: StoreClock) -> None:
+        """J16: what succeeded sooner than what failed, and what has not finished never."""
+        waiting = enqueue(store, task="nobody")
+        old = [succeeded(store), quarantined(store)]
+        clock.advance(timedelta(days=6, hours=23))
+        young = [succeeded(store), quarantined(store)]
+        retention = Retention(store, Keep(succeeded=7, others=30))
+        retention.run(0.0)
+        assert None not in store.job_get([*old, *young])
+        clock.advance(timedelta(hours=2))
+        retention.run(1.0)
+        assert [row is None for row in store.job_get([*old, *young])] == [True, False, False, False]
+        clock.advance(timedelta(days=23))
+        retention.run(2.0)
+        assert [row is None for row in store.job_get([*old, *young])] == [True, True, True, False]
+        assert state(store, waiting) == "pending"
+
+    def test_nothing_goes_where_everything_is_kept(self, store: Store, clock: StoreClock) -> None:
+        """J16: 0 days means for ever."""
+        done = succeeded(store)
+        clock.advance(timedelta(days=10_000))
+        Retention(store, Keep(succeeded=0, others=0)).run(0.0)
+        assert state(store, done) == "succeeded"
+
+    def test_portion_by_portion_while_jobs_run(self, store: Store, clock: StoreClock) -> None:
+        """J16: a pass takes a few small portions and leaves the rest to the next; the horizon is on record once."""
+        for _ in range(12):
+            succeeded(store)
+        clock.advance(timedelta(days=8))
+        running = enqueue(store)
+        held = claim_one(store, lease=86_400.0)
+        retention = Retention(store, Keep(succeeded=7, others=0), portion=2)
+        retention.run(0.0)
+        assert store.job_count(JobFilter(state="succeeded")) == 2
+        retention.run(1.0)
+        assert store.job_count(JobFilter(state="succeeded")) == 0
+        assert finish(store, held) == Finished(running, 1)
+        retention.run(2.0)
+        assert state(store, running) == "succeeded"
+        assert store.verify() == []
+
+
+def test_results_go_when_their_time_is_over(store: Store, clock: StoreClock) -> None:
+    """J13: with the walk of every hour, also where jobs are kept for ever."""
+    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    jobs = []
+    for _ in range(3):
+        jobs.append(enqueue(store))
+        finish(store, claim_one(store), '"kept"')
+    retention = Retention(store, Keep(succeeded=0, others=0), portion=2)
+    retention.run(0.0)
+    assert [row.result for row in store.job_get(jobs) if row is not None] == ['"kept"'] * 3
+    clock.advance(3600)
+    retention.run(1.0)
+    assert [(row.state, row.result) for row in store.job_get(jobs) if row is not None] == [("succeeded", None)] * 3
+
+
+class TestArchive:
+    """J16: what is deleted for its age is in a file before."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        (tmp_path / "archive").mkdir()
+        return tmp_path / "archive"
+
+    def old_jobs(self, store: Store, clock: StoreClock) -> tuple[int, int]:
+        dead, done = quarantined(store), enqueue(store, metadata='{"from":"ana"}')
+        held = claim_one(store)
+        store.event_append([event(held, f"line {n}", key=str(n)) for n in range(3)])
+        finish(store, held, '{"n":12345678901234567890}')
+        clock.advance(timedelta(days=40))
+        return done, dead
+
+    def lines(self, directory: Path) -> list[dict[str, Any]]:
+        return [
+            json.loads(line)
+            for path in sorted(directory.iterdir())
+            for line in gzip.decompress(path.read_bytes()).splitlines()
+        ]
+
+    def test_jobs_are_written_with_all_their_records(self, store: Store, clock: StoreClock, place: Path) -> None:
+        """J16: one line for each, as the command line shows them; afterwards they are gone."""
+        done, dead = self.old_jobs(store, clock)
+        spared = succeeded(store)
+        Retention(store, Keep(7, 30), portion=1, archive=Archive(str(place), 5)).run(0.0)
+        assert store.job_get([done, dead]) == [None, None]
+        assert store.job_get([spared]) != [None]
+        by_id = {line["job"]["id"]: line for line in self.lines(place)}
+        assert set(by_id) == {str(done), str(dead)}
+        line = by_id[str(done)]
+        assert (line["job"]["state"], line["job"]["result"]) == ("succeeded", {"n": 12345678901234567890})
+        assert line["job"]["metadata"] == {"from": "ana"}
+        assert [one["outcome"] for one in line["executions"]] == ["done"]
+        assert [one["message"] for one in line["events"]] == ["line 0", "line 1", "line 2"]
+        assert [one["to_state"] for one in line["transitions"]] == ["pending", "running", "succeeded"]
+        assert [path.name for path in place.iterdir()] == [f"jobs-{clock.now():%Y-%m-%d}-5.jsonl.gz"]
+
+    def test_what_was_not_deleted_after_it_was_written_is_written_again(
+        self, store: Store, clock: StoreClock, place: Path
+    ) -> None:
+        """J16: doubled under the same id, and never lost."""
+        done, _ = self.old_jobs(store, clock)
+
+        def interrupted(verbs: Verbs) -> None:
+            Archive(str(place), 5).write(verbs, [done], clock.now())
+            raise DatabaseBusy("it", "died")
+
+        with pytest.raises(DatabaseBusy):
+            store.together(interrupted)
+        assert store.job_get([done]) != [None]
+        Retention(store, Keep(7, 30), archive=Archive(str(place), 6)).run(0.0)
+        found = [line["job"]["id"] for line in self.lines(place)]
+        assert found.count(str(done)) == 2
+
+    def test_what_cannot_be_archived_stays(
+        self, store: Store, clock: StoreClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """J16: it is said once an hour, and tried again in the next; what was written in vain is taken back."""
+        done, dead = self.old_jobs(store, clock)
+        directory = tmp_path / "there"
+        retention = Retention(store, Keep(7, 30), archive=Archive(str(directory), 5))
+        for _ in range(3):
+            retention.run(0.0)
+        assert None not in store.job_get([done, dead])
+        assert caplog.text.count("it cannot be archived") == 1
+        directory.mkdir()
+        clock.advance(3600)
+        retention.run(1.0)
+        assert store.job_get([done, dead]) == [None, None]
+        before = self.lines(directory)
+
+        with closing(open_store(f"sqlite:///{tmp_path}/nowhere.db")) as gone, pytest.raises(DatabaseUnreachable):
+            Archive(str(directory), 5).write(gone, [1], clock.now())
+        assert self.lines(directory) == before
