@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from msgspec.structs import replace
 
 from detent.alerts.judge import look
@@ -10,7 +12,8 @@ from detent.model.alert_records import AlertRow
 from detent.model.limit_records import NewLimit
 from detent.store.contract import JobFilter, Store
 from detent.testing.stores import StoreClock
-from tests.contract.kit import abort, claim, claim_one, enqueue, finish
+from tests.contract.alert_kit import rested
+from tests.contract.kit import abort, claim, claim_one, enqueue, new_job
 
 
 def firing(store: Store) -> dict[str, AlertRow]:
@@ -21,22 +24,13 @@ def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, dead_l
     """So many jobs came to rest, and were counted."""
     store.alert_tally(1000)
     clock.advance(1)
-    for _ in range(succeeded + failed):
-        enqueue(store, attempts_max=1, dead_letter=dead_letter)
-    for number, one in enumerate(claim(store, limit=succeeded + failed)):
-        if number < succeeded:
-            finish(store, one)
-        else:
-            abort(store, one, "error")
+    rested(store, succeeded=succeeded, failed=failed, dead_letter=dead_letter)
     store.alert_tally(1000)
 
 
 def dead(store: Store, count: int) -> None:
     """So many more dead letters."""
-    for _ in range(count):
-        enqueue(store, attempts_max=1)
-    for one in claim(store, limit=count):
-        abort(store, one, "error")
+    rested(store, failed=count)
 
 
 def look_on(store: Store, clock: StoreClock, seconds: int) -> None:
@@ -186,10 +180,13 @@ def test_an_event_is_over_when_it_has_not_happened_for_a_day(store: Store, clock
 
 def test_of_very_many_scopes_the_worst_are_told(store: Store, clock: StoreClock) -> None:
     """M2, G6: no storms."""
-    for number in range(120):
-        enqueue(store, queue=f"q{number:03}")
-        clock.advance(1)
-    clock.advance(900)
+    now = clock.now()
+    store.job_enqueue(
+        [new_job(store, queue=f"q{number:03}", due_at=now + timedelta(seconds=number)) for number in range(120)]
+    )
+    clock.advance(120)
+    store.job_promote(1000)
+    clock.advance(901)
     look(store)
     told = firing(store)
     assert len(told) == 100

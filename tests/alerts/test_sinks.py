@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from detent.alerts.mailing import MailSink
-from detent.alerts.options import SinkOptions
+from detent.alerts.options import SinkOptions, host_and_port
 from detent.alerts.posting import PagerSink, WebhookSink
 from detent.alerts.sinks import LogSink
 from detent.model.alert_records import Notice
@@ -232,6 +232,20 @@ class TestMail:
         with mail_receiver(MailReceiver()) as receiver:
             options = mail_options(receiver)
         assert MailSink(options).send([notice()]).said.startswith("no answer: ")
+
+
+@pytest.mark.parametrize(
+    ("server", "found"),
+    [
+        ("mail", ("mail", 587)),
+        ("mail:25", ("mail", 25)),
+        ("::1", ("::1", 587)),
+        ("[::1]", ("::1", 587)),
+        ("[::1]:25", ("::1", 25)),
+    ],
+)
+def test_where_the_mail_server_is(server: str, found: tuple[str, int]) -> None:
+    assert host_and_port(server, 587) == found
 
 
 def test_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -157,6 +157,15 @@ def test_sinks_can_be_tried(sqlite_url: str) -> None:
             "alert_mail_security": "none",
             "alert_mail_password": "secret",
         },
+        {"alert_mail_recipients": "a@example.org"},
+        *(
+            {
+                "alert_mail_server": server,
+                "alert_mail_sender": "a@example.org",
+                "alert_mail_recipients": "b@example.org",
+            }
+            for server in ("mail.example.org:99999", "mail.example.org:smtp", ":25", "a b")
+        ),
         {"alert_minute_max": 0},
     ],
 )

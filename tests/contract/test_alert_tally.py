@@ -7,7 +7,8 @@ import threading
 from detent.model.alert_records import Figure
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, another_store
-from tests.contract.kit import LEASE, abort, claim, enqueue, finish
+from tests.contract.alert_kit import rested
+from tests.contract.kit import LEASE, abort, claim, enqueue
 
 HOUR = 3600.0
 
@@ -18,15 +19,8 @@ def rates(store: Store, each: str = "queue") -> list[Figure]:
 
 def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, queue: str = "default") -> None:
     """So many jobs that ran and rest."""
-    for _ in range(succeeded + failed):
-        enqueue(store, queue=queue, attempts_max=1)
-    claimed = claim(store, limit=succeeded + failed, queues=[queue])
     clock.advance(0.1)
-    for number, one in enumerate(claimed):
-        if number < succeeded:
-            finish(store, one)
-        else:
-            abort(store, one, "error")
+    rested(store, succeeded=succeeded, failed=failed, queue=queue)
 
 
 def test_each_is_counted_once_by_queue_and_task(store: Store, clock: StoreClock) -> None:

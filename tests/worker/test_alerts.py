@@ -18,7 +18,8 @@ from detent.worker.services import Services
 from detent.worker.services.alerts import Alerts
 from detent.worker.services.invariants import Invariants
 from tests.alerts.receivers import MailReceiver, http_receiver, mail_receiver
-from tests.contract.kit import abort, claim, enqueue
+from tests.contract.alert_kit import rested
+from tests.contract.kit import enqueue
 
 LEASE = 30.0
 EVERY = 5.0
@@ -36,10 +37,7 @@ def eventually(what: Callable[[], bool]) -> None:
 
 
 def dead(store: Store, count: int) -> list[int]:
-    ids = [enqueue(store, attempts_max=1) for _ in range(count)]
-    for one in claim(store, limit=count):
-        abort(store, one, "error")
-    return ids
+    return rested(store, failed=count)
 
 
 def test_what_is_wrong_is_told_to_everybody_and_so_is_its_end(store: Store, clock: StoreClock) -> None:

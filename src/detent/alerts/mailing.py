@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from email.message import EmailMessage
 from email.utils import format_datetime
 
-from detent.alerts.options import SinkOptions, severities_from
+from detent.alerts.options import SinkOptions, host_and_port, severities_from
 from detent.alerts.sinks import Fault, Outcome, failed, sent
 from detent.alerts.words import facts_of, headlines
 from detent.model.alert_records import Notice, Route
@@ -49,21 +49,21 @@ class MailSink:
         except smtplib.SMTPResponseException as error:
             return failed(options.redacted(f"it answered {error.smtp_code}: {_text(error.smtp_error)}"))
         except (OSError, smtplib.SMTPException, ValueError) as error:
-            return failed(options.redacted(f"no answer: {error or type(error).__name__}"))
+            # Of those of smtplib, which are OSErrors too, all but this one are about what the server cannot do.
+            is_gone = isinstance(error, smtplib.SMTPServerDisconnected) or not isinstance(error, smtplib.SMTPException)
+            what = "no answer" if is_gone else "it cannot take the mail"
+            return failed(options.redacted(f"{what}: {error or type(error).__name__}"))
         some = f", but not for {_refusals(refused)}" if refused else ""
         return sent(options.redacted(f"it took the mail for {len(options.mail_recipients) - len(refused)}{some}"))
 
     def _connect(self) -> smtplib.SMTP:
         options = self._options
-        host, _, port = options.mail_server.rpartition(":")
-        if not host or not port.isdigit():
-            host, port = options.mail_server, str(_PORTS[options.mail_security])
-        host = host.removeprefix("[").removesuffix("]")
+        host, port = host_and_port(options.mail_server, _PORTS[options.mail_security])
         us = socket.gethostname()
         if options.mail_security == "tls":
             context = ssl.create_default_context()
-            return smtplib.SMTP_SSL(host, int(port), us, timeout=options.timeout, context=context)
-        server = smtplib.SMTP(host, int(port), us, timeout=options.timeout)
+            return smtplib.SMTP_SSL(host, port, us, timeout=options.timeout, context=context)
+        server = smtplib.SMTP(host, port, us, timeout=options.timeout)
         if options.mail_security == "starttls":
             try:
                 server.starttls(context=ssl.create_default_context())

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from detent.model.alert_records import SEVERITIES, Severity
 
-__all__ = ["SinkOptions", "severities_from"]
+__all__ = ["SinkOptions", "host_and_port", "severities_from"]
 
 _REMOVED = "***"
 
@@ -49,3 +49,16 @@ class SinkOptions(Struct, frozen=True, kw_only=True):
 def severities_from(least: Severity) -> tuple[Severity, ...]:
     """That severity and those above it."""
     return SEVERITIES[SEVERITIES.index(least) :]
+
+
+def host_and_port(server: str, otherwise: int) -> tuple[str, int]:
+    """`mail.example.org`, `mail.example.org:25`, `::1` or `[::1]:25`, with the port that is meant where none is said.
+    ValueError for what is none of these."""
+    host, colon, port = server.rpartition(":")
+    is_bare_address = ":" in host and not host.startswith("[")
+    if not colon or is_bare_address or server.endswith("]"):
+        host, port = server, str(otherwise)
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or any(letter.isspace() for letter in host) or not 1 <= int(port) <= 65_535:
+        raise ValueError(server)
+    return host, int(port)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from detent.alerts.courier import sinks_of
-from detent.alerts.options import SinkOptions
+from detent.alerts.options import SinkOptions, host_and_port
 from detent.alerts.policies import check_policy, in_force
 from detent.alerts.sinks import Outcome
 from detent.app.wiring import Wiring
@@ -42,7 +42,7 @@ _NEW: dict[str, Any] = {
     "calm_seconds": 300.0,
     "message": "{value} of {scope} is beyond {threshold}",
 }
-_LOOPBACK = ("localhost", "127.0.0.1", "::1", "[::1]")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Alerting:
@@ -201,6 +201,8 @@ def sink_options(settings: Settings, source: str) -> SinkOptions:
         if url and not _is_web(url):
             raise InvalidSetting(field, "something else", "a URL that begins with https:// or http://")
     recipients = tuple(part.strip() for part in settings.alert_mail_recipients.split(",") if part.strip())
+    if (recipients or settings.alert_mail_sender) and not settings.alert_mail_server:
+        raise InvalidSetting("alert_mail_server", "nothing, though there is somebody to write to", "host or host:port")
     if settings.alert_mail_server:
         for field, addresses in (
             ("alert_mail_sender", (settings.alert_mail_sender,)),
@@ -209,7 +211,11 @@ def sink_options(settings: Settings, source: str) -> SinkOptions:
             for address in addresses:
                 if not _is_mailbox(address):
                     raise InvalidSetting(field, repr(address), "an address, such as ops@example.org")
-        host = settings.alert_mail_server.rpartition(":")[0] or settings.alert_mail_server
+        try:
+            host, _ = host_and_port(settings.alert_mail_server, 25)
+        except ValueError:
+            found = repr(settings.alert_mail_server)[:80]
+            raise InvalidSetting("alert_mail_server", found, "host or host:port") from None
         if settings.alert_mail_password and settings.alert_mail_security == "none" and host not in _LOOPBACK:
             raise InvalidSetting("alert_mail_security", "none, with a password", "starttls or tls")
     fields = {
