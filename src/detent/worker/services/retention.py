@@ -84,9 +84,8 @@ class Retention:
             try:
                 then = walk.step(walk.after_id)
             except OSError as error:
-                log.error("nothing is deleted in this hour: it cannot be archived: %s", error)
-                self._walks = []
-                return
+                log.error("jobs stay for another hour, since they cannot be archived: %s", error)
+                then = None
             if then is None:
                 self._walks.pop(0)
             else:
