@@ -32,7 +32,7 @@ from detent.worker.core import Core, Held, Want
 from detent.worker.flusher import Flusher
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
-from detent.worker.running import Running
+from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
 from detent.worker.unknown import look_back
 from detent.worker.vital import start_vital
@@ -187,21 +187,20 @@ class Child:
                 continue
             try:
                 attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
-                if self._is_plain(attempt):
+                if not self._is_plain(attempt):
+                    self._begin(held, attempt, now)
+                elif attempt.task.is_async:
                     if await self._carry(held, attempt, now, endings):
                         return
                 else:
-                    self._begin(held, attempt, now)
+                    self._threads.submit(self._run_one_after_another, held, attempt)
             except Exception as error:
                 self._end(held, _ending(held, "error", error_text(error)))
         self._carrier = None
 
     def _is_plain(self, attempt: Attempt) -> bool:
-        """Whether it is an async function that needs nothing before it is called."""
-        claimed, task = attempt.claimed, attempt.task
-        return (
-            task.is_async and not task.options.process and not claimed.committed and not self._needs_preparing(attempt)
-        )
+        """Whether it is to be called in this process, and needs nothing before it is."""
+        return not attempt.task.options.process and not attempt.claimed.committed and not self._needs_preparing(attempt)
 
     def _needs_preparing(self, attempt: Attempt) -> bool:
         return not attempt.task.options.idempotent or attempt.claimed.attempt > 1
@@ -300,7 +299,36 @@ class Child:
         else:
             running.work = self._threads.submit(self._run_in, running, attempt.run)
 
-    def _run_in(self, running: Running, run: Callable[[], Finish | Abort | None]) -> None:
+    def _run_one_after_another(self, held: Held | None, attempt: Attempt) -> None:
+        """On a thread: a plain function, and then whatever plain function is next. By way of the loop, each would wait
+        for two other threads to get their turns."""
+        while held is not None:
+            timeout = attempt.task.options.timeout
+            now = self._clock.monotonic()
+            deadline = 0.0 if timeout is None else now + timeout
+            running = Running(held, attempt, deadline=deadline, work=OnThread())
+            with self._lock:
+                if not held.ended:
+                    claimed = held.claimed
+                    running.line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
+                    self._running[held] = running
+            self._run_in(running, attempt.run, pump=False)
+            running.work = None
+            held = self._next_plain(attempt)
+            if held is not None:
+                attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
+
+    def _next_plain(self, like: Attempt) -> Held | None:
+        """The next job, begun, where it is a first attempt at the same task. Others are begun on the loop."""
+        with self._lock:
+            first = self._core.first
+            if first is not None and first.claimed.attempt == 1 and first.claimed.task == like.claimed.task:
+                return self._core.begin(self._clock.monotonic())
+        if first is not None:
+            self._ask_pump()
+        return None
+
+    def _run_in(self, running: Running, run: Callable[[], Finish | Abort | None], *, pump: bool = True) -> None:
         """On a thread. Whatever goes wrong around the attempt, it ends."""
         if running.held.ended:
             return
@@ -309,9 +337,9 @@ class Child:
             ending = run()
         except BaseException as error:
             ending = _ending(running.held, "error", error_text(error), running.attempt.delay())
-        self._end(running.held, ending)
+        self._end(running.held, ending, pump=pump)
 
-    def _end(self, held: Held, ending: Finish | Abort | None) -> bool:
+    def _end(self, held: Held, ending: Finish | Abort | None, *, pump: bool = True) -> bool:
         """From any thread: the slot is free, and the ending will be written. False where it had ended already."""
         with self._lock:
             if held.ended:
@@ -321,9 +349,12 @@ class Child:
             running = self._running.pop(held, None)
             if running is not None and running.line is not None:
                 self._board.end(running.line)
+            hungry = self._core.is_hungry
         self._flusher.end([] if ending is None else [ending], [] if lease_done is None else [lease_done])
-        self._claimer.room.set()
-        self._ask_pump()
+        if hungry:
+            self._claimer.room.set()
+        if pump:
+            self._ask_pump()
         return True
 
     def _end_all(self, endings: list[tuple[Held, Finish | Abort | None]]) -> None:

@@ -126,6 +126,23 @@ class Core:
         del self._open_by_lease[held.lease_id]
         return held.lease_id
 
+    @property
+    def first(self) -> Held | None:
+        """The next job to begin, if a slot is free for it and nobody wants us to stop."""
+        if self.running >= self.slots or self.stopping:
+            return None
+        while self._reserved and self._reserved[0].ended:
+            self._reserved.popleft()
+        return self._reserved[0] if self._reserved else None
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether it is worth while to ask what to claim. A claim for a crumb costs as much as one for a loaf: wait
+        until a good part of the reserve is gone."""
+        most = self.slots + self._reserve()
+        room = most - len(self.held)
+        return room > 0 and not (self._reserved and room < most // 4)
+
     def surplus(self) -> list[Held]:
         """What was claimed ahead when jobs were quick, and now only keeps others from it: to be handed back."""
         kept = self.slots + self._reserve()

@@ -15,7 +15,15 @@ from detent.worker.unknown import Unknown
 if TYPE_CHECKING:
     from detent.worker.solos import Solo
 
-__all__ = ["Running"]
+__all__ = ["OnThread", "Running"]
+
+
+class OnThread:
+    """A function that is called on a thread which goes on to others: it goes on until `Running` forgets it."""
+
+    def done(self) -> bool:
+        """It is forgotten when it is."""
+        return False
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +37,7 @@ class Running:
     line: int | None = None
     suspect: bool = False
     unknown: Unknown | None = None
-    work: asyncio.Task[Any] | Future[None] | None = None
+    work: asyncio.Task[Any] | Future[None] | OnThread | None = None
     solo: Solo | None = None
     _solo_lock: threading.Lock = field(default_factory=threading.Lock)
 

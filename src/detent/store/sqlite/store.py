@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from detent.errors import DetentError, NotFound, SchemaMissing, WrongPlace
+from detent.errors import DatabaseBusy, DetentError, NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
-from detent.model.records import Enqueued, Moved, NewJob, RepairStep, Violation
+from detent.model.records import Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -196,6 +196,10 @@ class SqliteStore(EachAlone):
         self._wake.close()
         self._file.close()
 
+    def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
+        """Beside commit blocks it shares their sync."""
+        return self._beside_blocks(lambda verbs: verbs.job_finish(items, worker))
+
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """Whoever waits for work hears of it at once."""
         answers = EachAlone.job_enqueue(self, items)
@@ -205,6 +209,17 @@ class SqliteStore(EachAlone):
     def _is_work(self) -> bool:
         with self._file.reading() as connection:
             return bool(connection.execute(_IS_WORK).fetchone()[0])
+
+    def _beside_blocks(self, work: Callable[[SqliteVerbs], T]) -> T:
+        """In the transaction of the commit blocks that are at work, where there are any. Where one of them brings it
+        down, by itself: nobody else is at the mercy of a user's block."""
+        if self._file.blocks.busy:
+            try:
+                with values_checked():
+                    return self._file.blocks.join(lambda executor: work(SqliteVerbs(executor, self._clock, self.name)))
+            except DatabaseBusy:
+                pass
+        return self._write(work)
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         def run(connection: GuardedConnection) -> T:

@@ -139,31 +139,36 @@ class Group:
         self._over = True
         self._tell_next()
 
-    def outcome(self, patience: float) -> None:
-        """Wait for the shared commit; raise what became of it."""
-        if not self._over:
-            self._wait(patience)
-        if self.error is not None:
-            raise copy.copy(self.error) from self.error
-
-    def _wait(self, patience: float) -> None:
+    def expect(self) -> threading.Lock:
+        """What will be released when the group is over. To be taken before anybody else can end it, and given to
+        `outcome` or `forget`."""
         told = threading.Lock()
         told.acquire()
         self._waiting.append(told)
-        # It may have been over in between, with nobody left to tell this one.
+        return told
+
+    def forget(self, told: threading.Lock) -> None:
+        """Nobody waits for it any more. Where it was released meanwhile, the next one is still to be told."""
+        with suppress(ValueError):
+            self._waiting.remove(told)
         if self._over:
             self._tell_next()
-        come = False
-        try:
-            come = told.acquire(timeout=patience)
-        finally:
-            if not come:
-                with suppress(ValueError):
-                    self._waiting.remove(told)
-            if self._over:
-                self._tell_next()
-        if not come and not self._over:
-            raise OutcomeUnknown(self._database.name, "no answer from the commit that this block shares with others")
+
+    def outcome(self, told: threading.Lock | None = None) -> None:
+        """Wait for the shared commit, where it is another's to make; raise what became of it."""
+        if told is not None:
+            come = False
+            try:
+                come = told.acquire(timeout=_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+            finally:
+                if come:
+                    self._tell_next()
+                else:
+                    self.forget(told)
+            if not self._over:
+                raise OutcomeUnknown(self._database.name, "no answer from the commit that it shares with others")
+        if self.error is not None:
+            raise copy.copy(self.error) from self.error
 
     def _tell_next(self) -> None:
         """One tells the next: all at once, they would only wait for the interpreter's lock, and make everybody who
@@ -206,7 +211,7 @@ class Blocks:
                 group.in_body = True
                 connection.guard(True)
         except BaseException:
-            self._pass_on(group)
+            self._leave_line(group)
             raise
         return group
 
@@ -217,19 +222,21 @@ class Blocks:
             raise WrongPlace("the end of a commit block", "in a process forked inside it", "fork before the block")
         connection = group.connection
         try:
-            with connection.hand, translating(self._database.name):
+            with connection.hand:
                 self._take_back(group)
                 connection.check_lost()
                 try:
                     connection.check_failed()
-                    marked = member.leave(group.executor)
+                    group.joined(None if member.leave(group.executor) else member)
                 except BaseException:
                     group.undo()
                     raise
-                group.joined(None if marked else member)
-        finally:
-            self._pass_on(group)
-        group.outcome(_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+        except BaseException as error:
+            self._leave_line(group)
+            if isinstance(error, sqlite3.Error):
+                raise translated(error, self._database.name) from error
+            raise
+        group.outcome(self._pass_on(group))
 
     def abandon(self, group: Group, error: BaseException) -> BaseException:
         """The block was left by an error: undo it. The error as it is to be raised."""
@@ -239,7 +246,7 @@ class Blocks:
                     self._take_back(group)
                     group.undo()
             finally:
-                self._pass_on(group)
+                self._leave_line(group)
         if isinstance(error, sqlite3.Error):
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 return _too_long(group)
@@ -262,9 +269,10 @@ class Blocks:
                     group.undo()
                     raise
                 group.joined()
-        finally:
-            self._pass_on(group)
-        group.outcome(_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+        except BaseException:
+            self._leave_line(group)
+            raise
+        group.outcome(self._pass_on(group))
         return answer
 
     @property
@@ -294,8 +302,30 @@ class Blocks:
         if not group.cut_off:
             group.connection.guard(False)
 
-    def _pass_on(self, group: Group) -> None:
-        """To the next in line, while the group is young; else it is committed here."""
+    def _pass_on(self, group: Group) -> threading.Lock | None:
+        """To the next in line, while the group is young; else it is committed here. What to wait for, if anything."""
+        if self._line.waiting and self._may_pass_on(group):
+            told = group.expect()
+            # The last thing before this thread waits: the next one needs the interpreter's lock.
+            if self._line.hand_over():
+                return told
+            group.forget(told)
+        self._end(group)
+        return None
+
+    def _leave_line(self, group: Group) -> None:
+        """The same for who has nothing to wait for."""
+        if not (self._may_pass_on(group) and self._line.hand_over()):
+            self._end(group)
+
+    def _may_pass_on(self, group: Group) -> bool:
+        with group.connection.hand:
+            if group.ended or group.connection.lost is not None or not group.takes_more:
+                return False
+            self._database.lend(None)
+            return True
+
+    def _end(self, group: Group) -> None:
         connection = group.connection
         with connection.hand:
             if group.cut_off:
@@ -304,12 +334,10 @@ class Blocks:
                 connection.close()
                 return
             if not group.ended:
+                self._database.lend(None)
                 if connection.lost is not None:
                     group.end(_busy(self._database.name))
                 else:
-                    self._database.lend(None)
-                    if group.takes_more and self._line.hand_over():
-                        return
                     with suppress(DatabaseBusy):
                         group.mark()
                     if not group.ended:

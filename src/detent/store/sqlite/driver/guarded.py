@@ -132,18 +132,38 @@ class GuardedConnection(sqlite3.Connection):
             yield sql
             return
         with self.hand:
-            self.check_lost()
-            self._refusals.refused = None
+            text = self.beginning(sql)
             try:
-                yield _PREFIX + sql
+                yield text
             except sqlite3.DatabaseError as error:
-                if self._refusals.refused is not None:
-                    raise _refusal(self._refusals.refused) from error
-                self.failed = error
+                self.failing(error)
                 raise
             finally:
-                if not self.in_transaction and self.lost is None:
-                    self.lost = _refusal("a statement that rolls the transaction back")
+                self.ending()
+
+    @property
+    def is_users(self) -> bool:
+        """Whether a statement of this thread's is the user's."""
+        return self._refusals.users
+
+    def beginning(self, sql: str) -> str:
+        """A statement of the user's, as it is to be prepared. With `hand` held; `ending` follows, and `failing` before
+        it where it fails."""
+        if self.lost is not None:
+            raise self.lost
+        self._refusals.refused = None
+        return _PREFIX + sql
+
+    def failing(self, error: sqlite3.DatabaseError) -> None:
+        """Remember it; `WrongPlace` where it was refused."""
+        if self._refusals.refused is not None:
+            raise _refusal(self._refusals.refused) from error
+        self.failed = error
+
+    def ending(self) -> None:
+        """After every step of a statement of the user's."""
+        if not self.in_transaction and self.lost is None:
+            self.lost = _refusal("a statement that rolls the transaction back")
 
     def check_lost(self) -> None:
         """Raise why the transaction is gone, where it is."""
@@ -160,8 +180,20 @@ class _GuardedCursor(sqlite3.Cursor):
     connection: GuardedConnection
 
     def execute(self, sql: str, parameters: Any = (), /) -> _GuardedCursor:
-        with self.connection.statement(sql) as text:
-            super().execute(text, parameters)
+        connection = self.connection
+        if not connection.is_users:
+            super().execute(sql, parameters)
+            return self
+        # What `statement` does, for the one call that every block makes.
+        with connection.hand:
+            text = connection.beginning(sql)
+            try:
+                super().execute(text, parameters)
+            except sqlite3.DatabaseError as error:
+                connection.failing(error)
+                raise
+            finally:
+                connection.ending()
         return self
 
     def executemany(self, sql: str, parameters: Any, /) -> _GuardedCursor:
