@@ -314,19 +314,20 @@ class Child:
                     self._running[held] = running
             self._run_in(running, attempt.run, pump=False)
             running.work = None
-            held = self._next_plain(attempt)
-            if held is not None:
-                attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
+            held, attempt = self._next_like(attempt)
 
-    def _next_plain(self, like: Attempt) -> Held | None:
+    def _next_like(self, before: Attempt) -> tuple[Held | None, Attempt]:
         """The next job, begun, where it is a first attempt at the same task. Others are begun on the loop."""
         with self._lock:
             first = self._core.first
-            if first is not None and first.claimed.attempt == 1 and first.claimed.task == like.claimed.task:
-                return self._core.begin(self._clock.monotonic())
+            found = None if first is None else first.claimed
+            if found is not None and found.task == before.claimed.task and found.attempt == 1 and not found.committed:
+                held = self._core.begin(self._clock.monotonic())
+                assert held is not None
+                return held, Attempt(found, self._app, self._store, self._flusher)
         if first is not None:
             self._ask_pump()
-        return None
+        return None, before
 
     def _run_in(self, running: Running, run: Callable[[], Finish | Abort | None], *, pump: bool = True) -> None:
         """On a thread. Whatever goes wrong around the attempt, it ends."""

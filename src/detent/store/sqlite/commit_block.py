@@ -95,9 +95,13 @@ class CommitBlock:
         if raised is not error:
             raise raised from error
 
-    def enter(self, executor: SqliteExecutor) -> float:
-        """Whether this attempt may commit, and for how long its block may be open."""
-        holding = self._verbs(executor).may_commit(self.job_id, self.attempt)
+    def enter(self, executor: SqliteExecutor, seen: dict[int, Any], coming: list[int]) -> float:
+        """Whether this attempt may commit, and for how long its block may be open. One look for all who stand in line:
+        what it finds holds until somebody writes."""
+        verbs = self._verbs(executor)
+        if self.job_id not in seen:
+            seen.update(verbs.holders([self.job_id, *coming]))
+        holding = verbs.may_commit(self.job_id, self.attempt, seen.get(self.job_id))
         if isinstance(holding, DetentError):
             raise holding
         self.holding = holding

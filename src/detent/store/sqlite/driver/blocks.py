@@ -47,8 +47,9 @@ class Member(Protocol):
     job_id: int
     sees_marks: bool
 
-    def enter(self, executor: SqliteExecutor) -> float:
-        """Check, before anything is written: for how many seconds the block may be open."""
+    def enter(self, executor: SqliteExecutor, seen: dict[int, Any], coming: list[int]) -> float:
+        """Check, before anything is written: for how many seconds the block may be open. What is looked up for those
+        that are `coming` too, and kept in `seen`, they need not look up: nobody else writes meanwhile."""
         ...
 
     def leave(self, executor: SqliteExecutor) -> bool:
@@ -81,7 +82,8 @@ class Group:
         self.cut_off = False
         self.limited = False
         self.error: BaseException | None = None
-        self._unmarked: list[Member] = []
+        self.seen: dict[int, Any] = {}
+        self._unmarked: dict[int, Member] = {}
         self._waiting: deque[threading.Lock] = deque()
         self._over = False
 
@@ -101,23 +103,28 @@ class Group:
             self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")
 
     def joined(self, member: Member | None = None) -> None:
-        """The current member has ended well; its mark, where there is one, is written later."""
+        """The current member has ended well. Without a member what was seen before holds no more; with one its mark is
+        written later."""
         self.members += 1
-        if member is not None:
-            self._unmarked.append(member)
+        if member is None:
+            self.seen.clear()
+        else:
+            self._unmarked[member.job_id] = member
 
     def is_unmarked(self, job_id: int) -> bool:
         """Whether a block of that job has ended here, and nobody can tell yet by looking at it."""
-        return any(member.job_id == job_id for member in self._unmarked)
+        return job_id in self._unmarked
 
     def mark(self) -> None:
         """Write the marks that are still to be written. Where that fails, so does the group: without its mark no block
         of it may stay."""
         if not self._unmarked:
             return
+        members = list(self._unmarked.values())
         try:
-            self._unmarked[0].mark_all(self.executor, self._unmarked)
-            self._unmarked = []
+            members[0].mark_all(self.executor, members)
+            self._unmarked.clear()
+            self.seen.clear()
         except BaseException as error:
             failed = DatabaseBusy(self._database.name, f"the marks of its group could not be written: {error}")
             self.end(failed)
@@ -186,12 +193,17 @@ class Blocks:
         self._database = database
         self._line = FairLock()
         self._group: Group | None = None
+        self._coming: dict[int, None] = {}
         self._watch = Watch(self._cut_off)
 
     def enter(self, member: Member) -> Group:
         """Wait for one's turn, check, and have the connection in the user's hands. To be followed by `leave` or
         `abandon`. Refuses what the member refuses, and with `DatabaseBusy` where the turn does not come in time."""
-        group = self._take_part()
+        self._coming[member.job_id] = None
+        try:
+            group = self._take_part()
+        finally:
+            self._coming.pop(member.job_id, None)
         connection, name = group.connection, self._database.name
         try:
             with connection.hand:
@@ -200,7 +212,7 @@ class Blocks:
                 if member.sees_marks or group.is_unmarked(member.job_id):
                     group.mark()
                 try:
-                    seconds = member.enter(group.executor)
+                    seconds = member.enter(group.executor, group.seen, list(self._coming))
                     if not group.limited and not self._database.in_memory:
                         group.limited = True
                         bounded = max(_OPEN_SECONDS_MIN, min(_OPEN_SECONDS_MAX, seconds))

@@ -26,9 +26,10 @@ UPDATE detent_job SET started_at = coalesce(started_at, :now), committed_at = :n
  WHERE id = :id AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
    AND EXISTS (SELECT 1 FROM detent_lease l WHERE l.id = lease_id AND l.expires_at > :clock)
 """
-_HOLDER = """
-SELECT j.attempt, l.expires_at FROM detent_job j JOIN detent_lease l ON l.id = j.lease_id
- WHERE j.id = ? AND j.state = 'running' AND j.committed_at IS NULL
+_HOLDERS = """
+SELECT j.id, j.attempt, l.expires_at
+  FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value JOIN detent_lease l ON l.id = j.lease_id
+ WHERE j.state = 'running' AND j.committed_at IS NULL
 """
 # Success is the ordinary path, so it is one statement for all jobs, not one for each, and that one asks who holds them.
 # The moment is never before anything that has happened to the job; what began last of the three is the latest of them.
@@ -146,12 +147,18 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         self._expect(self._db.change(_COMMIT, marked), 1, [job.id], "running")
         return Committed(item.job_id, item.attempt)
 
-    def may_commit(self, job_id: int, attempt: int) -> Holding | DetentError:
-        """Until when this caller holds the job; else why it may not commit: somebody has, or the lease."""
+    def holders(self, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Of those of these jobs that run and are not committed: the attempt, and when its lease ends."""
+        return {
+            job_id: (attempt, expires_at) for job_id, attempt, expires_at in self._db.rows(_HOLDERS, (ids_json(ids),))
+        }
+
+    def may_commit(self, job_id: int, attempt: int, found: tuple[int, int] | None) -> Holding | DetentError:
+        """Until when this caller holds the job, by what `holders` found of it in this transaction; else why it may not
+        commit: somebody has, or the lease."""
         now = self._now()
-        for found, expires_at in self._db.rows(_HOLDER, (job_id,)):
-            if found == attempt and expires_at > now:
-                return Holding(job_id, attempt, now, expires_at)
+        if found is not None and found[0] == attempt and found[1] > now:
+            return Holding(job_id, attempt, now, found[1])
         why = self._may_commit(job_id, attempt, now)
         return why if isinstance(why, DetentError) else LeaseLost(job_id, attempt, "it has no lease")
 
