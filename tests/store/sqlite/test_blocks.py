@@ -14,7 +14,7 @@ import pytest
 from detent.errors import DatabaseBusy, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model.clock import SystemClock
-from detent.model.records import Claimed, Commit
+from detent.model.records import Claimed, Commit, Finish, Finished
 from detent.store.sqlite.store import SqliteStore
 from tests.store.sqlite.kit import new_job
 
@@ -252,6 +252,36 @@ def test_a_job_is_committed_once_by_blocks_of_one_group(store: SqliteStore, path
     ]
     assert ends[3] is None
     assert len(effects(path)) == 2
+
+
+@pytest.mark.parametrize("clumsy", [False, True], ids=["in their sync", "by itself where one brings them down"])
+def test_a_finish_joins_the_blocks_at_work(store: SqliteStore, path: Path, clumsy: bool) -> None:
+    """C2: it sees the marks of those before it, and no block of the user's takes it along when it fails."""
+    done, first, second = held(store, 3)
+    apply(store, done)
+    verb = "INSERT OR ROLLBACK INTO" if clumsy else "INSERT OR IGNORE INTO"
+
+    def block() -> None:
+        with store.commit_block(second.job_id, second.attempt) as tx:
+            tx.execute(f"{verb} effect VALUES (:job)", {"job": done.job_id})
+
+    with ThreadPoolExecutor(3) as threads:
+        with store._file.writing():
+            good = threads.submit(apply, store, first)
+            _until(lambda: store._file._turn.waiting == 1)
+            finish = threads.submit(store.job_finish, [Finish(done.job_id, done.attempt)], "w")
+            _until(lambda: store._file.blocks._line.waiting == 1)
+            last = threads.submit(block)
+            _until(lambda: store._file.blocks._line.waiting == 2)
+        assert finish.result(PATIENCE) == [Finished(done.job_id, done.attempt)]
+        ends = [good.exception(PATIENCE), last.exception(PATIENCE)]
+    assert isinstance(ends[1], sqlite3.IntegrityError if clumsy else type(None))
+    (found,) = store.job_get([done.job_id])
+    assert found is not None
+    assert found.state == "succeeded"
+    kept = [one for one, end in zip((first, second), ends, strict=True) if end is None]
+    assert [one for one in (first, second) if is_committed(store, one)] == kept
+    assert store.verify() == []
 
 
 def test_without_its_mark_nothing_of_a_group_stays(store: SqliteStore, path: Path) -> None:
