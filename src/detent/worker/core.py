@@ -73,11 +73,9 @@ class Core:
         if self.stopping:
             return []
         self._measure(now)
-        most = self.slots + self._reserve()
-        room = most - len(self.held)
-        # A claim for a crumb costs as much as one for a loaf: wait until a good part of the reserve is gone.
-        if room <= 0 or (self._reserved and room < most // 4):
+        if not self.is_hungry:
             return []
+        room = self.slots + self._reserve() - len(self.held)
         wanted: list[Want] = []
         uncapped = tuple(queue for queue in self.queues or () if queue not in self.queue_slots)
         if self.queues is None or uncapped:
