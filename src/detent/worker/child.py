@@ -29,7 +29,9 @@ from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
+from detent.worker.cut import cut_ending, ending_of
 from detent.worker.flusher import Flusher
+from detent.worker.given_up import GivenUp
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
 from detent.worker.running import OnThread, Running
@@ -41,7 +43,6 @@ __all__ = ["Child"]
 
 log = logging.getLogger("detent.worker")
 
-_NAMED_MAX = 10
 _BACKLOG_MAX = 5000
 _TICK = 0.1
 _PULSE = 1.0
@@ -98,8 +99,7 @@ class Child:
         self._solos = Solos(options)
         self._running: dict[Held, Running] = {}
         self._cut: list[tuple[Running, float]] = []
-        self._given_up: list[int] = []
-        self._say_at = 0.0
+        self._given_up = GivenUp()
         self._ended = 0
         self._hung = False
         self._pump_asked = False
@@ -149,7 +149,7 @@ class Child:
 
     def _hand_back(self, unbegun: list[Held]) -> None:
         for held in unbegun:
-            self._end(held, _ending(held, "released"))
+            self._end(held, cut_ending(held, "released"))
 
     # -- carrying out ------------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class Child:
                 else:
                     self._threads.submit(self._run_one_after_another, held, attempt)
             except Exception as error:
-                self._end(held, _ending(held, "error", error_text(error)))
+                self._end(held, cut_ending(held, "error", error_text(error)))
         self._carrier = None
 
     def _is_plain(self, attempt: Attempt) -> bool:
@@ -271,7 +271,7 @@ class Child:
             try:
                 past = look_back(self._store, claimed, running.attempt.task)
                 if isinstance(past, DetentError):
-                    self._end(running.held, _ending(running.held))
+                    self._end(running.held, cut_ending(running.held))
                     return
                 running.suspect, running.unknown = past.suspect, past.unknown
                 self._loop.call_soon_threadsafe(self._call, running)
@@ -279,7 +279,7 @@ class Child:
             except DatabaseError as error:
                 self._patience.failed("starting", error)
                 if self._stopping.is_set():
-                    self._end(running.held, _ending(running.held, "released"))
+                    self._end(running.held, cut_ending(running.held, "released"))
 
     def _call(self, running: Running) -> None:
         """On the loop."""
@@ -295,7 +295,7 @@ class Child:
             self._board.set_here(running.line)
         if attempt.task.is_async:
             running.work = self._loop.create_task(attempt.run_async())
-            running.work.add_done_callback(lambda task: self._end(running.held, _ending_of(task)))
+            running.work.add_done_callback(lambda task: self._end(running.held, ending_of(task)))
         else:
             running.work = self._threads.submit(self._run_in, running, attempt.run)
 
@@ -337,7 +337,7 @@ class Child:
         try:
             ending = run()
         except BaseException as error:
-            ending = _ending(running.held, "error", error_text(error), running.attempt.delay())
+            ending = cut_ending(running.held, "error", error_text(error), running.attempt.delay())
         self._end(running.held, ending, pump=pump)
 
     def _end(self, held: Held, ending: Finish | Abort | None, *, pump: bool = True) -> bool:
@@ -385,7 +385,7 @@ class Child:
 
     def _aborted(self, aborted: Aborted) -> None:
         if aborted.state in ("quarantined", "failed"):
-            self._given_up.append(aborted.job_id)
+            self._given_up.add(aborted.job_id)
             self._ask_pump()
             self._tell_failures([aborted.job_id])
 
@@ -411,7 +411,7 @@ class Child:
                 self._cut_short(running, outcome, "did not stop within the grace period after a cancel", now)
         self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
         self._hung = self._hung or any(now >= by for _, by in self._cut)
-        self._say_given_up(now)
+        self._given_up.say(now)
         with self._lock:
             surplus = self._core.surplus()
         self._hand_back(surplus)
@@ -420,20 +420,10 @@ class Child:
             self._channel.send("recycle", hung=self._hung)
             self._stop(self._options.grace)
 
-    def _say_given_up(self, now: float) -> None:
-        """At most a line a second, however many they are."""
-        if not self._given_up or now < self._say_at:
-            return
-        given_up, self._given_up = self._given_up, []
-        self._say_at = now + 1.0
-        more = len(given_up) - _NAMED_MAX
-        shown = ", ".join(map(str, given_up[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
-        log.warning("given up: job %s; `detent jobs show` says why", shown)
-
     def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
         """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
         thread can only be told. One that has not ended a grace later makes this child finish what it has and go."""
-        if self._end(running.held, _ending(running.held, outcome, error, running.attempt.delay())):
+        if self._end(running.held, cut_ending(running.held, outcome, error, running.attempt.delay())):
             running.stop()
             self._cut.append((running, now + self._options.cancel_grace))
 
@@ -456,7 +446,7 @@ class Child:
                 continue
             running = self._running.get(held)
             if held.begun_at is None:
-                self._end(held, _ending(held, "cancelled", "cancelled before it began"))
+                self._end(held, cut_ending(held, "cancelled", "cancelled before it began"))
             elif running is not None and not running.cancel_by:
                 running.cancel_by = self._clock.monotonic() + self._options.cancel_grace
                 running.ask_to_stop()
@@ -493,20 +483,13 @@ class Child:
             running = self._running.get(held)
             # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
             risky = running is not None and not running.attempt.task.options.idempotent
-            self._end(held, _ending(held, "crashed", "cut off when its worker stopped") if risky else _ending(held))
+            self._end(
+                held, cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
+            )
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
-        self._say_given_up(math.inf)
+        self._given_up.say(math.inf)
         with contextlib.suppress(TimeoutError):
             self._hooks.submit(lambda: None).result(max(1.0, deadline - self._clock.monotonic()))
         self._channel.send("stopped", written=written, tally=self._flusher.tally)
         # Threads that still run belong to jobs that were handed back: nothing they do counts any more.
         os._exit(0)
-
-
-def _ending(held: Held, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
-    claimed = held.claimed
-    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
-
-
-def _ending_of(task: asyncio.Task[Finish | Abort | None]) -> Finish | Abort | None:
-    return None if task.cancelled() else task.result()
