@@ -9,8 +9,9 @@ import pytest
 from detent.alerts.courier import deliver, sinks_of
 from detent.alerts.options import SinkOptions
 from detent.alerts.posting import PagerSink, WebhookSink
+from detent.model.clock import TurnableClock
 from detent.store.contract import Store
-from detent.testing.stores import StoreClock, another_store
+from detent.testing.stores import START, StoreClock, another_store
 from tests.alerts.receivers import Answer, http_receiver
 
 TIMEOUT = 5.0
@@ -96,15 +97,19 @@ def test_what_it_asks_for_is_waited(store: Store, clock: StoreClock) -> None:
 def test_a_message_that_is_turned_down_keeps_nobody_waiting(
     store: Store, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """M2: after three tries it is given up, on record with what was said, and those behind it go on."""
+    """M2: after five tries it is given up, on record with what was said, and those behind it go on, who have had no
+    try of their own until then."""
     with http_receiver() as receiver:
         options = SinkOptions(webhook_url=receiver.url)
-        receiver.answers = [Answer(400, "invalid_payload")] * 3
+        receiver.answers = [Answer(400, "invalid_payload")] * 6
         raised(store, 2)
         spread(store, options)
-        for _ in range(3):
+        for _ in range(5):
             deliver(store, WebhookSink(options), TIMEOUT)
             clock.advance(300)
+        assert states(store, 2) == ["failed", "pending"]
+        assert deliver(store, WebhookSink(options), TIMEOUT) == 0
+        clock.advance(5)
         assert deliver(store, WebhookSink(options), TIMEOUT) == 1
         assert states(store, 2) == ["failed", "sent"]
         assert "it is given up" in caplog.text
@@ -178,3 +183,22 @@ def test_whoever_died_while_telling_is_followed_by_another(store: Store, clock: 
         clock.advance(60)
         assert deliver(store, WebhookSink(options), TIMEOUT) == 1
         assert len(receiver.posted) == 1
+
+
+class _Hasty(TurnableClock):
+    """A minute passes between two looks at it."""
+
+    def monotonic(self) -> float:
+        self.advance(60)
+        return super().monotonic()
+
+
+def test_slow_answers_do_not_keep_what_was_taken(store: Store, clock: StoreClock) -> None:
+    """M2: what cannot be begun in time is given back, and taken again; nothing is told twice or left behind."""
+    with http_receiver() as receiver:
+        options = SinkOptions(webhook_url=receiver.url)
+        raised(store, 4)
+        spread(store, options)
+        assert deliver(store, WebhookSink(options), TIMEOUT, _Hasty(START)) == 4
+        assert len(set(receiver.texts)) == 4
+        assert states(store, 4) == ["sent"] * 4

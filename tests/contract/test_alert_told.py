@@ -45,3 +45,13 @@ def test_what_is_settled_stays_settled(store: Store, clock: StoreClock, untouche
         store.alert_told("hook", [Told(notice_n=taken.notice.n, state="failed", error="late")])
         store.alert_told("other", [Told(notice_n=taken.notice.n, state="failed", error="not its own")])
         store.alert_told("hook", [])
+
+
+def test_what_was_given_back_was_not_tried(store: Store) -> None:
+    """M2: whoever takes it next begins to count where it was."""
+    store.alert_raise("low", "", "warning", "low")
+    store.alert_spread([ALL])
+    for tried, expected in ((False, 1), (True, 1), (False, 2), (True, 2)):
+        ((taken,), _) = store.alert_take("hook", 10, 100, 60)
+        assert taken.tries == expected
+        store.alert_told("hook", [Told(notice_n=taken.notice.n, state="pending", tried=tried)])

@@ -15,6 +15,7 @@ from detent.alerts.options import SinkOptions
 from detent.alerts.posting import PagerSink, WebhookSink
 from detent.alerts.sinks import LogSink, Outcome, Sink
 from detent.model.alert_records import Delivery, Told
+from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store
 
 __all__ = ["deliver", "sinks_of"]
@@ -22,12 +23,13 @@ __all__ = ["deliver", "sinks_of"]
 log = logging.getLogger("detent.alerts")
 
 _BATCH = 500
+_BEGIN_WITHIN = 30.0
+"""Seconds after it was taken in which a message is begun."""
 _PAUSE_FIRST = 5.0
 _PAUSE_LONGEST = 300.0
-_TRIES_MAX = 300
-"""With the pauses between them about a day: then it is given up, and stays on record as failed."""
-_TRIES_OF_ITS_OWN = 3
-"""For a message that the sink itself turns down: it must not keep those behind it waiting."""
+_TRIES_MAX = 5
+"""For a message that the sink itself turns down: it must not keep those behind it waiting for ever. For a sink that is
+away there is no such bound."""
 
 
 def sinks_of(options: SinkOptions) -> list[Sink]:
@@ -42,42 +44,47 @@ def sinks_of(options: SinkOptions) -> list[Sink]:
     return found
 
 
-def deliver(store: Store, sink: Sink, timeout: float) -> int:
+def deliver(store: Store, sink: Sink, timeout: float, clock: Clock | None = None) -> int:
     """Tell a sink what it is to be told now; how many messages it took."""
-    taken = 0
-    # Nobody else may take what we are still sending.
-    ours_for = 30.0 + 3 * timeout * (sink.minute_max + 1)
+    clock = clock or SystemClock()
+    name, taken = sink.route.sink, 0
     while True:
-        found, room = store.alert_take(sink.route.sink, sink.minute_max, _BATCH if sink.summarises else 1, ours_for)
+        # Whoever takes it may die: so it is ours for one slow message beyond the time in which we begin any.
+        found, room = store.alert_take(
+            name, sink.minute_max, _BATCH if sink.summarises else 1, _BEGIN_WITHIN + 3 * timeout
+        )
         if not found:
             return taken
-        alone = found if len(found) <= room else found[: room - 1]
-        messages = [[one] for one in alone]
-        if rest := found[len(alone) :]:
-            messages.append(rest)
-        for place, message in enumerate(messages):
+        began_at = clock.monotonic()
+        messages = _messages(found, room)
+        while messages:
+            message = messages.pop(0)
             outcome = sink.send([one.notice for one in message])
+            behind = [one for later in messages for one in later]
             if not outcome.ok:
-                behind = [one for later in messages[place + 1 :] for one in later]
-                store.alert_told(sink.route.sink, _not_taken(sink, message, outcome, behind))
+                store.alert_told(name, _not_taken(sink, message, outcome, behind))
                 return taken
             *others, last = message
-            store.alert_told(
-                sink.route.sink,
-                [
-                    *(Told(notice_n=one.notice.n, state="summarised") for one in others),
-                    Told(notice_n=last.notice.n, state="sent"),
-                ],
-            )
+            told = [Told(notice_n=one.notice.n, state="summarised") for one in others]
+            store.alert_told(name, [*told, Told(notice_n=last.notice.n, state="sent")])
             taken += 1
+            if behind and clock.monotonic() - began_at > _BEGIN_WITHIN:
+                store.alert_told(name, _given_back(behind, 0.0))
+                break
+
+
+def _messages(found: list[Delivery], room: int) -> list[list[Delivery]]:
+    """Each on its own; where there is not room for all, the last message is about all that are left."""
+    if len(found) <= room:
+        return [[one] for one in found]
+    return [*([one] for one in found[: room - 1]), found[room - 1 :]]
 
 
 def _not_taken(sink: Sink, message: Sequence[Delivery], outcome: Outcome, behind: Sequence[Delivery]) -> list[Told]:
     """What becomes of a message that was not taken, and of those behind it: these wait as long as it does."""
     tries = message[0].tries
-    limit = _TRIES_OF_ITS_OWN if outcome.fault == "message" else _TRIES_MAX
     pause = max(outcome.wait, min(_PAUSE_FIRST * 2 ** min(tries - 1, 20), _PAUSE_LONGEST))
-    given_up = tries >= limit
+    given_up = outcome.fault == "message" and tries >= _TRIES_MAX
     log.warning(
         "alert sink %s did not take %s: %s; %s",
         sink.route.sink,
@@ -89,5 +96,8 @@ def _not_taken(sink: Sink, message: Sequence[Delivery], outcome: Outcome, behind
         Told(notice_n=one.notice.n, state="failed" if given_up else "pending", error=outcome.said, delay=pause)
         for one in message
     ]
-    wait = 0.0 if given_up else pause
-    return [*told, *(Told(notice_n=one.notice.n, state="pending", delay=wait) for one in behind)]
+    return [*told, *_given_back(behind, 0.0 if given_up else pause)]
+
+
+def _given_back(deliveries: Sequence[Delivery], pause: float) -> list[Told]:
+    return [Told(notice_n=one.notice.n, state="pending", delay=pause, tried=False) for one in deliveries]

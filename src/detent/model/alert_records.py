@@ -154,12 +154,14 @@ class Route(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """What became of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds."""
+    """What became of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds. Not
+    `tried`: it was given back without having been sent, and that does not count."""
 
     notice_n: int
     state: Literal["sent", "summarised", "failed", "pending"]
     error: str | None = None
     delay: float = 0.0
+    tried: bool = True
 
 
 class DeliveryRow(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from detent.model.alert_records import (
     alert_id,
 )
 from detent.model.records import Moved
-from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
+from detent.store.postgres.statements.base import Row, Statement, flags, named, numbers, texts
 
 __all__ = [
     "alert_ack",
@@ -63,7 +63,9 @@ _TAKE = f"""
 SELECT {", ".join(_NOTICE)}, tries, room
   FROM detent.alert_take_v1(%s::text, %s::integer, %s::integer, %s::double precision)
 """
-_TOLD = "SELECT detent.alert_told_v1(%s::text, %s::bigint[], %s::text[], %s::text[], %s::double precision[])"
+_TOLD = """
+SELECT detent.alert_told_v1(%s::text, %s::bigint[], %s::text[], %s::text[], %s::double precision[], %s::boolean[])
+"""
 _DELIVERY = DeliveryRow.__struct_fields__
 _DELIVERIES = f"SELECT {', '.join(_DELIVERY)} FROM detent.alert_deliveries_v1(%s::text, %s::text, %s::integer)"
 _SWEEP = "SELECT detent.alert_sweep_v1(%s::double precision, %s::double precision)"
@@ -155,6 +157,7 @@ def alert_told(sink: str, items: Sequence[Told]) -> Statement[None]:
         texts(item.state for item in items),
         texts(item.error for item in items),
         numbers(item.delay for item in items),
+        flags(item.tried for item in items),
     )
     return Statement(_TOLD, (sink, *lists), lambda rows: None)
 

@@ -36,7 +36,7 @@ UPDATE detent_alert_delivery SET taken_until = ?, tries = tries + 1
 """
 _TOLD = """
 UPDATE detent_alert_delivery
-   SET state = :state, error = :error, taken_until = NULL, due_at = :due,
+   SET state = :state, error = :error, taken_until = NULL, due_at = :due, tries = max(tries - :untried, 0),
        sent_at = CASE WHEN :state <> 'pending' THEN :now END
  WHERE notice_n = :notice AND sink = :sink AND state = 'pending'
 """
@@ -102,7 +102,9 @@ class AlertTellingVerbs(VerbBase):
         for item in items:
             told = {"state": item.state, "notice": item.notice_n, "sink": sink, "now": now}
             error = None if item.error is None else item.error[:_ERROR_MAX]
-            self._db.change(_TOLD, told | {"error": error, "due": now + micros(item.delay)})
+            self._db.change(
+                _TOLD, told | {"error": error, "due": now + micros(item.delay), "untried": int(not item.tried)}
+            )
 
     def alert_deliveries(self, policy: str, scope: str, limit: int = 100) -> list[DeliveryRow]:
         """The newest first."""
