@@ -73,7 +73,11 @@ class Retention:
             self._hour = hour
             # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
             horizons = [(hour - timedelta(days=days), states) for states, days in self._kept if days]
-            self._walks = [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
+            self._walks = []
+            if self._keep.others:
+                # Before the jobs that it was made of: those stay for as long as it does.
+                self._walks.append(_Walk(partial(self._prune_batches, hour - timedelta(days=self._keep.others))))
+            self._walks += [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
             if any(task.result_ttl is not None for task in self._store.times_list()):
                 self._walks.append(_Walk(self._drop_results))
             self._walks.append(_Walk(partial(self._prune_runs, hour)))
@@ -110,6 +114,10 @@ class Retention:
         staged_before = hour - timedelta(days=self._keep.staged)
         before = hour - timedelta(days=self._keep.others) if self._keep.others else datetime.min.replace(tzinfo=UTC)
         return after_id if self._store.pipeline_prune(staged_before, before, self._portion).more else None
+
+    def _prune_batches(self, before: datetime, after_id: int) -> int | None:
+        """Batch runs that nothing is left to be done about, one at a time, each with all its targets."""
+        return self._store.batch_prune(before, after_id, 1, "retention").next_id
 
     def _drop_results(self, after_id: int) -> int | None:
         return self._store.result_drop(after_id, self._portion).next_id
