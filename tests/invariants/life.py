@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, get_args
 
+from detent.model.batch_records import BatchRunRow
 from detent.model.jsondoor import fingerprint
 from detent.model.ops_records import NewOpsRun, OpsEnd
 from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.batches import APPLY, act, drive, previewed_run, work
+from tests.contract.kit import abort, claim
 
 HOUR = 3600.0
 
@@ -62,6 +65,7 @@ def live(store: Store, clock: StoreClock) -> Life:
     assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 1
     _waiting_ones(life)
     _ops_runs(life)
+    _batch_run(life)
     _running_ones(life)
     _finished_ones(life)
     return life
@@ -105,6 +109,18 @@ def _ops_runs(life: Life) -> None:
             assert store.lease_reap(100).aborted == (job_id,)
         else:
             life.give([store.ops_finish(job_id, state, "{}", "bob", token=held.token)])
+
+
+def _batch_run(life: Life) -> None:
+    """One that is partial: its first target needed two attempts, its second failed."""
+    made = previewed_run(life.store)
+    life.ids["batch_run"] = made.id
+    assert isinstance(act(life.store, made.id), BatchRunRow)
+    drive(life.store)
+    life.clock.advance(1)
+    abort(life.store, claim(life.store, tasks=[APPLY], limit=1)[0])
+    work(life.store, fails=["b"])
+    life.clock.advance(1)
 
 
 def _running_ones(life: Life) -> None:

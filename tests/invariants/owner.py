@@ -22,6 +22,8 @@ TABLES = (
     "dead",
     "horizon",
     "ops_run",
+    "batch_run",
+    "target",
 )
 
 

@@ -9,12 +9,13 @@ import pytest
 from detent.errors import DatabaseBusy
 from detent.store.contract import Store
 from detent.testing.stores import dump, plain_connection
-from tests.invariants import corruption_of_records
+from tests.invariants import corruption_of_records, corruption_of_runs
 from tests.invariants.corruption import CASES, Corruption
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 
 assert corruption_of_records  # its cases are among CASES
+assert corruption_of_runs
 
 RECORDS = ("execution", "event", "horizon", "migration")
 """What is never rewritten, and to which repair adds nothing."""

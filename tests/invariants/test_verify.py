@@ -8,13 +8,14 @@ import pytest
 
 from detent.store.contract import Store
 from detent.store.invariants import load
-from tests.invariants import corruption_of_records
+from tests.invariants import corruption_of_records, corruption_of_runs
 from tests.invariants.corruption import CASES, Corruption
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 from tests.invariants.walking import walked
 
 assert corruption_of_records  # its cases are among CASES
+assert corruption_of_runs
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

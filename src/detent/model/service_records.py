@@ -237,9 +237,10 @@ class TaskTimes(Struct, frozen=True, kw_only=True):
 
 class WalkPlace(Struct, frozen=True, kw_only=True):
     """Where the walk of the invariants along the record is: at the schema, at the jobs with ids below `below` (None:
-    at the newest), or at the queue's rows after the one with the key `after` (None: at the first)."""
+    at the newest), at the queue's rows after the one with the key `after` (None: at the first), or at the newest batch
+    run below `below`."""
 
-    part: Literal["schema", "jobs", "queue"] = "schema"
+    part: Literal["schema", "jobs", "queue", "runs"] = "schema"
     below: int | None = None
     after: tuple[int, Any, int] | None = None
 

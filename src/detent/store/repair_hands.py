@@ -36,6 +36,7 @@ class Statements(NamedTuple):
     name_in_lease: str
     new_lease: str
     drop_key: str
+    recount: str
     new_id: str
 
 
@@ -133,6 +134,9 @@ class CommonHands(ABC):
 
     def drop_key(self, key: Key) -> None:
         self._execute(self._sql.drop_key, key)
+
+    def recount(self, run_id: int) -> None:
+        self._execute(self._sql.recount, (run_id,))
 
     def _new_id(self) -> int:
         ((new,),) = self._execute(self._sql.new_id)[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from detent.model.records import RepairStep, Violation
@@ -32,6 +32,7 @@ BEYOND_REPAIR = {
     "events_are_complete": "a lost line is not on record anywhere else",
     "no_job_is_stuck": "nothing to rebuild: the reaper of any worker ends the attempt",
     "no_row_is_orphaned": "its job is gone, and a record is never removed",
+    "batch_times_are_in_order": "the time is on record as it is, and a record is never rewritten",
     "times_are_in_order": "the time is on record as it is, and a record is never rewritten",
 }
 SCHEMA = ("trigger", "function", "constraint", "index", "table")
@@ -111,6 +112,10 @@ class Actions(Protocol):
         """Give a key back."""
         ...
 
+    def recount(self, run_id: int) -> None:
+        """Let a batch run count what there is of its targets, actions and mismatches."""
+        ...
+
     def restore(self, kind: str, name: str) -> None:
         """Put a guard back as it was installed."""
         ...
@@ -179,11 +184,21 @@ def _schema(look: Look, violation: Violation) -> Step:
 
 def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
     """Rows whose job is gone: a place in the queue, a dead letter or a held key goes; a record stays."""
+    if violation.invariant == "batch_counts_equal_targets":
+        return _recounting(violation)
     act = _removal(violation, keys)
     if act is None:
         return _left(violation)
     shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "remove it: its job is gone")
     return Step(shown, _line(shown, "orphaned", "removed"), act)
+
+
+def _recounting(violation: Violation) -> Step:
+    run_id = int(violation.entity_id)
+    shown = RepairStep(violation.invariant, "batch_run", violation.entity_id, "count its targets anew")
+    # A line of its own kind: the run's own lines are its moves.
+    line = replace(_line(shown, "miscounted", "counted"), entity="batch_counts")
+    return Step(shown, line, lambda actions: actions.recount(run_id))
 
 
 def _removal(violation: Violation, keys: dict[str, Key]) -> Deed | None:

@@ -2,8 +2,9 @@
 
 An invariant that is judged job by job says the same of some jobs when each of its tables holds only their rows. So the
 name of each table gives way to a query for these rows, found by an index. `of_jobs` is a range of ids, with whatever
-speaks of a job that is not there; `of_places` some rows of `ready`, in the order of its key, with their jobs: no index
-leads from a job to its places there, only to the one where it should stand, so a row that stands elsewhere is met here.
+speaks of a job that is not there; `of_run` one batch run with its targets; `of_places` some rows of `ready`, in the
+order of its key, with their jobs: no index leads from a job to its places there, only to the one where it should stand,
+so a row that stands elsewhere is met here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 
 from detent.store.invariants import Dialect
 
-__all__ = ["JOBS_LOW", "PLACES", "of_jobs", "of_places"]
+__all__ = ["JOBS_LOW", "PLACES", "RUN_NEXT", "of_jobs", "of_places", "of_run"]
 
 _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
@@ -28,6 +29,12 @@ JOBS_LOW: dict[Dialect, str] = {
     "sqlite": "SELECT id FROM detent_job WHERE id <= :high ORDER BY id DESC LIMIT 1 OFFSET :skip",
 }
 """The last of the next so many jobs, counted down from `high`."""
+
+RUN_NEXT: dict[Dialect, str] = {
+    "postgres": "SELECT max(id) FROM detent.batch_run WHERE id < %(below)s",
+    "sqlite": "SELECT max(id) FROM detent_batch_run WHERE id < :below",
+}
+"""The newest batch run before another."""
 
 PLACES: dict[Dialect, str] = {
     "postgres": f"""
@@ -50,6 +57,11 @@ _JOBS_POSTGRES = {
         SELECT * FROM detent.transition_log WHERE job_id BETWEEN %(low)s AND %(high)s
         UNION ALL
         (SELECT * FROM detent.transition_log WHERE job_id IS NULL AND entity = 'job' LIMIT {_UNBOUND_MAX})
+    """,
+    "target": """
+        SELECT * FROM detent.target WHERE apply_job_id BETWEEN %(low)s AND %(high)s
+        UNION
+        SELECT * FROM detent.target WHERE revert_job_id BETWEEN %(low)s AND %(high)s
     """,
     "job_key": "SELECT * FROM detent.job_key WHERE until_claim AND job_id BETWEEN %(low)s AND %(high)s",
     "lease": """
@@ -77,6 +89,11 @@ _JOBS_SQLITE = {
         SELECT * FROM detent_transition_log WHERE job_id BETWEEN :low AND :high
         UNION ALL
         SELECT * FROM (SELECT * FROM detent_transition_log WHERE job_id IS NULL AND entity = 'job' LIMIT {_UNBOUND_MAX})
+    """,
+    "target": """
+        SELECT * FROM detent_target WHERE apply_job_id BETWEEN :low AND :high
+        UNION
+        SELECT * FROM detent_target WHERE revert_job_id BETWEEN :low AND :high
     """,
     "job_key": "SELECT * FROM detent_job_key WHERE until_claim AND job_id BETWEEN :low AND :high",
     "lease": """
@@ -118,11 +135,34 @@ _PLACES_SQLITE = {
     """,
 }
 
+_OF_RUN = ("target", "batch_action", "mismatch")
+_RUN_POSTGRES = {
+    "batch_run": "SELECT * FROM detent.batch_run WHERE id = %(run)s",
+    **{name: f"SELECT * FROM detent.{name} WHERE run_id = %(run)s" for name in _OF_RUN},
+    "transition_log": """
+        SELECT * FROM detent.transition_log WHERE job_id IS NULL AND entity = 'batch_run' AND entity_id = %(run)s::text
+    """,
+}
+_RUN_SQLITE = {
+    "batch_run": "SELECT * FROM detent_batch_run WHERE id = :run",
+    **{name: f"SELECT * FROM detent_{name} WHERE run_id = :run" for name in _OF_RUN},
+    "transition_log": """
+        SELECT * FROM detent_transition_log
+         WHERE job_id IS NULL AND entity = 'batch_run' AND entity_id = CAST(:run AS TEXT)
+    """,
+}
+
 
 @functools.cache
 def of_jobs(dialect: Dialect, sql: str) -> str:
     """The invariant for the jobs with ids from `low` to `high`. Refuses (KeyError) a table that is not kept by job."""
     return _narrowed(sql, _JOBS_POSTGRES if dialect == "postgres" else _JOBS_SQLITE, dialect)
+
+
+@functools.cache
+def of_run(dialect: Dialect, sql: str) -> str:
+    """The invariant for the batch run `run`."""
+    return _narrowed(sql, _RUN_POSTGRES if dialect == "postgres" else _RUN_SQLITE, dialect)
 
 
 @functools.cache

@@ -1,8 +1,9 @@
 """The invariants, a part of the record at a time: each step is short, however large the record is.
 
-A walk begins with the schema, goes along the jobs from the newest to the oldest, and then along the rows of the queue.
-Judged job by job is every invariant but those of the schema. One gap is left to `verify`: two rows of a key that is
-kept, or of a lane or lease that no job needs. That takes a unique index that is gone, and this the walk finds.
+A walk begins with the schema, goes along the jobs from the newest to the oldest, then along the rows of the queue, and
+then from batch run to batch run. Judged job by job is every invariant but those of the schema. One gap is left to
+`verify`: two rows of a key that is kept, or of a lane or lease that no job needs. That takes a unique index that is
+gone, and this the walk finds.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any, assert_never
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.invariants import Dialect, load
-from detent.store.invariants.slices import JOBS_LOW, PLACES, of_jobs, of_places
+from detent.store.invariants.slices import JOBS_LOW, PLACES, RUN_NEXT, of_jobs, of_places, of_run
 
-__all__ = ["BY_PLACE", "WHOLE", "step"]
+__all__ = ["BY_PLACE", "BY_RUN", "WHOLE", "step"]
 
 WHOLE = frozenset(
     {
@@ -28,6 +29,9 @@ WHOLE = frozenset(
     }
 )
 """Not judged by job: they look at the schema and at runs, and cost the same however many jobs there are."""
+
+BY_RUN = frozenset({"batch_counts_equal_targets", "batch_state_equals_record", "batch_times_are_in_order"})
+"""Judged for one batch run at a time, with all its targets."""
 
 BY_PLACE = frozenset({"no_row_is_orphaned", "pending_is_queued_once"})
 """Judged once more for the rows of the queue, where those stand that no job leads to."""
@@ -54,6 +58,8 @@ def step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, *, befor
             return _jobs(dialect, rows, place, rows_max)
         case "queue":
             return _queue(dialect, rows, place, rows_max, before_all, listed)
+        case "runs":
+            return _runs(dialect, rows, place)
         case _:
             assert_never(place.part)
 
@@ -66,7 +72,7 @@ def _jobs(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int) -> Walk
     found = [
         _violation(one.name, row)
         for one in load(dialect)
-        if one.name not in WHOLE
+        if one.name not in WHOLE | BY_RUN
         for row in rows(of_jobs(dialect, one.sql), {"low": low, "high": high})
     ]
     return WalkStep(tuple(found), WalkPlace(part="jobs", below=low) if lowest else WalkPlace(part="queue"))
@@ -77,7 +83,7 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
     params = {"lane": lane, "at": at, "job": job, "rows": rows_max}
     places = rows(PLACES[dialect], params)
     if not places:
-        return WalkStep((), None)
+        return WalkStep((), WalkPlace(part="runs"))
     params |= {"ids": listed(sorted(row[2] for row in places)), "lanes": listed(sorted({row[0] for row in places}))}
     found = [
         _violation(one.name, row)
@@ -87,7 +93,21 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
     ]
     is_last = len(places) < rows_max
     lane, at, job = places[-1]
-    return WalkStep(tuple(found), None if is_last else WalkPlace(part="queue", after=(lane, at, job)))
+    following = WalkPlace(part="runs") if is_last else WalkPlace(part="queue", after=(lane, at, job))
+    return WalkStep(tuple(found), following)
+
+
+def _runs(dialect: Dialect, rows: Rows, place: WalkPlace) -> WalkStep:
+    ((run,),) = rows(RUN_NEXT[dialect], {"below": _HIGHEST if place.below is None else place.below})
+    if run is None:
+        return WalkStep((), None)
+    found = [
+        _violation(one.name, row)
+        for one in load(dialect)
+        if one.name in BY_RUN
+        for row in rows(of_run(dialect, one.sql), {"run": run})
+    ]
+    return WalkStep(tuple(found), WalkPlace(part="runs", below=run))
 
 
 def _violation(name: str, row: Sequence[Any]) -> Violation:

@@ -90,6 +90,22 @@ _NEW_LEASE = """
 INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, %(now)s - interval '1 microsecond', ARRAY[id] FROM detent.job WHERE id = %(job)s
 """
+_RECOUNT = """
+UPDATE detent.batch_run b
+   SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
+        rolled_back, reverting, revert_failed) = (
+       SELECT count(*), count(*) FILTER (WHERE g.changed IS NOT NULL),
+              count(*) FILTER (WHERE g.preview_error IS NOT NULL), count(*) FILTER (WHERE NOT g.changed),
+              count(*) FILTER (WHERE g.state = 'queued'), count(*) FILTER (WHERE g.state = 'applying'),
+              count(*) FILTER (WHERE g.state = 'applied'), count(*) FILTER (WHERE g.state = 'failed'),
+              count(*) FILTER (WHERE g.state = 'rolled_back'),
+              count(*) FILTER (WHERE g.revert_state = 'reverting'),
+              count(*) FILTER (WHERE g.revert_state = 'failed')
+         FROM detent.target g WHERE g.run_id = b.id),
+       outstanding = (SELECT count(*) FROM detent.batch_action a WHERE a.run_id = b.id AND a.done_at IS NULL),
+       mismatches = (SELECT count(*) FROM detent.mismatch m WHERE m.run_id = b.id AND m.resolved_at IS NULL)
+ WHERE id = %s
+"""
 
 _STATEMENTS = Statements(
     jobs=_JOBS,
@@ -112,6 +128,7 @@ _STATEMENTS = Statements(
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim",
+    recount=_RECOUNT,
     new_id="SELECT nextval('detent.id_seq')",
 )
 

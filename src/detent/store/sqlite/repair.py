@@ -84,6 +84,24 @@ _NEW_LEASE = """
 INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, :now - 1, json_array(id) FROM detent_job WHERE id = :job
 """
+_RECOUNT = """
+UPDATE detent_batch_run
+   SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
+        rolled_back, reverting, revert_failed) = (
+       SELECT count(*), count(*) FILTER (WHERE g.changed IS NOT NULL),
+              count(*) FILTER (WHERE g.preview_error IS NOT NULL), count(*) FILTER (WHERE NOT g.changed),
+              count(*) FILTER (WHERE g.state = 'queued'), count(*) FILTER (WHERE g.state = 'applying'),
+              count(*) FILTER (WHERE g.state = 'applied'), count(*) FILTER (WHERE g.state = 'failed'),
+              count(*) FILTER (WHERE g.state = 'rolled_back'),
+              count(*) FILTER (WHERE g.revert_state = 'reverting'),
+              count(*) FILTER (WHERE g.revert_state = 'failed')
+         FROM detent_target g WHERE g.run_id = detent_batch_run.id),
+       outstanding = (SELECT count(*) FROM detent_batch_action a
+                       WHERE a.run_id = detent_batch_run.id AND a.done_at IS NULL),
+       mismatches = (SELECT count(*) FROM detent_mismatch m
+                      WHERE m.run_id = detent_batch_run.id AND m.resolved_at IS NULL)
+ WHERE id = ?
+"""
 
 _STATEMENTS = Statements(
     jobs=_JOBS,
@@ -106,6 +124,7 @@ _STATEMENTS = Statements(
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim",
+    recount=_RECOUNT,
     new_id="UPDATE detent_ids SET next = next + 1 RETURNING next - 1",
 )
 

@@ -1,0 +1,36 @@
+-- B3, B8, R2: a run counts its targets by where they stand, its open actions and its open mismatches, as they are.
+WITH counted AS (
+    SELECT b.id, sum(CASE WHEN g.run_id IS NOT NULL THEN 1 ELSE 0 END) AS total,
+           sum(CASE WHEN g.changed IS NOT NULL THEN 1 ELSE 0 END) AS previewed,
+           sum(CASE WHEN g.preview_error IS NOT NULL THEN 1 ELSE 0 END) AS preview_failed,
+           sum(CASE WHEN NOT g.changed THEN 1 ELSE 0 END) AS unchanged,
+           sum(CASE WHEN g.state = 'queued' THEN 1 ELSE 0 END) AS queued,
+           sum(CASE WHEN g.state = 'applying' THEN 1 ELSE 0 END) AS applying,
+           sum(CASE WHEN g.state = 'applied' THEN 1 ELSE 0 END) AS applied,
+           sum(CASE WHEN g.state = 'failed' THEN 1 ELSE 0 END) AS failed,
+           sum(CASE WHEN g.state = 'rolled_back' THEN 1 ELSE 0 END) AS rolled_back,
+           sum(CASE WHEN g.revert_state = 'reverting' THEN 1 ELSE 0 END) AS reverting,
+           sum(CASE WHEN g.revert_state = 'failed' THEN 1 ELSE 0 END) AS revert_failed,
+           (SELECT count(*) FROM detent_batch_action a WHERE a.run_id = b.id AND a.done_at IS NULL) AS outstanding,
+           (SELECT count(*) FROM detent_mismatch m WHERE m.run_id = b.id AND m.resolved_at IS NULL) AS mismatches
+      FROM detent_batch_run b LEFT JOIN detent_target g ON g.run_id = b.id
+     GROUP BY b.id
+  )
+SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id,
+       'total, previewed, preview_failed, unchanged, queued, applying, applied,' ||
+       ' failed, rolled_back, reverting, revert_failed, outstanding, mismatches: '
+       || b.total || ', ' || b.previewed || ', ' || b.preview_failed || ', ' || b.unchanged
+       || ', ' || b.queued || ', ' || b.applying || ', ' || b.applied || ', ' || b.failed
+       || ', ' || b.rolled_back || ', ' || b.reverting || ', ' || b.revert_failed
+       || ', ' || b.outstanding || ', ' || b.mismatches
+       || '; there are '
+       || c.total || ', ' || c.previewed || ', ' || c.preview_failed || ', ' || c.unchanged
+       || ', ' || c.queued || ', ' || c.applying || ', ' || c.applied || ', ' || c.failed
+       || ', ' || c.rolled_back || ', ' || c.reverting || ', ' || c.revert_failed
+       || ', ' || c.outstanding || ', ' || c.mismatches AS detail
+  FROM detent_batch_run b JOIN counted c ON c.id = b.id
+ WHERE b.total <> c.total OR b.previewed <> c.previewed OR b.preview_failed <> c.preview_failed OR b.unchanged <> c.unchanged
+    OR b.queued <> c.queued OR b.applying <> c.applying OR b.applied <> c.applied OR b.failed <> c.failed
+    OR b.rolled_back <> c.rolled_back OR b.reverting <> c.reverting OR b.revert_failed <> c.revert_failed OR b.outstanding <> c.outstanding
+    OR b.mismatches <> c.mismatches
+ ORDER BY b.id;

@@ -1,0 +1,53 @@
+"""Planted corruption of batch runs and their targets."""
+
+from __future__ import annotations
+
+from tests.invariants.corruption import corrupts
+from tests.invariants.life import Life
+from tests.invariants.owner import Owner
+
+
+def batch_run(_: Owner, life: Life) -> tuple[str, str]:
+    """The run."""
+    return "batch_run", str(life["batch_run"])
+
+
+def first_target(_: Owner, life: Life) -> tuple[str, str]:
+    """Its first target, which was applied by its second attempt."""
+    return "target", f"{life['batch_run']}/1"
+
+
+@corrupts("batch_counts_equal_targets", batch_run, heals=True)
+def one_target_too_many(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{batch_run}} SET total = total + 1 WHERE id = {life['batch_run']}")
+
+
+@corrupts("batch_counts_equal_targets", batch_run, heals=True)
+def a_mismatch_of_nothing(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{batch_run}} SET mismatches = 7 WHERE id = {life['batch_run']}")
+
+
+@corrupts("batch_state_equals_record", batch_run, heals=False)
+def a_failed_run_with_applied_targets(owner: Owner, life: Life) -> None:
+    owner.plant(f"UPDATE {{batch_run}} SET state = 'failed' WHERE id = {life['batch_run']}")
+
+
+@corrupts("batch_times_are_in_order", batch_run, heals=False)
+def started_before_it_was_queued(owner: Owner, life: Life) -> None:
+    earlier = owner.seconds_after("queued_at", -5)
+    owner.plant(
+        f"UPDATE {{batch_run}} SET started_at = {earlier} WHERE id = {life['batch_run']}",
+        without=("batch_run_times_in_order",),
+    )
+
+
+@corrupts("batch_times_are_in_order", first_target, heals=False)
+def applied_before_it_was_queued(owner: Owner, life: Life) -> None:
+    earlier = owner.seconds_after("queued_at", -5)
+    owner.plant(f"UPDATE {{target}} SET applied_at = {earlier} WHERE run_id = {life['batch_run']} AND n = 1")
+
+
+@corrupts("target_agrees_with_its_job", first_target, heals=False)
+def tried_oftener_than_it_may(owner: Owner, life: Life) -> None:
+    job = f"SELECT apply_job_id FROM {{target}} WHERE run_id = {life['batch_run']} AND n = 1"
+    owner.plant(f"UPDATE {{job}} SET attempts_max = 1 WHERE id = ({job})")
