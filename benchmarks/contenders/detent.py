@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from benchmarks.places import ledger, migrate, statement
 from benchmarks.sides import DetentSide, drain
 from benchmarks.stones import TABLE, page_of, parts_of, upsert
 from benchmarks.writer import COROUTINES, THREADS, from_coroutines, from_threads, one_by_one
-from detent import Context, Detent, Page, Partition
+from detent import Change, Context, Detent, Page, Partition
 
 app = Detent(program.URL)
 
@@ -122,6 +123,45 @@ def pipeline(count: int) -> program.Answer:
     return answer
 
 
+@app.batch(name="bench.change")
+@dataclass
+class Changes:
+    """Targets that are previewed, applied and rolled back, and nothing else."""
+
+    many: int
+
+    def targets(self) -> Iterator[str]:
+        """So many."""
+        return (f"target-{number}" for number in range(self.many))
+
+    def preview(self, ref: str) -> Change[int]:
+        """Always the same."""
+        return Change(before=1, after=2)
+
+    async def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        """Nothing."""
+
+    async def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        """Nothing."""
+
+
+def batch(count: int) -> program.Answer:
+    """From each call to the moment that all of it has come about."""
+    reached = {}
+    run = None
+    for name in ("preview", "apply", "roll_back"):
+        began = time.perf_counter()
+        if run is None:
+            run = app.preview(Changes(count))
+        else:
+            getattr(app, name)(run, actor="bench")
+        run.wait(timeout=600)
+        reached[name] = program.rate(count, began)["per_second"]
+    if run is None or run.counts != {"rolled_back": count}:
+        raise RuntimeError(f"{run!r}: {run and run.counts}")
+    return reached
+
+
 def work(processes: int) -> None:
     """In place of this process: the command that a user would type."""
     if batch := os.environ.get("BENCH_BATCH"):
@@ -157,6 +197,7 @@ if __name__ == "__main__":
             "pick-up": pick_up,
             "inside": chain,
             "pipeline": pipeline,
+            "batch": batch,
         }
     )
     app.close()

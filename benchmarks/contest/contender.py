@@ -62,7 +62,20 @@ def _binaries() -> str:
 
 
 _DETENT = frozenset(
-    {"one", "callers", "bulk", "drain", "drain by two", "writes", "pipeline", "pick-up", "snapshot", "memory", "idle"}
+    {
+        "one",
+        "callers",
+        "bulk",
+        "drain",
+        "drain by two",
+        "writes",
+        "pipeline",
+        "batch",
+        "pick-up",
+        "snapshot",
+        "memory",
+        "idle",
+    }
     | {"filled"}
 )
 _UNFINISHED = "state = 'pending' OR state = 'running'"

@@ -99,6 +99,7 @@ LITE: Database = "SQLite"
 ONE, BULK, WRITES = Quantity("one"), Quantity("bulk"), Quantity("writes")
 ALONE, THREADS, COROUTINES = (Quantity("callers", value) for value in ("one", "threads", "coroutines"))
 PIPELINE = Quantity("pipeline")
+PREVIEW, APPLY, ROLL_BACK = (Quantity("batch", value) for value in ("preview", "apply", "roll_back"))
 DRAIN, PAIR = Quantity("drain"), Quantity("drain by two")
 P50, P99, INSIDE = Quantity("pick-up", "p50_ms"), Quantity("pick-up", "p99_ms"), Quantity("inside", "p50_ms")
 CHILD, GROWTH, SUPERVISOR = (Quantity("memory", value) for value in ("child_mb", "growth", "supervisor_mb"))
@@ -130,6 +131,12 @@ ROWS: Sequence[Row] = (
     Row("jobs that write a row", LITE, WRITES, 5.0, WRITES.of("one sync a job")),
     Row("records through a pipeline", PG, PIPELINE, 0.6, PIPELINE.of("direct SQL")),
     Row("records through a pipeline", LITE, PIPELINE, 0.6, PIPELINE.of("direct SQL")),
+    Row("targets previewed, against plain jobs", PG, PREVIEW, 0.5, DRAIN),
+    Row("targets applied, against plain jobs", PG, APPLY, 0.25, DRAIN),
+    Row("targets rolled back, against plain jobs", PG, ROLL_BACK, 0.25, DRAIN),
+    Row("targets previewed, against plain jobs", LITE, PREVIEW, 0.5, DRAIN),
+    Row("targets applied, against plain jobs", LITE, APPLY, 0.25, DRAIN),
+    Row("targets rolled back, against plain jobs", LITE, ROLL_BACK, 0.25, DRAIN),
     Row("pick-up, median", PG, P50, 0.9, P50.of("graphile-worker"), at_most=True, unit=" ms"),
     Row("pick-up, 99 of 100", PG, P99, 1.0, P99.of("graphile-worker"), at_most=True, unit=" ms"),
     Row("pick-up in one process, median", LITE, INSIDE, 0.5, INSIDE.of("huey"), at_most=True, unit=" ms"),

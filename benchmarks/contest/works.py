@@ -48,10 +48,12 @@ class Size:
     """Jobs that wait there."""
     records: int = 100_000
     """Records that go through a pipeline."""
+    targets: int = 100_000
+    """Targets of a batch run."""
 
 
 WHOLE = Size(5, 2_000, 50_000, 50_000, 4_000, 150, 200_000, 1_000_000, 20.0)
-QUICK = Size(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000)
+QUICK = Size(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000, 10_000)
 
 
 def one(arena: Arena, size: Size) -> Values:
@@ -112,6 +114,14 @@ def pipeline(arena: Arena, size: Size) -> Values:
         arena.run("one", 1)
         arena.wait_for(1, tree)
         return arena.run("pipeline", size.records)
+
+
+def batch(arena: Arena, size: Size) -> Values:
+    """Targets of a batch run: previewed, applied and rolled back."""
+    with arena.working(BENCH_DRAIN="") as tree:
+        arena.run("one", 1)
+        arena.wait_for(1, tree)
+        return arena.run("batch", size.targets)
 
 
 def pick_up(arena: Arena, size: Size, command: str = "pick-up") -> Values:
@@ -211,6 +221,7 @@ WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
     "drain by two": drain_by_two,
     "writes": writes,
     "pipeline": pipeline,
+    "batch": batch,
     "pick-up": pick_up,
     "inside": inside,
     "snapshot": snapshot,
@@ -222,5 +233,5 @@ USUAL = tuple(name for name in WORKS if name != "filled")
 """What a contest has unless told otherwise."""
 BRIEF = tuple(name for name in USUAL if name != "snapshot")
 """What a quick one has: dead rows begin to tell only after more jobs than it has time for."""
-ROUNDS_MAX = {"snapshot": 3, "memory": 1, "idle": 1, "filled": 1}
+ROUNDS_MAX = {"snapshot": 3, "batch": 3, "memory": 1, "idle": 1, "filled": 1}
 """Long ones, and those that hardly spread, are not done in every round."""

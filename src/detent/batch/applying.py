@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
+
 from detent.batch.colour import Colour, colour_of
 from detent.batch.context import TargetContext
 from detent.batch.ground import Ground, Runs
 from detent.client.client import one
-from detent.declare.batch import Batch, same, stored_change
+from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.probe import Probed
 from detent.declare.signals import Fatal
-from detent.declare.task import Task
+from detent.declare.task import Call, Task
 from detent.errors import TransitionRace
 from detent.model import jsondoor
 from detent.model.batch_records import BatchRunRow, Portion, TargetJob, TargetRow
@@ -58,21 +61,19 @@ class Stepping:
         task = self.revert_task if reverts else self.apply_task
         if task is None:
             raise Fatal(f"batch {self._batch.name!r} has no revert any more")
-        value = self._runs.value(run.id)
-        needing = [one for one in portion.targets if not reverts or one.revert_job_id is None]
-        ids = self._ground.ids().take(len(needing)) if needing else []
-        return [
-            TargetJob(target.n, self._job(task, run, value, target, job_id))
-            for target, job_id in zip(needing, ids, strict=True)
-        ]
+        needing = [target for target in portion.targets if not reverts or target.revert_job_id is None]
+        jobs = self._ground.jobs([Call(task, _payload(run.id, target)) for target in needing], run)
+        if callable(self._batch.options.limit_key):
+            value = self._runs.value(run.id)
+            keys = [self._batch.limit_key_of(value, target.ref) for target in needing]
+            jobs = [replace(job, limit_key=key) for job, key in zip(jobs, keys, strict=True)]
+        return [TargetJob(target.n, job) for target, job in zip(needing, jobs, strict=True)]
 
-    def _job(self, task: Task[..., Any, Any], run: BatchRunRow, value: Any, target: TargetRow, job_id: int) -> Any:
-        assert target.before is not None, "only what was previewed is applied"
-        assert target.after is not None, "only what was previewed is applied"
-        before, after = stored_change(target.before, target.after)
-        call = task.call(run=run.id, ref=target.ref, before=before, after=after)
-        limit_key = self._batch.limit_key_of(value, target.ref)
-        return self._ground.job(call, run, job_id=job_id, limit_key=limit_key)
+
+def _payload(run_id: int, target: TargetRow) -> str:
+    """What `carry_out` takes, put together from what passed the door with the preview."""
+    ref = msgspec.json.encode(target.ref).decode()
+    return f'{{"run":{run_id},"ref":{ref},"before":{target.before},"after":{target.after}}}'
 
 
 class Applying:
@@ -87,7 +88,7 @@ class Applying:
 
     async def carry_out(self, ctx: Context, run: int, ref: str, before: Any, after: Any) -> Any:
         """Call the batch's own method for one target."""
-        value = await self.colour.ask(self._runs.value, run)
+        value = self._runs.known(run) or await self.colour.ask(self._runs.value, run)
         inside = TargetContext(ctx, run, ref, self._action)
         return await self.colour.call(getattr(value, self._action), inside, ref, self._batch.change(before, after))
 

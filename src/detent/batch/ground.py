@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from detent.declare.batch import Batch
-from detent.declare.enqueue import Sending, new_job
+from detent.declare.enqueue import Sending, new_jobs
 from detent.declare.settings import Settings
 from detent.declare.signals import Fatal
 from detent.declare.task import Call
@@ -35,16 +35,18 @@ class Ground:
     clock: Callable[[], Clock]
     settings: Settings
 
-    def job(
-        self, call: Call[Any], run: BatchRunRow | NewBatchRun, *, job_id: int = 0, limit_key: str | None = None
-    ) -> NewJob:
+    def job(self, call: Call[Any], run: BatchRunRow | NewBatchRun) -> NewJob:
         """A job of a run, with its tenant and its correlation id."""
+        return self.jobs([call], run)[0]
+
+    def jobs(self, calls: Sequence[Call[Any]], run: BatchRunRow | NewBatchRun) -> list[NewJob]:
+        """The same for many."""
         sending = Sending(tenant=run.tenant, correlation_id=run.correlation_id or str(run.id))
-        made = new_job(call, sending, settings=self.settings)
+        made = new_jobs(calls, sending, settings=self.settings)
         ids = self.ids()
-        return replace(
-            made, id=job_id or ids.take(1)[0], nonce=ids.nonce(), run_id=run.id, limit_key=limit_key or made.limit_key
-        )
+        numbers = ids.take(len(made)) if made else []
+        nonce = ids.nonce()
+        return [replace(job, id=one, nonce=nonce, run_id=run.id) for job, one in zip(made, numbers, strict=True)]
 
 
 class Runs:
@@ -55,6 +57,11 @@ class Runs:
         self._batch = batch
         self._ground = ground
         self._known: dict[tuple[int, int], tuple[BatchRunRow, Any]] = {}
+
+    def known(self, run_id: int) -> Any:
+        """The batch of that run where it is remembered, else None."""
+        found = self._known.get((id(self._ground.store()), run_id))
+        return None if found is None else found[1]
 
     def value(self, run_id: int) -> Any:
         """The batch of that run. `Fatal` where its fields no longer fit the code."""

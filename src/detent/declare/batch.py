@@ -21,7 +21,7 @@ from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, Invali
 from detent.model import jsondoor
 from detent.model.backoff import Retry
 
-__all__ = ["Batch", "BatchMethods", "BatchOptions", "Change", "stored_change"]
+__all__ = ["Batch", "BatchMethods", "BatchOptions", "Change", "same"]
 
 T = TypeVar("T")
 
@@ -213,11 +213,6 @@ class Batch:
 def same(one: str, other: str) -> bool:
     """Whether two stored values are the same, in whatever order their keys stand."""
     return one == other or jsondoor.fingerprint("", one) == jsondoor.fingerprint("", other)
-
-
-def stored_change(before: str, after: str) -> tuple[Any, Any]:
-    """Before and after as JSON values."""
-    return jsondoor.decode(before, field="before"), jsondoor.decode(after, field="after")
 
 
 _CARRIED = "types at module level that JSON can tell apart: numbers, strings, lists, dicts, dates, enums and the like"
