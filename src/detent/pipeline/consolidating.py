@@ -12,12 +12,13 @@ from detent.client.client import one
 from detent.declare.context import Context
 from detent.declare.pipeline import Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled
-from detent.errors import DatabaseError, DetentError, LeaseLost, WrongPlace, essence
+from detent.errors import DatabaseError, DetentError, LeaseLost, WrongPlace
 from detent.model.alert_records import Severity
 from detent.model.pipeline_records import PipelineRunRow, Portion
 from detent.model.records import Moved
 from detent.pipeline.ground import Ground, Slice, value_of
 from detent.store.contract import Tx, Verbs
+from detent.views.pipelines import cause
 
 __all__ = ["ALERTS", "Consolidating", "PipelineTx"]
 
@@ -166,7 +167,7 @@ class Consolidating:
         run = self._ground.run(run_id)
         if run.state == "failed":
             policy = "consolidation_failed" if run.started_at is not None else "pipeline_failed"
-            self._alert(run, policy, essence(run.error) or "no error recorded")
+            self._alert(run, policy, cause(run.error))
 
     def _alert(self, run: PipelineRunRow, policy: str, what: str) -> None:
         stands = "there is no watermark yet" if run.since is None else f"the watermark stays at {run.since.isoformat()}"
@@ -179,7 +180,7 @@ class Consolidating:
 
     def _failures(self, run_id: int) -> str:
         found = self._ground.store().partition_list(run_id, state="failed", limit=_FAILED_SHOWN)
-        return "; ".join(f"{part.key}: {essence(part.error)}" for part in found)
+        return "; ".join(f"{part.key}: {cause(part.error)}" for part in found)
 
     def _all_is_well(self, run: PipelineRunRow) -> None:
         for policy in ALERTS:

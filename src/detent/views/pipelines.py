@@ -12,7 +12,7 @@ from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model.pipeline_records import PartitionRow, PipelineRunRow
 from detent.store.contract import Verbs
 
-__all__ = ["Failure", "PipelineView", "pipeline_view", "share_done"]
+__all__ = ["Failure", "PipelineView", "cause", "pipeline_view", "share_done"]
 
 _PAGE = 1000
 
@@ -88,7 +88,7 @@ def _failures(failed: list[PartitionRow]) -> list[Failure]:
     """By what they failed of, the commonest first."""
     by_error: dict[str, list[PartitionRow]] = {}
     for part in failed:
-        by_error.setdefault(_cause(part.error), []).append(part)
+        by_error.setdefault(cause(part.error), []).append(part)
     found = [
         Failure(
             error=error,
@@ -102,7 +102,7 @@ def _failures(failed: list[PartitionRow]) -> list[Failure]:
     return sorted(found, key=lambda failure: -failure.partitions)
 
 
-def _cause(error: str | None) -> str:
+def cause(error: str | None) -> str:
     """The first exception of a chain, in one line: what the source said, not what was made of it."""
     first = (error or "").split("\n\nThe above exception was", 1)[0]
     return essence(first) or "no error recorded"
