@@ -6,6 +6,8 @@ when that time is long enough ago. So any number of judges may sit at once, and 
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from detent.alerts.policies import BELOW, in_force
@@ -28,7 +30,7 @@ def look(store: Store) -> int:
     for row in store.alert_list("firing", _FIRING_MAX):
         firing.setdefault(row.policy, {})[row.scope] = row
     measured: dict[tuple[Measure, Each, float], list[Figure]] = {}
-    changed = 0
+    now, changed = store.now(), 0
     for policy in policies.values():
         if not policy.enabled or policy.measure == "event":
             continue
@@ -39,18 +41,25 @@ def look(store: Store) -> int:
         bad = _worst(policy, figures)
         for scope in bad:
             changed += _raise(store, policy, scope, figures[scope])
-        for scope in firing.get(policy.name, {}):
-            if scope not in bad and not _is_bad(policy, figures.get(scope)):
+        for scope, row in firing.get(policy.name, {}).items():
+            is_well = scope not in bad and not _is_bad(policy, figures.get(scope))
+            if is_well and _is_calm(row, policy.calm_seconds, now):
                 text = _well(policy, scope, figures.get(scope))
                 changed += store.alert_resolve(policy.name, scope, text, policy.calm_seconds).changed
     for name, scopes in firing.items():
         known = policies.get(name)
         if known is None or known.measure == "event":
             calm = _EVENT_CALM if known is None else known.calm_seconds
-            for scope in scopes:
-                text = f"it has not happened again for {span(calm)}"
-                changed += store.alert_resolve(name, scope, text, calm).changed
+            for scope, row in scopes.items():
+                if _is_calm(row, calm, now):
+                    text = f"it has not happened again for {span(calm)}"
+                    changed += store.alert_resolve(name, scope, text, calm).changed
     return changed
+
+
+def _is_calm(row: AlertRow, calm: float, now: datetime) -> bool:
+    """Whether it may be over; decided again where it is resolved, and looked at first, since that is a write."""
+    return (now - row.last_at).total_seconds() >= calm
 
 
 def _scope(policy: Policy, figure: Figure) -> str:
