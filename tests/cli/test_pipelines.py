@@ -1,0 +1,102 @@
+"""`detent pipelines`: start, look, force, from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import Shell
+from tests.processes.kit import until
+
+APP = """
+from dataclasses import dataclass
+
+from detent import Detent, Page, Partition, Retry
+
+app = Detent()
+
+
+@app.pipeline(name="letters", watermark="letters", retry=Retry(0), hold=3600)
+@dataclass
+class Letters:
+    broken: str = ""
+
+    def plan(self, since):
+        return [Partition(letter) for letter in "abc"]
+
+    def page(self, partition, offset):
+        if partition.key == self.broken:
+            raise ConnectionError("no answer")
+        return Page(records=[(f"{partition.key}{offset}", {})], next=1 if offset == 0 else None)
+
+    def consolidate(self, tx, records):
+        tx.execute("CREATE TABLE IF NOT EXISTS letters (id TEXT)")
+"""
+
+
+@pytest.fixture
+def pipes(tmp_path: Path, database_url: str) -> Shell:
+    """A directory with an application that has a pipeline, on each database in turn."""
+    (tmp_path / "pipes.py").write_text(APP)
+    shell = Shell(tmp_path, database_url)
+    shell.environment["DETENT_APP"] = "pipes:app"
+    assert shell.run("migrate").code == 0
+    return shell
+
+
+def drained(shell: Shell) -> None:
+    done = shell.run("worker", "pipes:app", "--drain")
+    assert done.code == 0, done.err
+
+
+def test_a_run_from_its_start_to_its_watermark(pipes: Shell) -> None:
+    """P7, U2: started by name, listed, shown with its partitions and moves; the watermark after it."""
+    assert "no watermarks" in pipes.run("pipelines", "watermarks").err
+    started = pipes.run("pipelines", "start", "letters", "--app", "pipes:app", "--actor", "ana", "--json")
+    assert (started.code, started.json["state"], started.json["started_by"]) == (0, "created", "ana")
+    run_id = started.json["id"]
+    again = pipes.run("pipelines", "start", "letters", "--app", "pipes:app")
+    assert (again.code, f"run {run_id} of the watermark" in again.err) == (4, True)
+    drained(pipes)
+    (listed,) = pipes.run("pipelines", "list", "--json").json
+    assert (listed["state"], listed["partitions"], listed["consolidated"]) == ("completed", 3, 6)
+    shown = pipes.run("pipelines", "show", run_id)
+    assert "100 %" in shown.out
+    assert "3: 3 completed" in shown.out
+    assert "consolidation_triggered" in shown.out
+    told = pipes.run("pipelines", "show", run_id, "--json").json
+    assert (told["run"]["id"], told["done"], told["failures"]) == (run_id, 1.0, [])
+    assert [line["to_state"] for line in told["transitions"]][-1] == "completed"
+    (mark,) = pipes.run("pipelines", "watermarks", "--json").json
+    assert (mark["name"], mark["run_id"]) == ("letters", run_id)
+    assert mark["value"] == listed["captured_at"]
+
+
+def test_what_failed_and_force(pipes: Shell) -> None:
+    """P3, P7: a held run shows what failed of what; force needs a reason; what is not there is said so."""
+    pipes.run("pipelines", "start", "letters", '{"broken": "b"}', "--app", "pipes:app")
+    worker = pipes.start("worker", "pipes:app")
+    try:
+        _what_failed_and_force(pipes)
+    finally:
+        worker.terminate()
+        worker.communicate(timeout=60)
+    assert pipes.run("pipelines", "show", "999999").code == 3
+    assert pipes.run("pipelines", "start", "nothing", "--app", "pipes:app").code == 3
+    assert pipes.run("pipelines", "start", "letters", '{"broken": 7}', "--app", "pipes:app").code == 2
+
+
+def _what_failed_and_force(pipes: Shell) -> None:
+    def in_state(state: str) -> list[dict[str, str]]:
+        found: list[dict[str, str]] = pipes.run("pipelines", "list", "--state", state, "--json").json
+        return found
+
+    (run,) = until(lambda: in_state("consolidation_skipped"), "a skipped run")
+    shown = pipes.run("pipelines", "show", run["id"])
+    assert "no answer" in shown.out
+    assert pipes.run("pipelines", "force", run["id"]).code == 2
+    forced = pipes.run("pipelines", "force", run["id"], "--reason", "good enough", "--actor", "ana")
+    assert (forced.code, "consolidation_triggered" in forced.out) == (0, True)
+    assert pipes.run("pipelines", "force", run["id"], "--reason", "again").code == 4
+    until(lambda: in_state("completed"), "the end of the run")
