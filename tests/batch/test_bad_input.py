@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,18 +223,21 @@ def test_a_plan_and_a_preview_that_died_go_on_where_they_were(detent: Harness) -
     assert [one.ref for one in run.changes()] == list(shop.prices)
 
 
-def test_targets_that_come_in_another_order_after_a_crash_stop_the_plan(detent: Harness) -> None:
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [(["ring-4", "ring-9"], "as number 1"), ([f"ring-{n}" for n in range(1, 9)], "ended before 'ring-6'")],
+)
+def test_targets_that_come_otherwise_after_a_crash_stop_the_plan(detent: Harness, stored: list[str], says: str) -> None:
     """B2: two plans are not mixed."""
-    shop = Shop(5)
-    app, rule = reprice(detent, shop, chunk=2)
+    app, rule = reprice(detent, Shop(5), chunk=2)
     run = app.preview(rule())
     (claimed,) = detent.store.job_claim(
         lease_id=detent.store.ids_reserve(1), worker="test", queues=None, tasks=["reprice.plan"], limit=1, lease=30
     )
-    detent.store.target_add((claimed.job_id, claimed.attempt), run.id, 1, ["ring-4", "ring-9"], None, False)
+    detent.store.target_add((claimed.job_id, claimed.attempt), run.id, 1, stored, None, False)
     detent.clock.advance(31)
     detent.work()
-    with pytest.raises(RunStuck):
+    with pytest.raises(RunStuck, match=says):
         run.wait(timeout=0)
     assert app.verify() == []
 
@@ -271,6 +276,19 @@ def test_async_batches_work_as_plain_ones_do(detent: Harness) -> None:
     app.roll_back(run, actor="ana")
     assert works(detent, run).state == "rolled_back"
     assert prices == {"a": 1, "b": 2, "c": 3}
+
+
+def test_an_application_on_another_database_does_not_take_its_runs_for_those_it_knows(
+    detent: Harness, tmp_path: Path
+) -> None:
+    """What broke: the same number meant another run there, and the value of the first was used."""
+    shop = Shop(1)
+    app, rule = make_app(detent.url, shop)
+    with closing(Harness(f"sqlite:///{tmp_path}/other.db")) as other:
+        for harness, percent in ((detent, 10), (other, 50)):
+            harness.use(app)
+            run = works(harness, app.preview(rule(percent=percent)))
+            assert [one.after for one in run.changes()] == [100 - percent]
 
 
 def test_what_is_not_there_is_not_found(detent: Harness) -> None:

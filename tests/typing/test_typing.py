@@ -10,8 +10,9 @@ from mypy import api
 
 HEAD = """\
 from __future__ import annotations
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from detent import Context, Detent, Job, Retry
+from detent import Change, Context, Detent, Job, Retry, Run
 
 app = Detent("sqlite:///shop.db")
 
@@ -39,6 +40,27 @@ def charge(ctx: Context, order_id: int) -> None:
         tx.intend(welcome.call(user_id=7))
         tx.result({"changed": changed})
 
+@app.batch(name="reprice", tolerate=0.02)
+@dataclass
+class Reprice:
+    percent: int
+    def targets(self) -> list[str]:
+        return []
+    def preview(self, ref: str) -> Change[int]:
+        return Change(before=1, after=2)
+    def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        ctx.event("applying", price=change.after + 1)
+    async def revert(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
+
+@app.batch
+@dataclass
+class Later:
+    async def targets(self) -> list[str]:
+        return []
+    async def preview(self, ref: str) -> Change[str]:
+        return Change(before="", after="")
+    async def apply(self, ctx: Context, ref: str, change: Change[str]) -> None: ...
+
 """
 
 GOOD = """\
@@ -56,6 +78,12 @@ job = app.enqueue(
 jobs: list[Job[str]] = app.enqueue_many(welcome.call(user_id=u) for u in range(3))
 job = app.using(object()).enqueue(welcome.call(user_id=8), priority=3)
 app.get(str(job.id)); app.cancel("7", actor="ana", reason="wrong order"); app.why(7)
+
+run: Run = app.preview(Reprice(percent=10)).wait(timeout=60, until={"previewed"})
+run = app.preview(Later(), actor="ana", tenant="acme")
+counts: dict[str, int] = app.apply(run, actor="ana", only=["a"]).counts
+app.retry_failed(run.id, actor="ana"); app.roll_back(str(run.id), actor="ana", reason="too cheap")
+refs: list[str] = [one.ref for one in app.reconcile(run).mismatches]
 
 def inline(ctx: Context) -> str:
     return welcome(ctx, 7) + welcome(ctx, user_id=7, lang="de")
@@ -86,6 +114,11 @@ WRONG = {
     "direct call": ('def f(ctx: Context) -> str: return welcome(ctx, "7")', r'incompatible type "str"; expected "int"'),
     "unawaited": ("def f(ctx: Context) -> bytes: return fetch(ctx, 'x')", r'got "Coroutine'),
     "no actor": ("app.cancel(7)", r'Missing named argument "actor"'),
+    "field of a batch": ("app.preview(Reprice(percent='10'))", r'Argument "percent" .* expected "int"'),
+    "no batch": ("app.preview(7)", r'Argument 1 to "preview" .* incompatible type "int"'),
+    "no actor of an action": ("app.apply(7)", r'Missing named argument "actor"'),
+    "type of a change": ("x: str = Reprice(percent=1).preview('a').after", r'has type "int", variable has type "str"'),
+    "unknown option of a batch": ("app.batch(tolerates=3)", r'Unexpected keyword argument "tolerates"'),
     "unknown option of a task": ("app.task(quue='mail')", r'Unexpected keyword argument "quue"'),
 }  # fmt: skip
 

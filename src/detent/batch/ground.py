@@ -51,32 +51,32 @@ class Ground:
 
 class Runs:
     """The runs of one batch that this process works on, with the batch's value of each; a few are remembered, since
-    what a target's job needs of its run never changes."""
+    what a target's job needs of its run never changes. The targets of a run share that value."""
 
     def __init__(self, batch: Batch, ground: Ground) -> None:
         self._batch = batch
         self._ground = ground
-        self._known: dict[tuple[int, int], tuple[BatchRunRow, Any]] = {}
+        self._known: tuple[Store | None, dict[int, Any]] = (None, {})
 
     def known(self, run_id: int) -> Any:
         """The batch of that run where it is remembered, else None."""
-        found = self._known.get((id(self._ground.store()), run_id))
-        return None if found is None else found[1]
+        store, values = self._known
+        return values.get(run_id) if store is self._ground.store() else None
 
     def value(self, run_id: int) -> Any:
         """The batch of that run. `Fatal` where its fields no longer fit the code."""
+        if (found := self.known(run_id)) is not None:
+            return found
         store = self._ground.store()
-        key = (id(store), run_id)
-        if key not in self._known:
-            row = self.row(run_id)
-            try:
-                value = self._batch.decode(row.payload)
-            except InvalidArguments as error:
-                raise Fatal(f"what run {run_id} was made of no longer fits the batch: {error}") from None
-            if len(self._known) >= _REMEMBERED_MAX:
-                self._known.clear()
-            self._known[key] = (row, value)
-        return self._known[key][1]
+        try:
+            value = self._batch.decode(self.row(run_id).payload)
+        except InvalidArguments as error:
+            raise Fatal(f"what run {run_id} was made of no longer fits the batch: {error}") from None
+        before, values = self._known
+        # Put on another database, an application meets the same numbers again, for other runs.
+        kept = values if before is store and len(values) < _REMEMBERED_MAX else {}
+        self._known = (store, {**kept, run_id: value})
+        return value
 
     def row(self, run_id: int) -> BatchRunRow:
         """The run as it stands. `NotFound`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from detent.batch.colour import Colour, colour_of
@@ -21,6 +22,7 @@ __all__ = ["Planning", "gives_up"]
 
 _FLUSH_AFTER = 1.0
 """Seconds of work that a crash may lose."""
+_PAGE = 1000
 
 
 class Planning:
@@ -43,14 +45,32 @@ class Planning:
             await colour.ask(self._plan_what_drifted, ctx, run, puts_right)
             return
         value = await colour.ask(self._runs.value, run)
+        stored = self._stored_refs(run)
         refs: list[str] = []
         first = 1
-        async for ref in colour.each(value.targets):
+        async for found in colour.each(value.targets):
+            ref = self._checked(found)
+            # What an attempt before this one has stored is compared, which is far cheaper than to store it again.
+            before = await colour.ask(next, stored, None) if not refs else None
+            if before is not None:
+                _check_same(first, before, ref)
+                first += 1
+                continue
             if len(refs) == self._batch.options.chunk:
                 await colour.ask(self._add, ctx, run, first, refs, False)
                 first, refs = first + len(refs), []
-            refs.append(self._checked(ref))
+            refs.append(ref)
+        left_over = await colour.ask(next, stored, None)
+        if left_over is not None:
+            raise Fatal(f"targets() ended before {left_over!r:.80}, which it gave before it was cut off; preview anew")
         await colour.ask(self._add, ctx, run, first, refs, True)
+
+    def _stored_refs(self, run: int) -> Iterator[str]:
+        """The refs of the run so far, in their order; no more than a page of them in memory."""
+        after_n = 0
+        while page := self._ground.store().target_list(run, after_n=after_n, limit=_PAGE):
+            yield from (target.ref for target in page)
+            after_n = page[-1].n
 
     def _checked(self, ref: object) -> str:
         try:
@@ -137,6 +157,14 @@ class Planning:
     def _store_previewed(self, ctx: Context, run: int, done: list[Previewed]) -> None:
         if done:
             one(self._ground.store().target_previewed((ctx.job_id, ctx.attempt), run, done))
+
+
+def _check_same(n: int, before: str, now: str) -> None:
+    if before != now:
+        raise Fatal(
+            f"targets() gave {now!r:.80} as number {n}, and {before!r:.80} before it was cut off: asked again, it must "
+            f"give the same refs in the same order; preview anew"
+        )
 
 
 def gives_up(store: Store, ctx: Context, retries: int) -> bool:
