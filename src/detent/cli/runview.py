@@ -150,6 +150,8 @@ def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set
         bar.render_progress()
         try:
             run.wait(min(_LOOK_EVERY, left), until)
+            bar.pos = bar.length or 1
+            bar.render_progress()
             bar.render_finish()
             click.echo(err=True)
             return
