@@ -14,7 +14,7 @@ if _TYPE_CHECKING:
     from detent.client.job import Job
     from detent.client.run import Run
     from detent.declare.batch import Change
-    from detent.declare.context import Context
+    from detent.declare.context import Context, TargetContext
     from detent.declare.limit import Limit
     from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
@@ -37,6 +37,7 @@ __all__ = [
     "Retry",
     "Run",
     "Snooze",
+    "TargetContext",
     "Throttled",
     "Transition",
     "errors",
@@ -60,6 +61,7 @@ _HOMES = {
     "Retry": "model.backoff",
     "Run": "client.run",
     "Snooze": "declare.signals",
+    "TargetContext": "declare.context",
     "Throttled": "declare.signals",
     "Transition": "lifecycle.declare",
     "shell": "worker.shell_task",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from detent import Change, Context, Detent, Fatal
+from detent import Change, Context, Detent, Fatal, TargetContext
 
 Trouble = Callable[[], None]
 
@@ -66,7 +66,9 @@ def make_app(url: str, shop: Shop, **options: Any) -> tuple[Detent, type[Any]]:
             price = shop.prices[ref]
             return Change(before=price, after=price * (100 - self.percent) // 100)
 
-        def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
+        def apply(self, ctx: TargetContext, ref: str, change: Change[int]) -> None:
+            for _ in range(2):
+                ctx.event("applying", key=ctx.event_key, price=change.after)
             shop.put(ref, change.after, ctx.effect_key)
 
         def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:

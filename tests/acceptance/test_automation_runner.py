@@ -251,6 +251,16 @@ def test_every_try_at_a_target_has_the_same_key_and_a_rollback_another(story: St
     assert story.shop.keys["ring-2"] == {f"/run/{run.id}/ring-2/apply", f"/run/{run.id}/ring-2/revert"}
 
 
+def test_a_line_under_the_key_of_an_attempt_is_written_once_in_it(story: Story) -> None:
+    """B7: run, target, action and attempt."""
+    story.shop.fails("ring-2")
+    run = story.applied()
+    keys = [(ref, line.key) for ref, line in run.events(only=["ring-1", "ring-2"])]
+    assert keys == [("ring-1", f"{run.id}:ring-1:apply:1")] + [
+        ("ring-2", f"{run.id}:ring-2:apply:{attempt}") for attempt in (1, 2, 3, 4)
+    ]
+
+
 def test_a_single_dead_letter_that_is_retried_takes_its_run_along(story: Story) -> None:
     """B4: whoever retries the job by itself finds the run applying, and applied."""
     story.shop.fails("ring-2")

@@ -24,6 +24,7 @@ EXPORTED = [
     "Retry",
     "Run",
     "Snooze",
+    "TargetContext",
     "Throttled",
     "Transition",
     "errors",

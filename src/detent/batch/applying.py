@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from detent.batch.colour import Colour, colour_of
-from detent.batch.context import TargetContext
+from detent.batch.context import InsideTarget
 from detent.batch.ground import Ground, Runs
 from detent.client.client import one
 from detent.declare.batch import Batch, same
@@ -89,7 +89,7 @@ class Applying:
     async def carry_out(self, ctx: Context, run: int, ref: str, before: Any, after: Any) -> Any:
         """Call the batch's own method for one target."""
         value = self._runs.known(run) or await self.colour.ask(self._runs.value, run)
-        inside = TargetContext(ctx, run, ref, self._action)
+        inside = InsideTarget(ctx, run, ref, self._action)
         return await self.colour.call(getattr(value, self._action), inside, ref, self._batch.change(before, after))
 
     async def probe(self, ctx: Context, run: int, ref: str, before: Any, after: Any) -> Probed:

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from detent.declare.context import Context
 
-__all__ = ["TargetContext"]
+__all__ = ["InsideTarget"]
 
 
-class TargetContext:
-    """A context whose `effect_key` names tenant, run, ref and action, and never an attempt (B7).
-
-    `run_id`, `ref` and `action` say what this is about; `event_key` is a key for lines about this very attempt.
-    Everything else is the attempt's own.
-    """
+class InsideTarget:
+    """What `TargetContext` promises: the effect's key names tenant, run, ref and action, and never an attempt (B7).
+    Everything else is the attempt's own."""
 
     def __init__(self, ctx: Context, run_id: int, ref: str, action: Literal["apply", "revert"]) -> None:
         self._ctx = ctx

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["AsyncCommitBlock", "CommitBlock", "CommitBoundary", "Context"]
+__all__ = ["AsyncCommitBlock", "CommitBlock", "CommitBoundary", "Context", "TargetContext"]
 
 
 class CommitBlock(Protocol):
@@ -119,4 +119,28 @@ class Context(Protocol):
         On a `connection` of your own (what `app.using` takes) your statements are committed by it, in its transaction,
         together with the mark, or, in another database, with a marker there (`MarkerMissing`).
         """
+        ...
+
+
+class TargetContext(Context, Protocol):
+    """One attempt at applying or reverting a target of a batch run; its `effect_key` names run, ref and action."""
+
+    @property
+    def run_id(self) -> int:
+        """The run."""
+        ...
+
+    @property
+    def ref(self) -> str:
+        """The target."""
+        ...
+
+    @property
+    def action(self) -> str:
+        """`apply` or `revert`."""
+        ...
+
+    @property
+    def event_key(self) -> str:
+        """A key for a line that is to be written once in an attempt: run, target, action and attempt."""
         ...
