@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -17,7 +17,7 @@ _POLICIES: dict[str, tuple[str, Severity]] = {
     "failed": ("run_failed", "critical"),
 }
 _LOOKED_AT = 100
-_ALERTS_MAX = 10_000
+_ALERTS_MAX = 1_000
 _FRESH = timedelta(hours=1)
 """What ended longer ago was told, or is no news."""
 
@@ -25,26 +25,30 @@ _FRESH = timedelta(hours=1)
 def tell_of_runs(verbs: Verbs) -> int:
     """Raise an alert for each run that came to rest partial or failed, unless that is tolerated; resolve those of runs
     that did well since. How many were raised. Any number of callers at once tell each of them once."""
-    known = {
-        (alert.policy, alert.scope): alert for alert in verbs.alert_list(None, _ALERTS_MAX) if alert.policy in _NAMES
-    }
     raised, since = 0, verbs.now() - _FRESH
-    for state, (policy, severity) in _POLICIES.items():
-        for row in verbs.batch_list(BatchFilter(state=state), None, _LOOKED_AT):
-            told = known.get((policy, _scope(row)))
-            if row.finished_at is None or row.finished_at < since or row.tolerated or row.outstanding:
-                continue
-            if told is None or told.last_at < row.finished_at:
-                message = (
-                    f"run {row.id} of {row.batch} is {state}: {row.failed} targets failed, {row.applied} are applied"
-                )
-                verbs.alert_raise(policy, _scope(row), severity, message, _facts(row), float(row.failed))
-                raised += 1
+    ended = {state: verbs.batch_list(BatchFilter(state=state), None, _LOOKED_AT) for state in _POLICIES}
+    fresh = [row for rows in ended.values() for row in rows if _is_news(row, since)]
+    known = {
+        (alert.policy, alert.scope): alert
+        for alert in verbs.alert_list(None if fresh else "firing", _ALERTS_MAX)
+        if alert.policy in _NAMES
+    }
+    for row in fresh:
+        policy, severity = _POLICIES[row.state]
+        told = known.get((policy, _scope(row)))
+        if told is None or row.finished_at is None or told.last_at < row.finished_at:
+            message = f"run {row.id} of {row.batch} is {row.state}: {row.failed} targets failed, {row.applied} did not"
+            verbs.alert_raise(policy, _scope(row), severity, message, _facts(row), float(row.failed))
+            raised += 1
     for (policy, scope), alert in known.items():
         found = verbs.batch_get(int(scope.removeprefix("run:"))) if alert.state == "firing" else None
         if found is not None and found.state in ("applied", "rolled_back"):
             verbs.alert_resolve(policy, scope, f"run {found.id} of {found.batch} is {found.state} now")
     return raised
+
+
+def _is_news(row: BatchRunRow, since: datetime) -> bool:
+    return row.finished_at is not None and row.finished_at >= since and not row.tolerated and not row.outstanding
 
 
 def tell_of_mismatches(verbs: Verbs, row: BatchRunRow) -> None:

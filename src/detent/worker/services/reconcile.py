@@ -10,11 +10,11 @@ from detent.worker.services.service import Service
 
 __all__ = ["reconcile"]
 
-_EVERY = 15.0
+_EVERY = 60.0
 
 
 def reconcile(store: Store, ids: Ids) -> Service:
-    """Every quarter of a minute, by one worker: the first look is due five minutes after a run."""
+    """Once a minute, by one worker: the first look is due five minutes after a run, and an idle worker asks little."""
 
     def run(_now: float) -> None:
         begin_due(store, ids)
