@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from detent import Limit, Retry, Run, Throttled
+from detent.alerts.judge import look as judge
 from detent.errors import BatchChanged, InvalidInput, InvalidTransition, PreviewNotReady, RunBusy
 from detent.model.batch_records import TargetRow
 from detent.testing.harness import Harness
@@ -315,7 +316,7 @@ def test_a_429_pauses_everybody_and_uses_up_no_attempt(detent: Harness) -> None:
 
 
 def test_without_retry_after_it_waits_16_32_and_64_seconds_and_then_the_breaker_opens(detent: Harness) -> None:
-    """B5: more than five 429s in a row open the breaker for a minute; it is on record."""
+    """B5: more than five 429s in a row open the breaker for a minute; it is on record, and people hear of it."""
     story = Story(detent, limit=Limit(rate=1000), limit_key="shop")
     run = story.previewed()
     story.shop.fails("ring-1", error=Throttled())
@@ -334,6 +335,8 @@ def test_without_retry_after_it_waits_16_32_and_64_seconds_and_then_the_breaker_
     assert limit.open_until is not None
     assert limit.open_until - detent.clock.now() == timedelta(seconds=60)
     assert [line.to_state for line in story.app.store.transitions("limit", "shop")] == ["open"]
+    judge(story.app.store)
+    assert alerts(story, "breaker_open") == [("limit:shop", "firing")]
     story.shop.heals()
     detent.clock.advance(66)
     detent.work()
