@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from detent import Change, Context, Detent, Fatal, Retry, Run
+from detent import Change, Context, Detent, Fatal, Limit, Retry, Run, Throttled
 from detent.errors import InvalidInput, NotFound, PreviewNotReady, RunStuck
 from detent.testing.harness import Harness
 from tests.acceptance.shop import Shop, make_app
@@ -276,6 +276,25 @@ def test_async_batches_work_as_plain_ones_do(detent: Harness) -> None:
     app.roll_back(run, actor="ana")
     assert works(detent, run).state == "rolled_back"
     assert prices == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_429_of_one_shop_keeps_nobody_else_back(detent: Harness) -> None:
+    """B5, B9: a limit for each key that a function of batch and ref gives."""
+    shop = Shop(3)
+    app, rule = reprice(detent, shop, limit=Limit(rate=1000), limit_key=lambda value, ref: f"shop:{ref}")
+    run = works(detent, app.preview(rule()))
+    shop.fails("ring-1", error=Throttled(retry_after=60))
+    app.apply(run, actor="ana")
+    detent.work()
+    assert {one.ref: one.state for one in run.changes()} == {
+        "ring-1": "queued",
+        "ring-2": "applied",
+        "ring-3": "applied",
+    }
+    shop.heals()
+    detent.clock.advance(61)
+    detent.work()
+    assert run.refresh().state == "applied"
 
 
 def test_an_application_on_another_database_does_not_take_its_runs_for_those_it_knows(
