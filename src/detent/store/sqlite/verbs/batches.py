@@ -42,7 +42,9 @@ SELECT tenant, 'batch_run', CAST(id AS TEXT), :from, :to, :trigger, :actor, :rea
   FROM detent_batch_run WHERE id = :id
 """
 _HOLDS = "SELECT run_id FROM detent_job WHERE id = ?"
-_AT_REFS = "SELECT ref, n FROM detent_target WHERE run_id = ? AND ref IN (SELECT value FROM json_each(?))"
+_AT_REFS = """
+SELECT g.ref, g.n FROM json_each(:refs) u CROSS JOIN detent_target g ON g.run_id = :run AND g.ref = u.value
+"""
 _AT_NUMBERS = "SELECT n, ref FROM detent_target WHERE run_id = ? AND n BETWEEN ? AND ?"
 _NEW_TARGETS = Insert("detent_target", "run_id, n, ref, created_at, moved_at")
 _PLANNED = "UPDATE detent_batch_run SET planned_at = max(:now, moved_at) WHERE id = :id AND planned_at IS NULL"
@@ -56,8 +58,8 @@ UPDATE detent_target
  WHERE run_id = ? AND n = ? AND previewed_at IS NULL
 """
 _OF_REFS = """
-SELECT n, ref, state, changed IS NOT NULL FROM detent_target
- WHERE run_id = ? AND ref IN (SELECT value FROM json_each(?)) ORDER BY n
+SELECT g.n, g.ref, g.state, g.changed IS NOT NULL FROM (SELECT DISTINCT value AS ref FROM json_each(:refs)) u
+  CROSS JOIN detent_target g ON g.run_id = :run AND g.ref = u.ref ORDER BY g.n
 """
 _NEW_ACTION = """
 INSERT INTO detent_batch_action (id, run_id, action, actor, reason, metadata, chosen, unchanged, job_id, created_at)
@@ -124,7 +126,7 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         run = self._batch_held(holder, run_id, now)
         if isinstance(run, DetentError):
             return run
-        at_refs: dict[str, int] = dict(self._db.rows(_AT_REFS, (run_id, json.dumps(list(refs)))))
+        at_refs: dict[str, int] = dict(self._db.rows(_AT_REFS, {"run": run_id, "refs": json.dumps(list(refs))}))
         at_numbers: dict[int, str] = dict(self._db.rows(_AT_NUMBERS, (run_id, first_n, first_n + len(refs) - 1)))
         refused = refuse_add(run, first_n, refs, at_refs, at_numbers)
         if refused is not None:
@@ -192,7 +194,8 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         return self._batch_there(run.id)
 
     def _batch_named(self, run_id: int, refs: Sequence[str]) -> list[tuple[int, str, str, int]]:
-        return [(row[0], row[1], row[2], row[3]) for row in self._db.rows(_OF_REFS, (run_id, json.dumps(list(refs))))]
+        rows = self._db.rows(_OF_REFS, {"run": run_id, "refs": json.dumps(list(refs))})
+        return [(n, ref, state, is_previewed) for n, ref, state, is_previewed in rows]
 
     def batch_portion(self, action_id: int, limit: int) -> Portion | DetentError:
         """A walk along the targets."""

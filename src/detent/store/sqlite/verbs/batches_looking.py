@@ -45,12 +45,13 @@ _FITS = "(:state IS NULL OR g.state = :state) AND (:changed IS NULL OR g.changed
 _TARGETS = f"""
 {_TARGET} FROM detent_target g WHERE g.run_id = :run AND g.n > :after AND {_FITS} ORDER BY g.n LIMIT :limit
 """
+# From the refs to the targets: the other way round it would go through the whole run.
 _TARGETS_OF_REFS = f"""
-{_TARGET} FROM detent_target g
- WHERE g.run_id = :run AND g.ref IN (SELECT value FROM json_each(:refs)) AND +g.n > :after AND {_FITS}
- ORDER BY g.n LIMIT :limit
+{_TARGET} FROM (SELECT DISTINCT value AS ref FROM json_each(:refs)) u
+  CROSS JOIN detent_target g ON g.run_id = :run AND g.ref = u.ref
+ WHERE +g.n > :after AND {_FITS} ORDER BY g.n LIMIT :limit
 """
-_BETWEEN = "g.n > :after AND (:until IS NULL OR g.n <= :until)"
+_BETWEEN = "g.n > :after AND g.n <= :until"
 _TO_MOVE = {
     "apply": "g.state = 'preview' AND g.changed IS NOT NULL AND (g.changed OR :unchanged)",
     "retry_failed": "g.state = 'failed'",
@@ -63,7 +64,7 @@ _PORTION = {
 _PORTION_CHOSEN = {
     action: f"""
   FROM detent_batch_choice c CROSS JOIN detent_target g ON g.run_id = :run AND g.n = c.n
- WHERE c.action_id = :action AND c.n > :after AND (:until IS NULL OR c.n <= :until) AND g.state = '{state}'
+ WHERE c.action_id = :action AND c.n > :after AND c.n <= :until AND g.state = '{state}'
  ORDER BY c.n LIMIT :limit
 """
     for action, state in (("apply", "preview"), ("retry_failed", "failed"))
@@ -81,6 +82,7 @@ SELECT {", ".join("g.ref" if name == "ref" else f"m.{name}" for name in _MISMATC
  WHERE m.run_id = :run AND m.n > :after AND (NOT :open OR m.resolved_at IS NULL) ORDER BY m.n, m.no LIMIT :limit
 """
 _ALL = -1  # what SQLite takes for no limit
+_LAST = 2**31 - 1  # no target has a higher number
 
 
 class BatchLookingVerbs(VerbBase):
@@ -138,7 +140,7 @@ class BatchLookingVerbs(VerbBase):
 
     def _batch_targets(self, action: ActionRow, limit: int) -> list[TargetRow]:
         """The next targets that an action has to move."""
-        return _targets(self._batch_chosen(_TARGET, action, action.cursor, None, limit))
+        return _targets(self._batch_chosen(_TARGET, action, action.cursor, _LAST, limit))
 
     def _batch_to_move(self, action: ActionRow, after: int, until: int) -> tuple[list[int], list[int]]:
         """Which targets of a portion need a job of their own, by number, and which jobs are to be retried."""
@@ -152,7 +154,7 @@ class BatchLookingVerbs(VerbBase):
                 again = [reverted for _, _, reverted in rows if reverted is not None]
                 return [n for n, _, reverted in rows if reverted is None], again
 
-    def _batch_chosen(self, columns: str, action: ActionRow, after: int, until: int | None, limit: int) -> list[Row]:
+    def _batch_chosen(self, columns: str, action: ActionRow, after: int, until: int, limit: int) -> list[Row]:
         which = {"run": action.run_id, "after": after, "until": until, "limit": limit}
         if action.chosen is not None:
             return self._db.rows(columns + _PORTION_CHOSEN[action.action], which | {"action": action.id})
