@@ -1,0 +1,61 @@
+"""SIGKILL at every statement of the verbs that move many targets: whoever asks again moves each of them once."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.model.batch_records import BatchRunRow, Portion, Previewed, Stepped
+from detent.store.contract import Store
+from tests.contract.batches import DRIVE, PREVIEW, act, drive, finish, held, planned, previewed_run, run, stepping, work
+from tests.contract.kit import claim
+from tests.faults.test_statements import die_everywhere
+from tests.faults.trap import killed_at
+
+
+@pytest.mark.timeout(600)
+def test_a_step_killed_anywhere_moves_each_target_once(store: Store, whole: bool) -> None:
+    """B3, B4, B8, G7: the same step again, as whoever lost the answer sends it; every target has its one job."""
+
+    def die(k: int, after: bool) -> bool:
+        made = previewed_run(store, ["a", "b"])
+        act(store, made.id)
+        (driver,) = claim(store, tasks=[DRIVE])
+        holder, action_id = (driver.job_id, driver.attempt), int(driver.payload[len('{"action":') : -1])
+        portion = store.batch_portion(action_id, 10)
+        assert isinstance(portion, Portion)
+        jobs = stepping(store, portion)
+        died = killed_at(k, lambda: store.batch_step(holder, action_id, 0, portion.to_cursor, jobs, True), after=after)
+        assert store.verify() == [], (k, after)
+        again = store.batch_step(holder, action_id, 0, portion.to_cursor, jobs, True)
+        assert again == Stepped(action_id=action_id, cursor=2, moved=2, done=True), (k, after)
+        finish(store, holder)
+        assert work(store) == 2, (k, after)
+        assert (run(store, made.id).state, run(store, made.id).applied) == ("applied", 2), (k, after)
+        return died
+
+    die_everywhere(whole, die)
+    assert store.verify() == []
+
+
+@pytest.mark.timeout(600)
+def test_a_preview_killed_anywhere_is_counted_once(store: Store, whole: bool) -> None:
+    """B2, B3: what was stored stays, what was not is stored by the next, and the run can be applied."""
+
+    def die(k: int, after: bool) -> bool:
+        made = planned(store, ["a", "b"])
+        holder = held(store, PREVIEW)
+        items = [Previewed(n=n, before="1", after="2") for n in (1, 2)]
+        died = killed_at(k, lambda: store.target_previewed(holder, made.id, items), after=after)
+        assert store.verify() == [], (k, after)
+        row = store.target_previewed(holder, made.id, items)
+        assert isinstance(row, BatchRunRow)
+        assert (row.previewed, row.previewed_at is None) == (2, False), (k, after)
+        finish(store, holder)
+        act(store, made.id)
+        drive(store)
+        work(store)
+        assert run(store, made.id).state == "applied", (k, after)
+        return died
+
+    die_everywhere(whole, die)
+    assert store.verify() == []
