@@ -36,6 +36,9 @@ def test_one_whose_job_gave_up_is_over(store: Store) -> None:
     made = applied_run(store)
     store.reconcile_begin(made.id, None, new_job(store, task=LOOK, run_id=made.id), "ana")
     abort(store, claim(store, tasks=[LOOK])[0], fatal=True)
+    row = store.batch_get(made.id)
+    assert row is not None
+    assert row.stuck == 0
     look = store.reconcile_begin(made.id, None, new_job(store, task=LOOK, run_id=made.id), "ana")
     assert isinstance(look, ReconciliationRow)
     assert look.no == 2

@@ -60,7 +60,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
     ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
     ('job_moves_target', '896b2cf2af9e87d8290a251e8d8436c0'),
-    ('targets_follow', '11a533564baa1fea12fe947e5ca33602'),
+    ('targets_follow', '34094c1b1da060014caa3ca91d18b48f'),
     ('targets_count', 'a23b16941618e91e7e6527a14498cc03'),
     ('batch_run_settle', '3adbc791d5e05f83bf20c6751dfa0202'),
     ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),

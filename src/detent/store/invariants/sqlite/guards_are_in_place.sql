@@ -178,7 +178,8 @@ BEGIN
          error = CASE WHEN NEW.state IN (''failed'', ''quarantined'', ''cancelled'') THEN coalesce(NEW.error, error) WHEN stuck > 1 THEN error END
    WHERE id = NEW.run_id
      AND NOT EXISTS (SELECT 1 FROM detent_target WHERE apply_job_id = NEW.id)
-     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id);
+     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id)
+     AND NOT EXISTS (SELECT 1 FROM detent_reconciliation WHERE run_id = NEW.run_id AND job_id = NEW.id);
 END'),
     ('trigger', 'detent_job_moves_target', 'CREATE TRIGGER detent_job_moves_target AFTER UPDATE OF state ON detent_job
   FOR EACH ROW WHEN NEW.run_id IS NOT NULL AND NEW.state <> OLD.state

@@ -208,7 +208,7 @@ BEGIN
     FROM detent.job j
    WHERE g.revert_job_id = ANY (ids) AND j.id = g.revert_job_id
      AND g.revert_state <> CASE j.state WHEN 'succeeded' THEN 'done' WHEN 'pending' THEN 'reverting' WHEN 'running' THEN 'reverting' ELSE 'failed' END;
-  -- What is left are jobs of the run itself: its plan, its preview, its actions.
+  -- What is left are jobs of the run itself: its plan, its preview, its actions. A look that gave up keeps nothing up.
   FOR other IN
     SELECT j.run_id, sum((j.state IN ('failed', 'quarantined', 'cancelled'))::integer
                          - (u.old_state IN ('failed', 'quarantined', 'cancelled'))::integer)::integer AS more,
@@ -218,6 +218,7 @@ BEGIN
      WHERE (j.state IN ('failed', 'quarantined', 'cancelled')) <> (u.old_state IN ('failed', 'quarantined', 'cancelled'))
        AND NOT EXISTS (SELECT 1 FROM detent.target g WHERE g.apply_job_id = u.id)
        AND NOT EXISTS (SELECT 1 FROM detent.target g WHERE g.revert_job_id = u.id)
+       AND NOT EXISTS (SELECT 1 FROM detent.reconciliation r WHERE r.run_id = j.run_id AND r.job_id = u.id)
      GROUP BY j.run_id ORDER BY j.run_id
   LOOP
     UPDATE detent.batch_run b

@@ -175,7 +175,7 @@ BEGIN
    WHERE revert_job_id = NEW.id AND revert_state <> CASE NEW.state WHEN 'succeeded' THEN 'done' WHEN 'pending' THEN 'reverting' WHEN 'running' THEN 'reverting' ELSE 'failed' END;
 END;
 
--- What is left are jobs of the run itself: its plan, its preview, its actions.
+-- What is left are jobs of the run itself: its plan, its preview, its actions. A look that gave up keeps nothing up.
 CREATE TRIGGER detent_job_moves_run AFTER UPDATE OF state ON detent_job
   FOR EACH ROW WHEN NEW.run_id IS NOT NULL AND (NEW.state IN ('failed', 'quarantined', 'cancelled')) <> (OLD.state IN ('failed', 'quarantined', 'cancelled'))
 BEGIN
@@ -184,7 +184,8 @@ BEGIN
          error = CASE WHEN NEW.state IN ('failed', 'quarantined', 'cancelled') THEN coalesce(NEW.error, error) WHEN stuck > 1 THEN error END
    WHERE id = NEW.run_id
      AND NOT EXISTS (SELECT 1 FROM detent_target WHERE apply_job_id = NEW.id)
-     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id);
+     AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id)
+     AND NOT EXISTS (SELECT 1 FROM detent_reconciliation WHERE run_id = NEW.run_id AND job_id = NEW.id);
 END;
 
 -- The counts of a run are those of its targets.
