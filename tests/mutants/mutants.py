@@ -200,6 +200,20 @@ MUTANTS = (
     ),
     Mutant(
         "unique commit",
+        "sqlite",
+        "the mark of a block is forgotten",
+        (Edit("sqlite/driver/blocks.py", "self._unmarked[member.job_id] = member", "pass"),),
+        ("contract/test_boundary.py::test_a_second_block_is_refused[sqlite]",),
+    ),
+    Mutant(
+        "unique commit",
+        "sqlite",
+        "a block does not ask for one of the same job before it in its group",
+        (Edit("sqlite/driver/blocks.py", "return job_id in self._unmarked", "return False"),),
+        ("store/sqlite/test_blocks.py::test_a_job_is_committed_once_by_blocks_of_one_group",),
+    ),
+    Mutant(
+        "unique commit",
         "postgres",
         "a commit does not ask for an earlier one",
         (Edit("postgres/functions/job_commit_v1.sql", "IF j.committed_at IS NOT NULL THEN", "IF false THEN"),),
@@ -263,15 +277,13 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/database.py",
-                "if os.getpid() == process and connection.in_transaction:\n"
-                '                        connection.execute("ROLLBACK")',
-                "if os.getpid() == process and connection.in_transaction:\n"
-                '                        connection.execute("COMMIT")',
+                'if os.getpid() == turn.process and connection.in_transaction:\n            connection.say("ROLLBACK")',
+                'if os.getpid() == turn.process and connection.in_transaction:\n            connection.say("COMMIT")',
             ),
             Edit(
                 "sqlite/driver/blocks.py",
-                'connection.execute(f"ROLLBACK TO {_SAVEPOINT}")',
-                'connection.execute("SELECT 1")',
+                'self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")',
+                'self.executor.change("SELECT 1")',
             ),
         ),
         ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[sqlite]",),

@@ -29,11 +29,12 @@ _READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
 """How an answer of PostgreSQL's ends: ready for the next request."""
 
 _VERB = re.compile(rb"\bdetent\.(\w+)_v\d+\(|\A(?:[PQ]....\x00?)(COMMIT)\b", re.DOTALL)
+_ENDS = re.compile(rb";\s*COMMIT\s*\x00\Z")
 
 
 class Request(NamedTuple):
-    """A piece that a client sent. `verb` is the verb it calls, or COMMIT, else empty; `after` the verb before that on
-    the same connection."""
+    """A piece that a client sent. `verb` is COMMIT where it ends a transaction, or the verb it calls, else empty;
+    `after` the verb before that, in the same piece or on the same connection."""
 
     data: bytes
     verb: str
@@ -99,7 +100,7 @@ class Proxy:
                             return
                         continue
                     if source is client and swallowed is None:
-                        request = Request(data, _verb_of(data), after)
+                        request = _request(data, after)
                         after = request.verb or after
                         if (loss := self._loses(request)) is not None:
                             self.lost.append(request.verb)
@@ -109,6 +110,7 @@ class Proxy:
                     target.sendall(data)
 
 
-def _verb_of(data: bytes) -> str:
+def _request(data: bytes, after: str) -> Request:
     found = _VERB.search(data)
-    return (found[1] or found[2]).decode() if found else ""
+    verb = (found[1] or found[2]).decode() if found else ""
+    return Request(data, "COMMIT", verb) if verb and _ENDS.search(data) else Request(data, verb, after)

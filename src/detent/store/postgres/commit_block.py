@@ -19,7 +19,7 @@ from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
 from detent.store.postgres.named import translate
 from detent.store.postgres.statements.enqueue import ids_reserve
-from detent.store.postgres.statements.holding import commit_check, job_commit
+from detent.store.postgres.statements.holding import commit_and_end, commit_check, commit_refused, job_commit
 
 __all__ = ["PostgresTx", "commit_block", "holders_block"]
 
@@ -124,14 +124,17 @@ def commit_block(
             if tx.has_failed:
                 raise failed_inside(tx.failed) from tx.failed
             mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
-            answer = session.run(job_commit(mark, xact))
+            answer = session.run(job_commit(mark, xact)) if mark.intents else None
             if isinstance(answer, DetentError):
                 raise answer
         except BaseException:
             roll_back(connection)
             raise
         try:
-            commit(connection, name)
+            if mark.intents:
+                commit(connection, name)
+            else:
+                session.commit_with(*commit_and_end(mark, xact), lambda said: commit_refused(said, mark))
         except OutcomeUnknown as lost:
             _settle(lost, lambda: settle(job_id, attempt), attempt)
 

@@ -101,6 +101,10 @@ def commit(connection: Connection, name: str) -> None:
     """COMMIT, and make sure that it was one: PostgreSQL answers ROLLBACK where a statement before had failed."""
     with translating(name, committing=True):
         said = connection.execute("COMMIT").statusmessage
+    _check_committed(said, name)
+
+
+def _check_committed(said: str | None, name: str) -> None:
     if said != "COMMIT":
         raise DatabaseError(name, "a statement before had failed, so the transaction was rolled back")
 
@@ -128,6 +132,20 @@ class ConnectionSession:
             cursor.nextset()
             rows = cursor.fetchall()
         return statement.decode(rows)
+
+    def commit_with(self, sql: str, params: tuple[Any, ...], refused: Callable[[str], DetentError | None]) -> None:
+        """A last statement and the COMMIT, in one trip. Raises what `refused` makes of an error; rolled back then."""
+        try:
+            with psycopg.ClientCursor(self._connection) as cursor:
+                cursor.execute(sql, params)
+                while cursor.nextset():
+                    pass
+                said = cursor.statusmessage
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            roll_back(self._connection)
+            with translating(self._name, committing=True):
+                raise (refused(str(error)) or error) from error
+        _check_committed(said, self._name)
 
     def run(self, statement: Statement[T]) -> T:
         """Durable when the owner commits."""

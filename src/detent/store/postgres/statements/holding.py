@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -29,7 +31,9 @@ from detent.store.postgres.statements.enqueue import new_jobs, refusal
 
 __all__ = [
     "claim_find",
+    "commit_and_end",
     "commit_check",
+    "commit_refused",
     "effect_begin",
     "event_append",
     "job_abort",
@@ -69,6 +73,14 @@ _COMMIT = """
 SELECT instead, committed_attempt, other_xact, answer, job_id, cause
   FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text{})
 """
+# In one trip. The COMMIT may only follow a mark that was set, so here a refusal is an error; its text says which.
+_COMMIT_AND_END = """
+SELECT CASE WHEN instead IS NULL AND committed_attempt IS NULL AND NOT other_xact THEN 0
+            ELSE concat('detent refuses|', other_xact, '|', committed_attempt, '|', instead, '|')::integer END
+  FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text);
+COMMIT
+"""
+_REFUSES = re.compile(r"detent refuses\|([tf])\|(\d*)\|([^|]*)\|")
 _FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
 _ABORT = """
 SELECT ord, outcome, state, committed, instead
@@ -196,7 +208,7 @@ def job_commit(item: Commit, xact: str | None = None) -> Statement[Committed | D
     def decode(rows: Sequence[Row]) -> Committed | DetentError:
         found, committed_attempt, other_xact, answer, job_id, cause = rows[0]
         if other_xact:
-            return WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")
+            return _other_xact()
         if refused := _not_holding(item.job_id, item.attempt, found, committed_attempt):
             return refused
         if answer is not None:
@@ -207,6 +219,27 @@ def job_commit(item: Commit, xact: str | None = None) -> Statement[Committed | D
     places, values = new_jobs(one_group)
     statement = _COMMIT.format(f", {places}" if places else "")
     return Statement(statement, (item.job_id, item.attempt, item.result, xact, *values), decode)
+
+
+def commit_and_end(item: Commit, xact: str) -> tuple[str, tuple[Any, ...]]:
+    """The mark of a block without intents, and the COMMIT after it. What it raises `commit_refused` can read."""
+    assert not item.intents
+    return _COMMIT_AND_END, (item.job_id, item.attempt, item.result, xact)
+
+
+def commit_refused(said: str, item: Commit) -> DetentError | None:
+    """What an error of `commit_and_end` means, where it is a refusal of the mark."""
+    found = _REFUSES.search(said)
+    if found is None:
+        return None
+    other_xact, committed_attempt, instead = found.groups()
+    if other_xact == "t":
+        return _other_xact()
+    return _not_holding(item.job_id, item.attempt, instead, int(committed_attempt) if committed_attempt else None)
+
+
+def _other_xact() -> WrongPlace:
+    return WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")
 
 
 def _not_holding(job_id: int, attempt: int, found: str | None, committed_attempt: int | None) -> DetentError | None:
