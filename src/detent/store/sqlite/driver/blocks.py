@@ -1,9 +1,9 @@
 """Commit blocks take turns in one write transaction, each under a savepoint, and share one sync.
 
-A block that has ended hands the transaction to the next that stands in line; the last one commits for all, and none
-returns before that. While one group is synced, the next one gathers. Where blocks come in numbers, the last one waits a
-moment for more of them: never longer than a part of what the sync costs. A group that is open for too long would keep
-everybody else from writing, renewals too: it is rolled back, whatever its block is doing.
+A block that has ended hands the transaction to the next that stands in line; the last one writes the marks, commits for
+all, and none returns before that. Nobody waits for company: while one group is synced, the next one gathers. A group
+that is open for too long would keep everybody else from writing, renewals too: it is rolled back, whatever its block is
+doing.
 """
 
 from __future__ import annotations
