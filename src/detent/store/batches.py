@@ -199,5 +199,5 @@ BATCHES = (
     Verb("target_list", "viewer"),
     Verb("mismatch_list", "viewer"),
     Verb("reconciliation_list", "viewer"),
-    Verb("batch_prune", "admin"),
+    Verb("batch_prune", "worker"),
 )

@@ -469,7 +469,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("queue_pause", "admin"),
         Verb("queue_resume", "admin"),
         Verb("job_force", "admin", (InvalidTransition, NotFound)),
-        Verb("job_prune", "admin"),
+        Verb("job_prune", "worker"),
         Verb("job_get", "viewer"),
         Verb("job_list", "viewer"),
         Verb("job_executions", "viewer"),

@@ -139,5 +139,5 @@ PIPELINING = (
     Verb("pipeline_list", "viewer"),
     Verb("partition_list", "viewer"),
     Verb("watermark_list", "viewer"),
-    Verb("pipeline_prune", "admin"),
+    Verb("pipeline_prune", "worker"),
 )

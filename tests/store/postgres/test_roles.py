@@ -16,6 +16,8 @@ from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
 from detent.store.postgres.roles import INCLUDES
 from detent.store.postgres.store import PostgresStore
+from detent.worker.options import WorkerOptions
+from detent.worker.services import Services
 from tests.contract.kit import claim, claim_one, enqueue, job, new_job
 from tests.store.postgres.kit import as_user, run_sql
 
@@ -81,6 +83,17 @@ def test_a_worker_claims_commits_and_finishes(postgres_store_url: str, login: Lo
         assert job(store, held.job_id).state == "succeeded"
         with pytest.raises(DatabaseError, match="permission denied for function queue_pause_v1"):
             store.queue_pause("default", "ana")
+
+
+def test_a_worker_may_do_all_that_workers_do(postgres_store_url: str, login: Login) -> None:
+    """S2, W3: its signs of life and its share of retention were refused, which nobody saw but in its log."""
+    old = WorkerOptions(app="shop:app", name="w", keep_succeeded=0.001, keep_others=0.001)
+    with closing(open_store(login("worker"))) as store:
+        services = Services(store, old, store.ids_reserve(1)).services
+        assert {"heartbeat", "retention", "invariants"} <= {one.name for one in services}
+        for one in services:
+            one.run(0.0)
+        assert [worker.name for worker in store.worker_list(60)] == ["w"]
 
 
 def test_a_viewer_looks_and_changes_nothing(postgres_store_url: str, login: Login) -> None:
