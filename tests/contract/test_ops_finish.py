@@ -10,9 +10,10 @@ from detent.errors import InvalidTransition, LeaseLost, NotFound
 from detent.lifecycle.library import OPS_RUN
 from detent.model.ops_records import OpsEnd, OpsToken
 from detent.model.records import Moved
+from detent.model.service_records import NewOperation, OperationRow
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.kit import Untouched, enqueue, job, ops_run, queue_run, refused, run_in
+from tests.contract.kit import Untouched, enqueue, job, ops_run, quarantined, queue_run, refused, run_in, state
 
 ENDS: tuple[OpsEnd, ...] = get_args(OpsEnd)
 
@@ -137,3 +138,14 @@ def test_no_verb_of_jobs_brings_it_back(store: Store, untouched: Untouched, foun
         ]
     for answer in answers:
         refused(answer, InvalidTransition, entity="ops_run", entity_id=f"run-{held.job_id}", from_state=found)
+
+
+def test_an_operation_over_many_passes_runs_by(store: Store) -> None:
+    """J14: whoever retries everything that failed is told that runs were refused, and the rest is done."""
+    run, plain = run_in(store, "failed").job_id, quarantined(store)
+    operation_id = store.ids_reserve(1)
+    store.operation_start(NewOperation(id=operation_id, action="retry", actor="ana"))
+    row = store.operation_step(operation_id, 100)
+    assert isinstance(row, OperationRow)
+    assert (row.state, row.changed, row.refused) == ("done", 1, 1)
+    assert (state(store, plain), ops_run(store, run).state) == ("pending", "failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -14,6 +15,8 @@ from detent.app.detent import Detent
 from detent.errors import TABLE, InvalidInput, InvalidTransition, KeyConflict, LeaseLost, NotFound
 from detent.lifecycle.library import OPS_RUN
 from detent.store.open import open_store
+from detent.store.postgres.roles import INCLUDES
+from detent.store.postgres.store import PostgresStore
 from detent.testing.stores import StoreClock, turnable_store
 from tests.contract.kit import run_in
 from tests.store.postgres.kit import run_sql
@@ -206,3 +209,60 @@ def test_a_schema_of_somebody_elses_is_left_alone(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         assert connection.execute(SIGNATURES.encode()).fetchall() == []
         assert connection.execute("SELECT * FROM ops.runs").fetchall() == []
+
+
+def test_an_event_that_is_being_written_is_not_overtaken_by_the_reaper(
+    postgres_store_url: str, sql: Sql, clock: StoreClock
+) -> None:
+    """R1: whoever looks for stale runs meets a locked one, passes it over, and finds it begun when it looks again."""
+    sql("SELECT ops.queue_run('shop', 'staging', 'abc', 'main')")
+    run, token = claim(sql)
+    clock.advance(299)
+    with psycopg.connect(postgres_store_url) as writer:
+        writer.execute("SELECT ops.append_event(%s, 'info', 'at last', '{}', %s)", (run, token))
+        clock.advance(1)
+        assert sql("SELECT aborted, passed_over FROM detent.lease_reap_v1(10)") in ([([], 0)], [([], 1)])
+        writer.commit()
+    sql("SELECT * FROM detent.lease_reap_v1(10)")
+    assert sql("SELECT status FROM ops.runs") == [("running",)]
+
+
+def test_a_reaper_that_was_first_leaves_the_event_refused(postgres_store_url: str, sql: Sql, clock: StoreClock) -> None:
+    """C4: the event waits for it, and then finds nobody who holds the run."""
+    sql("SELECT ops.queue_run('shop', 'staging', 'abc', 'main')")
+    run, token = claim(sql)
+    clock.advance(300)
+    with psycopg.connect(postgres_store_url) as reaper, ThreadPoolExecutor(1) as pool:
+        reaper.execute("SELECT * FROM detent.lease_reap_v1(10)")
+        late = pool.submit(refused, sql, LeaseLost, "SELECT ops.append_event(%s, 'info', 'x', '{}', %s)", run, token)
+        reaper.commit()
+        assert "the job is cancelled" in late.result(60)
+    assert sql("SELECT status FROM ops.runs") == [("cancelled",)]
+
+
+def test_each_role_may_do_its_part(postgres_store_url: str, sql: Sql) -> None:
+    """S2: a client queues and stops, a worker claims, writes and finishes, a viewer looks; no one touches tables."""
+    with closing(PostgresStore(postgres_store_url)) as store:
+        store.install_roles()
+    allowed = """SELECT p.proname FROM pg_proc p
+                  WHERE p.pronamespace = 'ops'::regnamespace AND has_function_privilege(%s, p.oid, 'EXECUTE')"""
+    work = {"claim_next_run", "append_event", "finish_run"}
+    for role, functions in (
+        ("viewer", set()),
+        ("client", {"queue_run", "cancel_run"}),
+        ("worker", {"queue_run", "cancel_run"} | work),
+        ("admin", {"queue_run", "cancel_run"} | work),
+    ):
+        assert {name for (name,) in sql(allowed, f"detent_{role}")} == functions, role
+        assert sql("SELECT has_table_privilege(%s, 'ops.runs', 'SELECT')", f"detent_{role}") == [(True,)]
+        assert sql("SELECT has_table_privilege(%s, 'ops.runs', 'INSERT, UPDATE')", f"detent_{role}") == [(False,)]
+        assert sql("SELECT has_table_privilege(%s, 'detent.ops_run', 'SELECT')", f"detent_{role}") == [(False,)]
+    with psycopg.connect(postgres_store_url, autocommit=True) as client:
+        client.execute("SET ROLE detent_client")
+        assert client.execute("SELECT status FROM ops.queue_run('shop', 'staging', 'a', 'b')").fetchall() == [
+            ("queued",)
+        ]
+        assert client.execute("SELECT status, env FROM ops.runs").fetchall() == [("queued", "staging")]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            client.execute("SELECT ops.claim_next_run('eve')")
+    run_sql(postgres_store_url, *(f"DROP OWNED BY detent_{role}" for role in INCLUDES))
