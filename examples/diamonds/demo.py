@@ -68,7 +68,9 @@ def play(directory: Path, count: int, exits: ExitStack) -> None:
     for one in workers:
         exits.callback(end, one)
 
-    first = app.start(diamonds()).wait(SECONDS_MAX, until={"workers_running"})
+    first = app.start(diamonds())
+    while not first.refresh().counts["partitions"] and not first.ended:
+        time.sleep(0.05)
     supplier.errors = 0.02
     while not first.refresh().counts["records"] and not first.ended:
         time.sleep(0.05)
