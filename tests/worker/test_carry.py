@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
 
@@ -27,16 +28,16 @@ async def speak(word: str, waits: float | None = None) -> str:
 
 @in_a_loop
 async def test_each_has_context_variables_of_its_own() -> None:
-    assert await carry(speak("one"), copy_context()) == "nothing, one"
-    assert await carry(speak("two", waits=0), copy_context()) == "nothing, two"
+    assert await carry(speak("one"), copy_context(), os.getpid()) == "nothing, one"
+    assert await carry(speak("two", waits=0), copy_context(), os.getpid()) == "nothing, two"
     assert WORD.get() == "nothing"
 
 
 @in_a_loop
 async def test_waiting_is_told_once_and_only_where_it_waits() -> None:
     told: list[str] = []
-    await carry(speak("one"), copy_context(), lambda: told.append("one"))
-    await carry(speak("two", waits=0.001), copy_context(), lambda: told.append("two"))
+    await carry(speak("one"), copy_context(), os.getpid(), lambda: told.append("one"))
+    await carry(speak("two", waits=0.001), copy_context(), os.getpid(), lambda: told.append("two"))
     assert told == ["two"]
 
 
@@ -47,7 +48,7 @@ async def test_errors_come_through_from_either_side() -> None:
         raise KeyError("lost")
 
     with pytest.raises(KeyError, match="lost"):
-        await carry(break_down(), copy_context())
+        await carry(break_down(), copy_context(), os.getpid())
 
 
 @in_a_loop
@@ -65,7 +66,7 @@ async def test_a_cancel_reaches_the_coroutine_that_waits() -> None:
     waits = asyncio.Event()
 
     async def carrier() -> str:
-        found: str = await carry(listen(), copy_context(), waits.set)
+        found: str = await carry(listen(), copy_context(), os.getpid(), waits.set)
         return found
 
     task = asyncio.create_task(carrier())

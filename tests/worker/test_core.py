@@ -28,8 +28,8 @@ def filled(slots: int, jobs: int) -> Core:
 
 def begin_all(core: Core, now: float = 0.0) -> list[Held]:
     begun = []
-    while held := core.begin(now):
-        begun.append(held)
+    while some := core.begin(now, 3):
+        begun += some
     return begun
 
 
@@ -81,10 +81,11 @@ class Shell(RuleBasedStateMachine):
         if earlier.queue not in self.core.queue_slots:
             self._take([job(earlier.job_id, earlier.queue, earlier.attempt + 1)])
 
-    @rule()
-    def begin(self) -> None:
-        held = self.core.begin(self.now)
-        if held is not None:
+    @rule(most=st.integers(1, 3))
+    def begin(self, most: int) -> None:
+        begun = self.core.begin(self.now, most)
+        assert len(begun) <= most
+        for held in begun:
             assert held.begun_at == self.now
             assert held not in self.begun
             assert not self.stopped
@@ -169,9 +170,10 @@ def test_quick_jobs_make_a_reserve_of_a_tenth_of_a_second_within_its_bound() -> 
     for step in range(40):
         (want,) = core.wants(step * 0.05)
         core.claimed(step, [job(next(numbers)) for _ in range(20)])
-        while held := core.begin(step * 0.05):
-            core.end(held)
-    assert want == Want(None, 1 + 39)  # 400 a second
+        while begun := core.begin(step * 0.05, 3):
+            for held in begun:
+                core.end(held)
+    assert want == Want(None, 1 + 40)  # 400 a second
     core.reserve_max = 10
     assert core.wants(2.0) == [Want(None, 1 + 10)]
 

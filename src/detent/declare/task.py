@@ -174,10 +174,14 @@ class Task(Generic[P, R, D]):
     def decode(self, payload: str) -> dict[str, Any]:
         """The arguments by name, typed as the signature says. `InvalidArguments` where they no longer fit."""
         try:
-            arguments = jsondoor.decode(payload, self._arguments, field=self.name, depth_max=self._settings.depth_max)
+            arguments = self._read(payload)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
         return {name: value for name in self._parameters if (value := getattr(arguments, name)) is not _ABSENT}
+
+    @cached_property
+    def _read(self) -> Callable[[str], Any]:
+        return jsondoor.reader(self._arguments, field=self.name, depth_max=self._settings.depth_max)
 
     def encode_result(self, value: object) -> str | None:
         """A result as it is stored; None stores nothing."""

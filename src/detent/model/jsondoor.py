@@ -25,14 +25,14 @@ import hashlib
 import json
 import math
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
 
 from detent.errors import InvalidInput, InvalidPayload
 
-__all__ = ["check_text", "decode", "encode", "fingerprint", "text", "unique_key"]
+__all__ = ["check_text", "decode", "encode", "fingerprint", "fits", "reader", "text", "unique_key"]
 
 T = TypeVar("T")
 
@@ -99,6 +99,21 @@ def decode(text: str, type: Any = Any, *, field: str = "payload", depth_max: int
         return value if type is Any else _reader(type).decode(encoded)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         _explain_text(text, field, depth_max, error)
+
+
+def reader(type: Any, *, field: str = "payload", depth_max: int = _DEPTH_MAX) -> Callable[[str], Any]:
+    """`decode` for many texts of one type."""
+    read, short = _reader(type).decode, min(2 * depth_max, _DIGITS_SUSPECT)
+
+    def decoded(text: str) -> Any:
+        if len(text) <= short and "\\u0000" not in text:
+            try:
+                return read(text)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass  # said below
+        return decode(text, type, field=field, depth_max=depth_max)
+
+    return decoded
 
 
 def fits(text: str, type: Any) -> bool:

@@ -120,11 +120,12 @@ class Attempt:
                 last = True
         return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
-    async def run_async(self, waits: Callable[[], None] | None = None) -> Finish | Abort | None:
-        """Await an async function on this loop. `waits` is called when it waits for the first time, if ever."""
+    async def run_async(self, process: int, waits: Callable[[], None] | None = None) -> Finish | Abort | None:
+        """Await an async function on this loop, in this `process`. `waits` is called when it waits for the first time,
+        if ever."""
         try:
             coroutine = self.task.function(self.context, **self._arguments())
-            return self._finished(await carry(coroutine, self.context.alone(), waits))
+            return self._finished(await carry(coroutine, self.context.alone(), process, waits))
         except BaseException as error:
             # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
             # function itself.

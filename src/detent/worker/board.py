@@ -2,8 +2,8 @@
 
 One line of five numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
 monotonic clock, which all processes share), and whether its function is called in the child itself. The child writes a
-line in one step when a job begins and empties it when it ends. Behind the lines stand its pulse and the lease that it
-last asked for.
+line in one step when a job begins, and takes the job out of it when that ends. Behind the lines stand its pulse and
+the lease that it last asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HERE_AT = struct.calcsize("=qqdd")
 _PULSE = struct.Struct("=d")
 _CLAIMING = struct.Struct("=q")
 _BEHIND = _PULSE.size + _CLAIMING.size
-_EMPTY = _LINE.pack(0, 0, 0.0, 0.0, 0)
+_JOB = struct.Struct("=q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,7 @@ class Board:
 
     def end(self, number: int) -> None:
         """Empty a line."""
-        begin = number * _LINE.size
-        self._map[begin : begin + _LINE.size] = _EMPTY
+        _JOB.pack_into(self._map, number * _LINE.size, 0)
         self._free.append(number)
 
     def lines(self) -> list[Line]:

@@ -17,13 +17,13 @@ __all__ = ["carry"]
 
 @types.coroutine
 def carry(
-    coroutine: Coroutine[Any, Any, Any], context: Context, waits: Callable[[], None] | None = None
+    coroutine: Coroutine[Any, Any, Any], context: Context, process: int, waits: Callable[[], None] | None = None
 ) -> Generator[Any, Any, Any]:
     """What the coroutine gives or raises, run in `context`. `waits` is called once, before it first waits.
 
-    A function that forks may come back twice. The copy holds nothing and must not go on as a worker: it ends here.
+    A function that forks may come back twice. The copy is another than `process`, holds nothing, and must not go on as
+    a worker: it ends here.
     """
-    process = os.getpid()
     step: Callable[[Any], Any] = coroutine.send
     told: Any = None
     while True:

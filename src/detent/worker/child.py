@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -48,6 +49,8 @@ _TICK = 0.1
 _PULSE = 1.0
 _SLICE = 0.005
 """Seconds of carrying jobs that do not wait, until those that wait get a turn on the loop."""
+_ROUND = 64
+"""Jobs that are begun together."""
 _START_MAX = 60.0
 """Seconds that a job may take to be prepared, before its own time begins."""
 
@@ -103,6 +106,7 @@ class Child:
         self._ended = 0
         self._hung = False
         self._pump_asked = False
+        self._begun: deque[Held] = deque()
         self._carrier: asyncio.Task[None] | None = None
 
     def run(self) -> None:
@@ -112,6 +116,7 @@ class Child:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._occupied = asyncio.Event()
+        self._process = os.getpid()
         start_vital("pulse", self._beat)
         start_vital("claimer", self._claimer.run)
         start_vital("listener", self._listen)
@@ -169,33 +174,34 @@ class Child:
     async def _begin_all(self) -> None:
         """Begin what can begin, and carry what is async, one after another, until one of them waits: this task stays
         with that one to its end, and another takes over the rest."""
-        endings: list[tuple[Held, Finish | Abort | None]] = []
+        begun = self._begun
         pause_at = self._clock.monotonic() + _SLICE
         while True:
             now = self._clock.monotonic()
+            if now >= pause_at:
+                await asyncio.sleep(0)
+                pause_at = self._clock.monotonic() + _SLICE
             with self._lock:
-                held = self._core.begin(now)
-            if held is None or now >= pause_at:
-                self._end_all(endings)
-                if held is None and not endings:
-                    break
-                endings = []
-                if now >= pause_at:
-                    await asyncio.sleep(0)
-                    pause_at = self._clock.monotonic() + _SLICE
-            if held is None:
-                continue
-            try:
-                attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
-                if not self._is_plain(attempt):
-                    self._begin(held, attempt, now)
-                elif attempt.task.is_async:
-                    if await self._carry(held, attempt, now, endings):
-                        return
-                else:
-                    self._threads.submit(self._run_one_after_another, held, attempt)
-            except Exception as error:
-                self._end(held, cut_ending(held, "error", error_text(error)))
+                begun.extend(self._core.begin(now, _ROUND))
+            if not begun:
+                break
+            endings: list[tuple[Held, Finish | Abort | None]] = []
+            while begun:
+                held = begun.popleft()
+                if held.ended:
+                    continue
+                try:
+                    attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
+                    if not self._is_plain(attempt):
+                        self._begin(held, attempt, now)
+                    elif attempt.task.is_async:
+                        if await self._carry(held, attempt, now, endings):
+                            return
+                    else:
+                        self._threads.submit(self._run_one_after_another, held, attempt)
+                except Exception as error:
+                    self._end(held, cut_ending(held, "error", error_text(error)))
+            self._end_all(endings)
         self._carrier = None
 
     def _is_plain(self, attempt: Attempt) -> bool:
@@ -211,7 +217,11 @@ class Child:
         """Whether it waited: then it has ended here, and others have been carried by another task meanwhile."""
         claimed = held.claimed
         timeout = attempt.task.options.timeout
-        deadline = 0.0 if timeout is None else now + timeout
+        deadline = 0.0
+        if timeout is not None:
+            # Those before it in the same round have taken their time.
+            now = self._clock.monotonic()
+            deadline = now + timeout
         line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
         waited = lost = False
 
@@ -229,7 +239,7 @@ class Child:
             self._end_all(endings)
             self._pump()
 
-        ending = await attempt.run_async(waits)
+        ending = await attempt.run_async(self._process, waits)
         if lost or not waited:
             self._board.end(line)
         if waited:
@@ -294,7 +304,7 @@ class Child:
                 return
             self._board.set_here(running.line)
         if attempt.task.is_async:
-            running.work = self._loop.create_task(attempt.run_async())
+            running.work = self._loop.create_task(attempt.run_async(self._process))
             running.work.add_done_callback(lambda task: self._end(running.held, ending_of(task)))
         else:
             running.work = self._threads.submit(self._run_in, running, attempt.run)

@@ -63,6 +63,15 @@ class DirectSink:
 class AttemptContext:
     """One attempt at a job, held under its lease. See `Context` for what each name promises."""
 
+    committed = False
+    stored_result = False
+    unopened = 0
+    _cancelled = False
+    _on_cancel: Callable[[], None] | None = None
+    _wrote = False
+    _in_block = False
+    _kept: tuple[NewEvent, ...] = ()
+
     def __init__(
         self, claimed: Claimed, task: Task[..., Any, Any], store: Store, sink: EventSink, ids: Ids, settings: Settings
     ) -> None:
@@ -72,14 +81,6 @@ class AttemptContext:
         self._sink = sink
         self._ids = ids
         self.settings = settings
-        self.committed = False
-        self.stored_result = False
-        self.unopened = 0
-        self._cancelled = False
-        self._on_cancel: Callable[[], None] | None = None
-        self._wrote = False
-        self._in_block = False
-        self._kept: list[NewEvent] = []
 
     @property
     def job_id(self) -> int:
@@ -139,7 +140,7 @@ class AttemptContext:
         )
         if self._in_block and self._store.ids_by_transaction:
             # While the block is open nobody else can write: not even who writes the lines.
-            self._kept.append(line)
+            self._kept += (line,)
         else:
             self._sink.event(line)
 
@@ -172,7 +173,7 @@ class AttemptContext:
     def block_left(self) -> None:
         """What was said in the block can be written now, whatever became of it."""
         self._in_block = False
-        kept, self._kept = self._kept, []
+        kept, self._kept = self._kept, ()
         for line in kept:
             self._sink.event(line)
 

@@ -92,21 +92,21 @@ class Core:
         taken = [Held(job, lease_id) for job in jobs]
         self.held.update(taken)
         self._reserved.extend(taken)
-        self._held_by_queue.update(job.queue for job in jobs)
+        if self.queue_slots:
+            self._held_by_queue.update(job.queue for job in jobs)
         self._open_by_lease[lease_id] += len(taken)
 
-    def begin(self, now: float) -> Held | None:
-        """The next job to begin, if a slot is free."""
-        if self.running >= self.slots or self.stopping:
-            return None
-        while self._reserved:
+    def begin(self, now: float, most: int) -> list[Held]:
+        """The next jobs to begin, as many as slots are free, and at most so many."""
+        begun: list[Held] = []
+        room = 0 if self.stopping else min(most, self.slots - self.running)
+        while self._reserved and len(begun) < room:
             held = self._reserved.popleft()
-            if held.ended:
-                continue
-            held.begun_at = now
-            self.running += 1
-            return held
-        return None
+            if not held.ended:
+                held.begun_at = now
+                begun.append(held)
+        self.running += len(begun)
+        return begun
 
     def end(self, held: Held) -> int | None:
         """The job is no longer this child's concern; its lease, if that was the last of it. Ending twice is once."""
@@ -114,12 +114,13 @@ class Core:
             return None
         held.ended = True
         self.held.remove(held)
-        self._held_by_queue[held.claimed.queue] -= 1
+        if self.queue_slots:
+            self._held_by_queue[held.claimed.queue] -= 1
         if held.begun_at is not None:
             self.running -= 1
             self._ended_since += 1
-        self._open_by_lease[held.lease_id] -= 1
-        if self._open_by_lease[held.lease_id]:
+        still_open = self._open_by_lease[held.lease_id] = self._open_by_lease[held.lease_id] - 1
+        if still_open:
             return None
         del self._open_by_lease[held.lease_id]
         return held.lease_id
