@@ -1,6 +1,8 @@
 """Detent itself, as its guide has it: the plain API, and a real `detent worker`.
 
-With BENCH_BATCH the worker is a bare loop over claim and finish with batches of that size, to compare small batches.
+What only the measuring needs is imported where it is used: this module is the application of the workers, too, and what
+it imports counts as theirs. With BENCH_BATCH the worker is a bare loop over claim and finish with batches of that size,
+to compare small batches.
 """
 
 from __future__ import annotations
@@ -16,10 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import board, program
-from benchmarks.places import ledger, migrate, statement
-from benchmarks.sides import DetentSide, drain
 from benchmarks.stones import TABLE, page_of, parts_of, upsert
-from benchmarks.writer import COROUTINES, THREADS, from_coroutines, from_threads, one_by_one
 from detent import Change, Context, Detent, Page, Partition
 
 app = Detent(program.URL)
@@ -50,6 +49,8 @@ async def inside(ctx: Context, t: float, left: int) -> None:
 
 def prepare(count: int) -> None:
     """Schema, and the table that jobs write into."""
+    from benchmarks.places import ledger, migrate, statement
+
     migrate(program.URL)
     ledger(program.URL)
     statement(program.URL, TABLE)
@@ -83,6 +84,8 @@ def bulk_writes(count: int) -> program.Answer:
 
 def callers(count: int) -> program.Answer:
     """Threads and coroutines in one process, and one caller before and after them."""
+    from benchmarks.writer import COROUTINES, THREADS, from_coroutines, from_threads, one_by_one
+
     calls = [noop.call(t=0.0)]
     app.enqueue(calls[0])
     each_thread, each_coroutine = max(1, 8 * count // THREADS), max(1, 8 * count // COROUTINES)
@@ -165,6 +168,8 @@ def batch(count: int) -> program.Answer:
 def work(processes: int) -> None:
     """In place of this process: the command that a user would type."""
     if batch := os.environ.get("BENCH_BATCH"):
+        from benchmarks.sides import DetentSide, drain
+
         with DetentSide(program.URL, int(batch)) as side:
             drain(side, overlap=False, took=board.marks)
         return

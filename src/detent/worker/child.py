@@ -332,8 +332,7 @@ class Child:
             first = self._core.first
             found = None if first is None else first.claimed
             if found is not None and found.task == before.claimed.task and found.attempt == 1 and not found.committed:
-                held = self._core.begin(self._clock.monotonic())
-                assert held is not None
+                (held,) = self._core.begin(self._clock.monotonic(), 1)
                 return held, Attempt(found, self._app, self._store, self._flusher)
         if first is not None:
             self._ask_pump()
