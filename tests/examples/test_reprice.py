@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -27,3 +28,11 @@ def test_the_whole_story(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stdout + told.stderr
     assert "rolled_back" in told.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_shop_really_limits() -> None:
+    """B5: whoever comes too fast is turned away, so the story above would not end well without the workers' limit."""
+    shop = importlib.import_module("examples.reprice.shop").Shop(1)
+    waits = [shop.wait_for(10) for _ in range(45)]
+    assert waits[:40] == [0.0] * 40
+    assert all(0 < wait <= 0.5 for wait in waits[41:])
