@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+from datetime import datetime
 
 import pytest
 
 from detent import Context, Detent, Retry
+from detent.testing.stores import dump
 from tests.processes.kit import Bench, until
 from tests.processes.tasks import add
 
@@ -178,3 +180,20 @@ def test_a_worker_tells_systemd_how_it_is(sqlite_bench: Bench) -> None:
     worker.signal(signal.SIGTERM)
     assert worker.ends() == 0
     assert said().count("STOPPING=1") == 1
+
+
+def test_a_worker_that_has_nothing_to_do_writes_nothing_but_that_it_lives(bench: Bench) -> None:
+    """W3: an idle worker leaves the database alone, but for its heartbeat and its turn at what one worker does."""
+
+    def heartbeat() -> datetime | None:
+        return next((worker.seen_at for worker in bench.app.workers(within=60.0) if worker.tasks), None)
+
+    bench.worker(name="idle")
+    until(heartbeat, "the first heartbeat")
+    bench.rests(bench.send("add", a=1, b=1), "succeeded")
+    before = dump(bench.url)
+    for _ in range(3):
+        last = heartbeat()
+        until(lambda last=last: heartbeat() != last, "the next heartbeat")  # type: ignore[misc]
+    after = dump(bench.url)
+    assert {name for name in before if before[name] != after[name]} <= {"worker", "service", "horizon"}

@@ -365,3 +365,19 @@ def test_silent_jobs_are_asked_to_stop_where_their_queue_allows_it(store: Store,
     assert {job_id for renewal in told for job_id in renewal.cancel_requested} == {allowed, stalled}
     line = store.transitions("job", str(stalled))[-1]
     assert (line.trigger, line.actor, line.reason) == ("request_cancel", "recovery", "stalled")
+
+
+def test_it_is_known_when_the_next_thing_is_due(store: Store, clock: StoreClock) -> None:
+    """A worker sleeps until then: an idle one until it has to show that it lives, one that knows of a job that comes due
+    before that until its time has come."""
+    these = services(store)
+    tick(these, 0.0)
+    (heartbeat,) = [one for one in these.services if one.name == "heartbeat"]
+    assert these.next_in_haste(0.0) == heartbeat.every
+    assert these.next_alone(0.0) > 0.0
+    enqueue(store, due_at=clock.now() + timedelta(seconds=0.5))
+    these.tick(2.0, asked_to_drain=False)
+    assert these.next_in_haste(2.0) == pytest.approx(2.5)
+    weekly(store, "minutely", "* * * * *", "UTC", "all")
+    these.tick(4.0, asked_to_drain=False)
+    assert 4.0 < these.next_alone(4.0) <= 64.0

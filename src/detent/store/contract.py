@@ -342,7 +342,8 @@ class AsyncVerbs(Protocol):
 
 
 class Store(Verbs, HoldersBlocks, Protocol):
-    """A database with the record in it. Verbs called on it are durable when they return."""
+    """A database with the record in it. Verbs called on it are durable when they return; a claim may be so only with
+    the next of them, where all who can learn of it are gone if it is lost."""
 
     @property
     def name(self) -> str:

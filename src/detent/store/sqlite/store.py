@@ -12,7 +12,7 @@ from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
-from detent.model.records import Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
+from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -206,6 +206,34 @@ class SqliteStore(EachAlone):
         self._wake.ring()
         return answers
 
+    def job_claim(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> list[Claimed]:
+        """Not synced by itself: whoever learns of it lives on this machine, and goes down with it. All that depends on
+        it is written after it to the same log, and whatever of that is synced, so is the claim."""
+        return self._write(
+            lambda verbs: verbs.job_claim(
+                lease_id=lease_id,
+                worker=worker,
+                queues=queues,
+                tasks=tasks,
+                limit=limit,
+                lease=lease,
+                tenants=tenants,
+                after_tenant=after_tenant,
+            ),
+            synced=False,
+        )
+
     def _is_work(self) -> bool:
         with self._file.reading() as connection:
             return bool(connection.execute(_IS_WORK).fetchone()[0])
@@ -221,12 +249,12 @@ class SqliteStore(EachAlone):
                 pass
         return self._write(work)
 
-    def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
+    def _write(self, work: Callable[[SqliteVerbs], T], *, synced: bool = True) -> T:
         def run(connection: GuardedConnection) -> T:
             return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
 
         try:
-            return self._file.write(run)
+            return self._file.write(run, synced=synced)
         except (UnicodeEncodeError, OverflowError) as error:
             raise unheld(error) from error
 

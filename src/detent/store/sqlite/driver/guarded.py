@@ -73,7 +73,8 @@ class GuardedConnection(sqlite3.Connection):
 
     `hand` is held by every statement of the user's, and by the engine while it decides on the transaction. Where the
     transaction is gone, `lost` says why, and every further statement of the user's is refused with it: it would take
-    effect by itself otherwise. `failed` is what was wrong with a statement of the user's in this block.
+    effect by itself otherwise. `failed` is what was wrong with a statement of the user's in this block. `synced` is
+    whether its commits are synced each by itself, None before that was said.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -81,6 +82,7 @@ class GuardedConnection(sqlite3.Connection):
         self.hand = threading.RLock()
         self.lost: DetentError | None = None
         self.failed: sqlite3.Error | None = None
+        self.synced: bool | None = None
         self._refusals = _Refusals()
         self.set_authorizer(self._refusals.authorize)
 
