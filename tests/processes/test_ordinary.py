@@ -12,7 +12,6 @@ from detent.testing.stores import dump
 from tests.processes.kit import Bench, until
 from tests.processes.tasks import add
 
-
 _KEPT_BY_SERVICES = {"worker", "service", "horizon", "alert_look", "alert_tally"}
 
 
