@@ -1,8 +1,8 @@
-"""Planted corruption of batch runs and their targets."""
+"""Planted corruption of batch runs and their targets, and of pipeline runs."""
 
 from __future__ import annotations
 
-from tests.invariants.corruption import corrupts
+from tests.invariants.corruption import GHOST, corrupts
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 
@@ -51,3 +51,26 @@ def applied_before_it_was_queued(owner: Owner, life: Life) -> None:
 def tried_oftener_than_it_may(owner: Owner, life: Life) -> None:
     job = f"SELECT apply_job_id FROM {{target}} WHERE run_id = {life['batch_run']} AND n = 1"
     owner.plant(f"UPDATE {{job}} SET attempts_max = 1 WHERE id = ({job})")
+
+
+def ghost_run(_: Owner, __: Life) -> tuple[str, str]:
+    """A pipeline run that nobody has made."""
+    return "pipeline_run", str(GHOST)
+
+
+@corrupts("completed_run_is_consolidated", ghost_run, heals=False)
+@corrupts("run_counters_equal_parts", ghost_run, heals=False)
+@corrupts("run_state_equals_record", ghost_run, heals=False)
+@corrupts("watermark_stands_on_its_run", ghost_run, heals=False)
+def a_completed_run_of_nothing(owner: Owner, life: Life) -> None:
+    """Half of its partitions, five records that nobody consolidated, no line in the log, and no watermark."""
+    now = owner.at("2026-01-01 00:00:00")
+    yes, no = ("1", "0") if owner.sqlite else ("true", "false")
+    owner.plant(
+        "INSERT INTO {pipeline_run} (id, name, payload, watermark, captured_at, is_full, started_by, queue, replicas, "
+        "portion_size, plan_job_id, state, partitions, parts_ended, created_at, started_at, finished_at, moved_at) "
+        f"VALUES ({GHOST}, 'p', '[]', 'w', {now}, {no}, 'eve', 'q', 1, 10, 1, 'completed', 2, 2, "
+        f"{now}, {now}, {now}, {now})",
+        "INSERT INTO {partition} (run_id, n, key, payload, job_id, state, last_page, pages, records, staged, ended_at) "
+        f"VALUES ({GHOST}, 1, 'k', '[]', {GHOST}, 'completed', {yes}, 1, 5, 5, {now})",
+    )

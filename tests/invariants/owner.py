@@ -24,6 +24,8 @@ TABLES = (
     "ops_run",
     "batch_run",
     "target",
+    "pipeline_run",
+    "partition",
 )
 
 
