@@ -24,6 +24,9 @@ _PAUSE_GROWTH = 5.0
 _PAUSE_UNSURE = 1.0
 """Where nobody may wake us, or the passing of time alone gives room, a look a second."""
 _PAUSE_LONGEST = 30.0
+_LET_BEGIN = 0.0005
+"""Seconds for which one that was woken leaves the interpreter to what it has just brought. To go on at once would keep
+that from beginning for as long, since the loop has to wait for the interpreter."""
 _LIMITS_EVERY = 5.0
 """Seconds between two looks whether there are any limits: they are declared rarely."""
 
@@ -90,6 +93,8 @@ class Claimer:
             if taken := self._claim(want):
                 self._is_woken = not self._had_waited or taken == want.limit or len(wants) > 1
                 self._had_waited, self._pause = False, _PAUSE_FIRST
+                if not self._is_woken:
+                    self._clock.sleep(_LET_BEGIN)
                 return True
         self._had_waited = False
         return False
