@@ -21,6 +21,7 @@ def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:
     gate.entered(3)
     for pid in [*worker.descendants(), worker.process.pid]:
         os.kill(pid, signal.SIGTERM)
+    until(lambda: any(one.stopping for one in bench.app.workers(within=60.0)), "the worker that knows it")
     late = bench.send("add", a=1, b=1)
     gate.open()
     assert worker.ends() == 0

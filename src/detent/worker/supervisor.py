@@ -110,11 +110,11 @@ class Supervisor:
             now = self._clock.monotonic()
             if self._stop_asked and deadline is None:
                 deadline = now + self._options.grace + _KILL_AFTER_GRACE
+                self._stop_children()
                 running = sum(len(child.lines()) for child in self._children)
                 run = "1 job runs" if running == 1 else f"{running} jobs run"
                 log.info("stopping: %s, and may finish within %g s", run, self._options.grace)
                 self._notify.stopping()
-                self._stop_children()
             if deadline is not None and (self._stop_asked > 1 or now > deadline):
                 self._kill_all("told to stop at once" if self._stop_asked > 1 else "not done within the grace period")
             self._look_after_children(now)
