@@ -8,7 +8,6 @@ does, so a function that holds the interpreter keeps its lease. It ends when its
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import os
@@ -33,6 +32,7 @@ from detent.worker.core import Core, Held, Want
 from detent.worker.cut import cut_ending, ending_of
 from detent.worker.flusher import Flusher
 from detent.worker.given_up import GivenUp
+from detent.worker.hooks import Hooks
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
 from detent.worker.running import OnThread, Running
@@ -98,7 +98,7 @@ class Child:
             holding=lambda: len(self._core.held),
         )
         self._threads = ThreadPoolExecutor(max_workers=options.slots, thread_name_prefix="detent-job")
-        self._hooks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-hook")
+        self._hooks = Hooks(app, channel)
         self._solos = Solos(options)
         self._running: dict[Held, Running] = {}
         self._cut: list[tuple[Running, float]] = []
@@ -396,14 +396,7 @@ class Child:
         if aborted.state in ("quarantined", "failed"):
             self._given_up.add(aborted.job_id)
             self._ask_pump()
-            self._tell_failures([aborted.job_id])
-
-    def _tell_failures(self, job_ids: list[int], *, confirm: bool = False) -> None:
-        """The user's hooks, on a thread of their own: slow ones hold nobody up."""
-        for job_id in job_ids:
-            self._hooks.submit(self._app.tell_failure, job_id)
-            if confirm:
-                self._hooks.submit(self._channel.send, "told", jobs=[job_id])
+            self._hooks.tell([aborted.job_id])
 
     # -- time-outs, cancels, the end ---------------------------------------------------------------------------
 
@@ -442,7 +435,7 @@ class Child:
             "stop": lambda message: self._stop(message["grace"]),
             "cancel": lambda message: self._cancel(message["jobs"]),
             "lost": lambda message: self._lost(message["leases"]),
-            "failed": lambda message: self._tell_failures(message["jobs"], confirm=True),
+            "failed": lambda message: self._hooks.tell(message["jobs"], confirm=True),
         }
         for message in self._channel.messages():
             handlers[message["kind"]](message)
@@ -497,8 +490,7 @@ class Child:
             )
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
         self._given_up.say(math.inf)
-        with contextlib.suppress(TimeoutError):
-            self._hooks.submit(lambda: None).result(max(1.0, deadline - self._clock.monotonic()))
+        self._hooks.wait(max(1.0, deadline - self._clock.monotonic()))
         self._channel.send("stopped", written=written, tally=self._flusher.tally)
         # Threads that still run belong to jobs that were handed back: nothing they do counts any more.
         os._exit(0)
