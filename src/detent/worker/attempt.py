@@ -66,6 +66,16 @@ class Attempt:
         self.context = AttemptContext(claimed, self.task, store, sink, app.ids, app.settings)
         self._ids = app.ids
 
+    @property
+    def needs_preparing(self) -> bool:
+        """Whether something is to be looked up or put on record before the function is called."""
+        return not self.task.options.idempotent or self.claimed.attempt > 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is to be called in this process, and needs nothing before it is."""
+        return not self.task.options.process and not self.claimed.committed and not self.needs_preparing
+
     def run(self) -> Finish | Abort | None:
         """Call a plain function (or run an async one to its end) on this thread."""
         try:

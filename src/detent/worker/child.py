@@ -192,7 +192,7 @@ class Child:
                     continue
                 try:
                     attempt = Attempt(held.claimed, self._app, self._store, self._flusher)
-                    if not self._is_plain(attempt):
+                    if not attempt.is_plain:
                         self._begin(held, attempt, now)
                     elif attempt.task.is_async:
                         if await self._carry(held, attempt, now, endings):
@@ -203,13 +203,6 @@ class Child:
                     self._end(held, cut_ending(held, "error", error_text(error)))
             self._end_all(endings)
         self._carrier = None
-
-    def _is_plain(self, attempt: Attempt) -> bool:
-        """Whether it is to be called in this process, and needs nothing before it is."""
-        return not attempt.task.options.process and not attempt.claimed.committed and not self._needs_preparing(attempt)
-
-    def _needs_preparing(self, attempt: Attempt) -> bool:
-        return not attempt.task.options.idempotent or attempt.claimed.attempt > 1
 
     async def _carry(
         self, held: Held, attempt: Attempt, now: float, endings: list[tuple[Held, Finish | Abort | None]]
@@ -257,7 +250,7 @@ class Child:
         running.line = self._board.begin(claimed.job_id, claimed.attempt, now, 0.0)
         self._start_clock(running, _START_MAX)
         self._running[held] = running
-        if self._needs_preparing(attempt):
+        if attempt.needs_preparing:
             running.work = self._threads.submit(self._prepare, running)
         else:
             self._call(running)
