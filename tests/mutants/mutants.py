@@ -382,8 +382,8 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/database.py",
-                "with self._turnstile.passing(self.wait_seconds_max):\n            yield",
-                "yield",
+                "return _Turn(os.getpid(), self._turnstile.enter(self.wait_seconds_max))",
+                "return _Turn(os.getpid(), None)",
             ),
         ),
         ("store/sqlite/test_turnstile.py::test_a_frozen_writer_makes_others_fail_in_time",),

@@ -58,6 +58,7 @@ TABLES: dict[str, Kept] = {
     "limit_slot": Kept(of.LimitSlot),
     "untold": Kept(of.Untold),
 }
+BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}
 ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tally", "alert_look"}
 """Nothing that the machine does touches them."""
@@ -65,7 +66,7 @@ ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tall
 OPS = {"ops_run", "ops_environment"}
 """Their verbs are made of those of jobs, and each move of a run is tried on both databases in tests/contract."""
 
-NOT_COMPARED = {"migration", "ids", "test_clock", *ALERTS, *OPS, *PIPELINES}
+NOT_COMPARED = {"migration", "ids", "test_clock", *ALERTS, *BATCHES, *OPS, *PIPELINES}
 """Tables without a counterpart elsewhere; ids are compared as they are given out."""
 
 BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", "forced", "stopping", "unique_pending"}
