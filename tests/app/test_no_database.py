@@ -258,7 +258,7 @@ def test_it_fails_at_once_even_while_others_stand_in_line(sqlite_url: str) -> No
         def charge(ctx: Context) -> None:
             with ctx.commit():
                 theirs.append(crowd.submit(shop.welcome.enqueue, user_id=2))
-                until(lambda: shop.app._wiring.client.plain._leader is not None)
+                until(lambda: shop.app._wiring.client.plain._alone)
                 with pytest.raises(WrongPlace):
                     shop.welcome.enqueue(user_id=1)
 

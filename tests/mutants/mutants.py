@@ -327,7 +327,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "sqlite/schema/0002_guards.sql",
+                "sqlite/schema/0013_result_guards.sql",
                 "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
                 "THEN NULL",
             ),
@@ -340,7 +340,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "postgres/schema/0002_guards.sql",
+                "postgres/schema/0013_result_guards.sql",
                 "    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',\n"
                 "      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';",
                 "    RETURN NEW;",

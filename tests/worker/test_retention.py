@@ -109,7 +109,9 @@ class TestArchive:
         """J16: one line for each, as the command line shows them; afterwards they are gone."""
         done, dead = self.old_jobs(store, clock)
         spared = succeeded(store)
-        Retention(store, Keep(7, 30), portion=1, archive=Archive(str(place), 5)).run(0.0)
+        retention = Retention(store, Keep(7, 30), portion=1, archive=Archive(str(place), 5))
+        for second in range(3):
+            retention.run(float(second))
         assert store.job_get([done, dead]) == [None, None]
         assert store.job_get([spared]) != [None]
         by_id = {line["job"]["id"]: line for line in self.lines(place)}

@@ -10,11 +10,16 @@ WITH counted AS (
            sum(CASE WHEN g.state = 'failed' THEN 1 ELSE 0 END) AS failed,
            sum(CASE WHEN g.state = 'rolled_back' THEN 1 ELSE 0 END) AS rolled_back,
            sum(CASE WHEN g.revert_state = 'reverting' THEN 1 ELSE 0 END) AS reverting,
-           sum(CASE WHEN g.revert_state = 'failed' THEN 1 ELSE 0 END) AS revert_failed,
-           (SELECT count(*) FROM detent_batch_action a WHERE a.run_id = b.id AND a.done_at IS NULL) AS outstanding,
-           (SELECT count(*) FROM detent_mismatch m WHERE m.run_id = b.id AND m.resolved_at IS NULL) AS mismatches
+           sum(CASE WHEN g.revert_state = 'failed' THEN 1 ELSE 0 END) AS revert_failed
       FROM detent_batch_run b LEFT JOIN detent_target g ON g.run_id = b.id
      GROUP BY b.id
+  ), open_actions AS (
+    SELECT run_id, count(*) AS n FROM detent_batch_action a WHERE a.done_at IS NULL GROUP BY a.run_id
+  ), open_mismatches AS (
+    SELECT run_id, count(*) AS n FROM detent_mismatch m WHERE m.resolved_at IS NULL GROUP BY m.run_id
+  ), found AS (
+    SELECT c.*, coalesce(a.n, 0) AS outstanding, coalesce(m.n, 0) AS mismatches
+      FROM counted c LEFT JOIN open_actions a ON a.run_id = c.id LEFT JOIN open_mismatches m ON m.run_id = c.id
   )
 SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id,
        'total, previewed, preview_failed, unchanged, queued, applying, applied,' ||
@@ -28,7 +33,7 @@ SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id,
        || ', ' || c.queued || ', ' || c.applying || ', ' || c.applied || ', ' || c.failed
        || ', ' || c.rolled_back || ', ' || c.reverting || ', ' || c.revert_failed
        || ', ' || c.outstanding || ', ' || c.mismatches AS detail
-  FROM detent_batch_run b JOIN counted c ON c.id = b.id
+  FROM detent_batch_run b JOIN found c ON c.id = b.id
  WHERE b.total <> c.total OR b.previewed <> c.previewed OR b.preview_failed <> c.preview_failed OR b.unchanged <> c.unchanged
     OR b.queued <> c.queued OR b.applying <> c.applying OR b.applied <> c.applied OR b.failed <> c.failed
     OR b.rolled_back <> c.rolled_back OR b.reverting <> c.reverting OR b.revert_failed <> c.revert_failed OR b.outstanding <> c.outstanding
