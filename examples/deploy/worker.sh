@@ -8,7 +8,8 @@
 # argument. What it prints becomes events of the run. It may leave a JSON object in the file $OPS_RESULT: artifacts, the
 # address, whatever the run shall be finished with. Where it fails, the same run is tried again, up to OPS_ATTEMPTS times
 # (3), with pauses that double from OPS_BACKOFF seconds (5); then the run has failed. Where the run was stopped, or is no
-# longer ours, its next line is refused: then the workflow is ended, with all its processes.
+# longer ours, its next line is refused: then the workflow is ended, with all its processes. So it is where the worker is
+# told to stop (TERM, INT); its run is then silent, and cancelled as one that went stale.
 #
 # With --drain it ends when no run is queued; otherwise it looks again every OPS_POLL seconds (5).
 set -uo pipefail
@@ -21,9 +22,15 @@ if [ "${1:-}" = --drain ]; then drain=yes; shift; fi
 workflow=${1:?the workflow to do for each run}
 work=$(mktemp -d) workflow_group=
 
+# With all its processes, those too that do not listen: nothing of it is left when this returns.
 end_workflow() {
-  if [ -n "$workflow_group" ]; then kill -TERM -- "-$workflow_group" 2>/dev/null; fi
+  local group=$workflow_group patience=50
   workflow_group=
+  [ -n "$group" ] || return 0
+  kill -TERM -- "-$group" 2>/dev/null
+  while kill -0 -- "-$group" 2>/dev/null && [ $((patience -= 1)) -gt 0 ]; do sleep 0.1; done
+  kill -KILL -- "-$group" 2>/dev/null
+  return 0
 }
 trap 'end_workflow; rm -rf "$work"' EXIT
 trap 'exit 143' TERM
@@ -54,8 +61,9 @@ try_workflow() {
   setsid "$workflow" "$run_id" "$project_id" "$env" "$git_sha" "$git_ref" >"$lines" 2>&1 </dev/null &
   local pid=$!
   workflow_group=$pid
-  { printf '%s\n' "$1"; tee "$said" <"$lines"; } | ops_lines "$try"
-  [ "${PIPESTATUS[1]}" -eq 0 ] || { lost=yes; end_workflow; }
+  # Waited for, not run in front: bash answers a signal while it waits.
+  ops_lines "$try" < <(printf '%s\n' "$1"; tee "$said" <"$lines") &
+  wait $! || { lost=yes; end_workflow; }
   wait "$pid"
   code=$?
   workflow_group=

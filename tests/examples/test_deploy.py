@@ -14,6 +14,7 @@ import pytest
 from detent.app.detent import Detent
 from detent.testing.postgres import find_binaries
 from detent.testing.stores import is_sqlite
+from tests.processes.kit import is_alive, until
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
 SECONDS_MAX = 100
@@ -33,7 +34,7 @@ printf 'not UTF-8: \\377\\n'
 """
 SLOW = """#!/usr/bin/env bash
 echo begun
-sleep 600 &
+(trap '' TERM; exec sleep 600) &
 echo $! >"$RECORDED"
 while :; do echo still at it; sleep 0.1; done
 """
@@ -80,7 +81,11 @@ def worker(url: str, directory: Path, workflow: str, *options: str) -> Iterator[
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=SECONDS_MAX)
+        try:
+            process.communicate(timeout=SECONDS_MAX)
+        finally:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture
@@ -156,6 +161,18 @@ def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, d
         (tmp_path / "recorded").unlink()
         after = app.ops.queue("shop", "staging")
         next(event for event in app.ops.events(after, follow=True) if event.message == "begun")
-        assert not Path(f"/proc/{child}").exists()
+        until(lambda: not is_alive(child), "the end of its child")
         app.ops.cancel(after, actor="bob")
     assert app.ops.get(run).metadata == {"cancelled_by": "bob", "reason": "wrong branch"}
+
+
+def test_a_worker_that_is_told_to_stop_ends_its_processes(app: Detent, tmp_path: Path, database_url: str) -> None:
+    """W5: at once, in the middle of a workflow that would go on for ever, with a process in it that does not listen."""
+    run = app.ops.queue("shop", "staging")
+    with worker(database_url, tmp_path, SLOW) as process:
+        next(event for event in app.ops.events(run, follow=True) if event.message == "still at it")
+        child = int((tmp_path / "recorded").read_text())
+        process.terminate()
+        process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 143
+    until(lambda: not is_alive(child), "the end of its child")
