@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from detent.errors import LeaseLost, NotFound
-from detent.model.pipeline_records import PageStored
-from detent.store.contract import Store
+from detent.errors import DetentError, LeaseLost, NotFound
+from detent.model.pipeline_records import ELSEWHERE, PageStored, Portion
+from detent.model.records import Moved
+from detent.store.contract import Store, Verbs
 from detent.testing.stores import StoreClock
 from tests.contract.kit import LEASE, Untouched, abort, claim, finish, refused
 from tests.contract.pipes import claim_of, fanned_out, page, partition, run_of
@@ -63,6 +64,47 @@ def test_a_late_page_is_refused(store: Store, clock: StoreClock, untouched: Unto
         refused(store.page_store(page(run.id, late, offset="1", records={"y": "2"})), LeaseLost)
     assert partition(store, run.id).next_offset == "1"
     assert store.page_store(page(run.id, now, offset="1", records={"y": "2"})).stored  # type: ignore[union-attr]
+
+
+def test_together_with_the_holders_own_statements(store: Store, clock: StoreClock, untouched: Untouched) -> None:
+    """P2, C2: records in a table of the user's own, their keys and the offset: in one transaction, or not at all."""
+    run = fanned_out(store)
+    held = claim_of(store, "page")
+    item = page(run.id, held, records={"x": ELSEWHERE, "y": ELSEWHERE})
+
+    def last(verbs: Verbs) -> DetentError | Moved:
+        found = verbs.page_store(item)
+        if isinstance(found, PageStored):
+            return Moved("page", "stored", True) if found.stored else LeaseLost(held.job_id, held.attempt, "late")
+        return found
+
+    def with_rows(*, breaks: bool) -> None:
+        with store.holders_block(held.job_id, held.attempt, last) as tx:
+            tx.execute("CREATE TABLE mine (x INTEGER)")
+            if breaks:
+                raise ZeroDivisionError
+
+    with untouched(), pytest.raises(ZeroDivisionError):
+        with_rows(breaks=True)
+    with_rows(breaks=False)
+    row = partition(store, run.id)
+    assert (row.pages, row.staged, row.last_page) == (1, 2, True)
+    with (
+        untouched(),
+        pytest.raises(LeaseLost, match="late"),
+        store.holders_block(held.job_id, held.attempt, last) as tx,
+    ):
+        tx.execute("DROP TABLE mine")
+    finish(store, held)
+    taker = claim_of(store, "consolidate")
+    portion = store.portion_take(run.id, taker.job_id, taker.attempt, 3)
+    assert isinstance(portion, Portion)
+    assert portion.records == (("x", ELSEWHERE), ("y", ELSEWHERE))
+    with store.holders_block(taker.job_id, taker.attempt, lambda verbs: Moved("", "", False)) as tx:
+        assert tx.execute("SELECT count(*) FROM mine")[0] == [(0,)]
+    clock.advance(LEASE + 1)
+    with pytest.raises(LeaseLost), store.holders_block(taker.job_id, taker.attempt, last):
+        pass
 
 
 def test_not_of_another_partition(store: Store, untouched: Untouched) -> None:

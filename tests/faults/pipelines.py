@@ -16,7 +16,7 @@ from typing import Any
 from detent import Detent, Page, Partition, Retry
 from detent.testing.stores import plain_connection
 
-__all__ = ["Mirror", "Source", "app", "canonical", "make_app", "make_table"]
+__all__ = ["Mirror", "OwnMirror", "Source", "app", "canonical", "make_app", "make_table"]
 
 PARTS = 30
 DIRECTORY = "PIPELINE_SOURCE"
@@ -91,19 +91,47 @@ class Mirror:
         )
 
 
+@dataclass
+class OwnMirror(Mirror):
+    """The same with its staged records in a table of its own, by coroutines. A record leaves that table when it is
+    consolidated: what was staged twice, or taken twice, shows."""
+
+    async def page(self, partition: Partition, offset: int) -> Page:  # type: ignore[override]
+        return Mirror.page(self, partition, offset)
+
+    async def stage(self, tx: Any, records: list[tuple[str, Any]]) -> None:
+        rows = ", ".join(f"(:k{n}, :p{n})" for n in range(len(records)))
+        values = {f"k{n}": key for n, (key, _) in enumerate(records)}
+        values |= {f"p{n}": one["price"] for n, (_, one) in enumerate(records)}
+        await tx.execute(f"INSERT INTO raw (id, price) VALUES {rows}", values)
+
+    async def consolidate(self, tx: Any, keys: list[Any]) -> None:  # type: ignore[override]
+        names = {f"k{n}": key for n, key in enumerate(keys)}
+        chosen = f"id IN (:{', :'.join(names)})"
+        await tx.execute(
+            f"INSERT INTO canonical (id, price, times) SELECT id, price, 1 FROM raw WHERE {chosen} "
+            "ON CONFLICT (id) DO UPDATE SET price = excluded.price, times = canonical.times + 1",
+            names,
+        )
+        gone = await tx.execute(f"DELETE FROM raw WHERE {chosen}", names)
+        assert gone.rowcount == len(keys)
+
+
 def source() -> Source:
     return Source(Path(os.environ[DIRECTORY]))
 
 
 def make_app(url: str | None = None) -> Detent:
     app = Detent(url, page_slice=1.0)
-    app.pipeline(watermark="mirror", retry=Retry(20, base=0.05, cap=0.5))(Mirror)
+    for kind, name in ((Mirror, "mirror"), (OwnMirror, "own")):
+        app.pipeline(watermark=name, retry=Retry(20, base=0.05, cap=0.5))(kind)
     return app
 
 
 def make_table(url: str) -> None:
     with closing(plain_connection(url)) as connection:
         connection.execute("CREATE TABLE canonical (id TEXT PRIMARY KEY, price BIGINT NOT NULL, times BIGINT NOT NULL)")
+        connection.execute("CREATE TABLE raw (id TEXT PRIMARY KEY, price BIGINT NOT NULL)")
         connection.commit()
 
 

@@ -16,7 +16,7 @@ import pytest
 from detent.app.detent import Detent
 from detent.client.pipeline_run import PipelineRun
 from tests.faults.kit import Ring
-from tests.faults.pipelines import DIRECTORY, Mirror, Source, canonical, make_app, make_table
+from tests.faults.pipelines import DIRECTORY, Mirror, OwnMirror, Source, canonical, make_app, make_table
 from tests.processes.kit import Worker
 
 APP = "tests.faults.pipelines:app"
@@ -73,12 +73,19 @@ class Gale:
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("kind", "name"), [(Mirror, "mirror"), (OwnMirror, "own")], ids=["detents table", "own table"])
 def test_every_record_is_consolidated_once_while_workers_die(
-    ring: Ring, tmp_path: Path, whole: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ring: Ring,
+    tmp_path: Path,
+    whole: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Mirror],
+    name: str,
 ) -> None:
     """P2, P3, P4, P5: each record once, the consolidation triggered once, the watermark right; the second run is
-    incremental and complete, though the source changed during the first."""
-    size, page_size, kills, seconds = (500_000, 500, 60, 1800.0) if whole else (6_000, 50, 4, 170.0)
+    incremental and complete, though the source changed during the first. Wherever staged records lie."""
+    size, page_size, kills, seconds = (500_000, 500, 60, 1800.0) if whole else (3_000, 50, 3, 170.0)
     seed = secrets.randbits(32)
     chance = random.Random(seed)
     source = Source(tmp_path)
@@ -86,7 +93,7 @@ def test_every_record_is_consolidated_once_while_workers_die(
     monkeypatch.setenv(DIRECTORY, str(tmp_path))
     make_table(ring.url)
     with closing(make_app(ring.url)) as app:
-        first = app.start(Mirror(page_size))
+        first = app.start(kind(page_size))
         changed: dict[int, int] = {}
 
         def changes() -> None:
@@ -105,8 +112,8 @@ def test_every_record_is_consolidated_once_while_workers_die(
             ended_well(app, first, size)
             found = canonical(ring.url)
             assert {n: times for n, (_, times) in found.items()} == dict.fromkeys(range(size), 1)
-            assert app.watermark("mirror") == first.captured_at == first.row.created_at
-            second = app.start(Mirror(page_size)).wait(timeout=seconds)
+            assert app.watermark(name) == first.captured_at == first.row.created_at
+            second = app.start(kind(page_size)).wait(timeout=seconds)
         finally:
             gale.still()
         assert (second.is_full, second.since) == (False, first.captured_at)

@@ -31,6 +31,7 @@ class Source:
     chunks: list[int] = field(default_factory=list)
     consolidate_fails_on: str | None = None
     retired: list[str] = field(default_factory=list)
+    stage_fails_on: str | None = None
 
     def put(self, ids: range, price: int, at: datetime) -> None:
         """Stones are new, or change."""
@@ -105,7 +106,9 @@ def make_table(app: Detent) -> None:
     @app.task(name="make_table")
     def make(ctx: Any) -> None:
         with ctx.commit() as tx:
-            tx.execute("CREATE TABLE canonical (id TEXT PRIMARY KEY, price INTEGER, times INTEGER, gone INTEGER)")
+            tx.execute(
+                "CREATE TABLE IF NOT EXISTS canonical (id TEXT PRIMARY KEY, price INTEGER, times INTEGER, gone INTEGER)"
+            )
 
     make.enqueue()
 

@@ -61,7 +61,7 @@ class Pipelining:
         self, kind: type[Any] | None = None, /, *, name: str | None = None, retry: Retry | None = None, **options: Any
     ) -> Any:
         """Declare a pipeline: `@app.pipeline(watermark="diamonds")` above a dataclass with the methods `plan`, `page`
-        and `consolidate`, and perhaps `retire`.
+        and `consolidate`, and perhaps `retire` and `stage`, each plain or async.
 
         `watermark` is the name under which it is kept up to when the source is known; the pipeline's own where none is
         given. A run begins `overlap` before it. `tolerate` is how many partitions (2), or which share of them (0.1),

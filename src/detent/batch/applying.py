@@ -7,10 +7,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from detent.batch.colour import Colour, colour_of
 from detent.batch.context import InsideTarget
 from detent.batch.ground import Ground, Runs
 from detent.client.client import one
+from detent.client.colour import Colour, colour_of
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.probe import Probed

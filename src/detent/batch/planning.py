@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from detent.batch.colour import Colour, colour_of
 from detent.batch.ground import Ground, Runs
 from detent.client.client import one
+from detent.client.colour import Colour, colour_of
 from detent.declare.batch import Batch
 from detent.declare.context import Context
 from detent.declare.signals import Fatal, Snooze, Throttled

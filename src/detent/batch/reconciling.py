@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from detent.batch.colour import Colour, colour_of
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import gives_up
 from detent.batch.telling import tell_of_mismatches
 from detent.client.client import one
+from detent.client.colour import Colour, colour_of
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.signals import Snooze, Throttled

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from detent.batch.applying import Applying, Stepping
-from detent.batch.colour import as_task
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import Planning
 from detent.batch.reconciling import Reconciling
+from detent.client.colour import as_task
 from detent.declare.batch import Batch
 from detent.declare.task import Options, Task
 

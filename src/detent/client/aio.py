@@ -7,7 +7,11 @@ the caller's a verb is one statement in the caller's transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager
+from contextvars import copy_context
+from sys import exc_info
 from typing import Any, TypeVar, Unpack
 
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
@@ -19,9 +23,12 @@ from detent.errors import InvalidInput
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
 
-__all__ = ["AioClient", "AioDirectClient", "on_some_thread"]
+__all__ = ["AioClient", "AioDirectClient", "OnThread", "on_one_thread", "on_some_thread"]
 
 R = TypeVar("R")
+
+OnThread = Callable[..., Coroutine[Any, Any, Any]]
+"""Does something on a certain thread, without holding up the loop."""
 
 
 class AioClient:
@@ -134,3 +141,38 @@ class AioDirectClient:
 async def on_some_thread(work: Callable[..., R], *args: Any) -> R:
     """Do it without holding up the loop."""
     return await asyncio.to_thread(work, *args)
+
+
+@asynccontextmanager
+async def on_one_thread(block: AbstractContextManager[R]) -> AsyncIterator[tuple[R, OnThread]]:
+    """A block that is entered, used and left on one thread of its own: what it gives, and the way to that thread.
+
+    However it is left, by a cancel too, the block comes to its end: whatever was begun on the thread comes first.
+    """
+    thread, entered = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-block"), False
+
+    def begin(work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().run_in_executor(thread, copy_context().run, work, *args)
+
+    async def run(work: Callable[..., Any], *args: Any) -> Any:
+        return await begin(work, *args)
+
+    def enter() -> R:
+        nonlocal entered
+        value = block.__enter__()
+        entered = True
+        return value
+
+    def leave(*error: Any) -> None:
+        if entered:
+            block.__exit__(*error)
+
+    try:
+        yield await run(enter), run
+    except BaseException:
+        await asyncio.shield(begin(leave, *exc_info()))
+        raise
+    else:
+        await asyncio.shield(begin(leave, None, None, None))
+    finally:
+        thread.shutdown(wait=False)

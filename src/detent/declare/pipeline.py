@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -44,8 +44,9 @@ class Page:
 
 
 class PipelineMethods(Protocol):
-    """What a pipeline must have. It may also have `retire(tx, keys)`, which is told after a full run which of the keys
-    that earlier runs had consolidated are gone."""
+    """What a pipeline must have; each may be plain or async. It may also have `retire(tx, keys)`, which is told after a
+    full run which of the keys that earlier runs had consolidated are gone; and `stage(tx, records)`, which writes the
+    records of a page to a table of its own, in the transaction that moves the offset."""
 
     def plan(self, since: Any, /) -> Any:
         """The partitions of a run, as an iterable of `Partition`; it may be a generator. `since` is the watermark, a
@@ -56,8 +57,9 @@ class PipelineMethods(Protocol):
         """The `Page` at that offset, which is 0 at first, then whatever `next` was."""
         ...
 
-    def consolidate(self, tx: Any, records: list[tuple[str, Any]], /) -> Any:
-        """Take some records over, by `tx.execute`: in the transaction that marks them as consolidated."""
+    def consolidate(self, tx: Any, records: list[Any], /) -> Any:
+        """Take some records over, by `tx.execute`: in the transaction that marks them as consolidated. Each is (key,
+        data); only the key where the pipeline has `stage`, and so the data itself."""
         ...
 
 
@@ -147,7 +149,17 @@ class Pipeline:
     @property
     def retires(self) -> bool:
         """Whether it wants to know what is gone."""
-        return hasattr(self.kind, "retire")
+        return self.method("retire") is not None
+
+    @property
+    def stages(self) -> bool:
+        """Whether it keeps its staged records in a table of its own."""
+        return self.method("stage") is not None
+
+    def method(self, name: str) -> Callable[..., Any] | None:
+        """The method as it was declared; None where it has none, or a field of that name."""
+        found = getattr(self.kind, name, None)
+        return found if callable(found) else None
 
     def task(self, part: str) -> str:
         """The name of the task that does a part of its runs."""
@@ -193,20 +205,19 @@ class Pipeline:
             )
         return list(parts.items())
 
-    def checked_page(self, page: object, offset: str) -> tuple[dict[str, str], str | None]:
-        """The records of a page by key, as they are stored, and the next offset. Where a key is there twice, its last
-        record counts. Refuses what is no page, or would be fetched for ever, with `InvalidInput`."""
+    def checked_page(self, page: object, offset: str) -> tuple[dict[str, Any], str | None]:
+        """The records of a page by key, as they are stored (as they are, where the pipeline stores them itself), and
+        the next offset. Where a key is there twice, its last record counts. Refuses what is no page, or would be
+        fetched for ever, with `InvalidInput`."""
         settings, most = self._settings, self._settings.page_records_max
         if not isinstance(page, Page):
             raise InvalidInput("page", f"a value of type {type(page).__name__}", "a Page")
-        records: dict[str, str] = {}
+        stages, records = self.stages, dict[str, Any]()
         for one in page.records:
             if not isinstance(one, tuple | list) or len(one) != 2:
                 raise InvalidInput("page", f"a record that is {one!r:.80}", "records as (key, data)")
             key = jsondoor.text(one[0], field="record key", bytes_max=settings.key_max)
-            records[key] = jsondoor.encode(
-                one[1], field=f"record {key!r:.80}", size_max=settings.payload_max, depth_max=settings.depth_max
-            )
+            records[key] = one[1] if stages else self._carried(key, one[1])
         if len(records) > most:
             raise InvalidInput("page", f"{len(records)} records", f"at most {most} (page_records_max)")
         if page.next is None:
@@ -216,6 +227,12 @@ class Pipeline:
             raise InvalidInput("next", f"{following[:80]}, where this page began", "an offset that moves, or None")
         return records, following
 
+    def _carried(self, key: str, data: Any) -> str:
+        settings = self._settings
+        return jsondoor.encode(
+            data, field=f"record {key!r:.80}", size_max=settings.payload_max, depth_max=settings.depth_max
+        )
+
 
 _CARRIED = "types at module level that JSON can tell apart: numbers, strings, lists, dicts, dates, enums and the like"
 _METHODS = {
@@ -223,12 +240,13 @@ _METHODS = {
     "page": ("page(self, partition, offset)", True),
     "consolidate": ("consolidate(self, tx, records)", True),
     "retire": ("retire(self, tx, keys)", False),
+    "stage": ("stage(self, tx, records)", False),
 }
 
 
 def _check_method(name: str, kind: type[Any], method: str, asked: str, needed: bool) -> None:
     found = getattr(kind, method, None)
-    if found is None and not needed:
+    if not callable(found) and not needed:
         return
     if not callable(found):
         raise InvalidSetting(name, f"a pipeline without {method}", asked)
@@ -236,8 +254,9 @@ def _check_method(name: str, kind: type[Any], method: str, asked: str, needed: b
         inspect.signature(found).bind(*([None] * len(asked.split(","))))
     except TypeError as error:
         raise InvalidSetting(name, f"{method}{inspect.signature(found)}: {error}"[:200], asked) from None
-    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
-        raise InvalidSetting(name, f"an async {method}", f"a plain {asked}: each runs on a thread of the worker")
+    if method != "plan" and (inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found)):
+        # It would be called, and nothing of it would run.
+        raise InvalidSetting(name, f"a {method} that yields", f"{asked}, which returns; only plan may be a generator")
 
 
 def _seconds(value: object) -> float | None:

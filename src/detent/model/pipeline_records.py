@@ -13,6 +13,7 @@ from msgspec import Struct
 from detent.model.records import NewJob
 
 __all__ = [
+    "ELSEWHERE",
     "PAGE_TASK",
     "PIPELINE_TASKS",
     "NewPage",
@@ -30,6 +31,9 @@ PIPELINE_TASKS = "detent.pipeline."
 """How the names of the tasks begin that carry pipeline runs; the database knows them by it."""
 
 PAGE_TASK = f"{PIPELINE_TASKS}page/"
+
+ELSEWHERE = ""
+"""The data of a staged record that lies in a table of the user's own: only its key is staged."""
 
 
 class NewPipelineRun(Struct, frozen=True, kw_only=True):
@@ -115,7 +119,8 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
 
 
 class NewPage(Struct, frozen=True, kw_only=True):
-    """A page to store: the records that lie at `offset`, no two of one key, and where the next page begins."""
+    """A page to store: the records that lie at `offset`, no two of one key, and where the next page begins. Data which
+    the user keeps is `ELSEWHERE`."""
 
     run_id: int
     n: int

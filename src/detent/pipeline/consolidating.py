@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, assert_never
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
 from detent.client.client import one
+from detent.client.colour import Colour, colour_of
 from detent.declare.context import Context
 from detent.declare.pipeline import Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled
-from detent.errors import DatabaseError, DetentError, LeaseLost, WrongPlace
+from detent.errors import DatabaseError, DetentError, LeaseLost
 from detent.model.alert_records import Severity
-from detent.model.pipeline_records import PipelineRunRow, Portion
+from detent.model.pipeline_records import ELSEWHERE, PipelineRunRow, Portion
 from detent.model.records import Moved
+from detent.pipeline.blocks import Hand, in_block
 from detent.pipeline.ground import Ground, Slice, value_of
-from detent.store.contract import Tx, Verbs
+from detent.store.contract import Verbs
 from detent.views.pipelines import cause
 
-__all__ = ["ALERTS", "Consolidating", "PipelineTx"]
+__all__ = ["ALERTS", "Consolidating"]
 
 T = TypeVar("T")
 
@@ -30,52 +32,22 @@ ALERTS = ("consolidation_skipped", "consolidation_failed", "pipeline_failed")
 _FAILED_SHOWN = 3
 
 
-class Outcome(NamedTuple):
-    """What a statement gave: its rows, and how many rows it changed."""
-
-    rows: list[tuple[Any, ...]]
-    rowcount: int
-
-
-class PipelineTx:
-    """What `consolidate` and `retire` write with: one transaction, together with the mark of what they were given."""
-
-    def __init__(self, tx: Tx) -> None:
-        self._open: Tx | None = tx
-
-    @property
-    def connection(self) -> Any:
-        """The driver's connection, for ORMs. Its transaction is not yours to end."""
-        return self._tx("connection").connection
-
-    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
-        """Run a statement with `:name` parameters: its rows, and how many it changed."""
-        return Outcome(*self._tx("execute").execute(sql, params))
-
-    def end(self) -> None:
-        """From now on its connection is somebody else's."""
-        self._open = None
-
-    def _tx(self, word: str) -> Tx:
-        if self._open is None:
-            raise WrongPlace(f"tx.{word}", "after its transaction has ended", "write inside consolidate or retire")
-        return self._open
-
-
 class Consolidating:
     """What the consolidating jobs do, and those that tell of a run that came to nothing."""
 
     def __init__(self, pipeline: Pipeline, ground: Ground) -> None:
         self._pipeline = pipeline
         self._ground = ground
+        self.colour: Colour = colour_of(pipeline.method("consolidate"), pipeline.method("retire"))
 
-    def consolidate(self, ctx: Context, run_id: int) -> None:
+    async def consolidate(self, ctx: Context, run_id: int) -> None:
         """One portion after the other, beside other jobs that do the same; whoever finds none left ends the run."""
-        run = self._ground.run(run_id)
+        ask = self.colour.ask
+        run = await ask(self._ground.run, run_id)
         value = value_of(self._pipeline, run)
         slice_, most = Slice(self._ground, ctx), self._ground.settings.consolidate_tries
         while True:
-            portion = one(self._ground.store().portion_take(run_id, ctx.job_id, ctx.attempt, most))
+            portion = one(await ask(self._ground.store().portion_take, run_id, ctx.job_id, ctx.attempt, most))
             match portion.kind:
                 case "over" | "nothing":
                     return
@@ -83,25 +55,25 @@ class Consolidating:
                     what = f"portion {portion.n}" if portion.n else "the end of the run"
                     raise Fatal(f"{what} was tried {portion.tries} times and never done")
                 case "portion":
-                    self._take_over(ctx, value, run_id, portion)
+                    await self._take_over(ctx, value, run_id, portion)
                 case "finish":
-                    self._finish(ctx, value, run_id, portion.tries)
-                    self._all_is_well(run)
+                    await self._finish(ctx, value, run_id, portion.tries)
+                    await ask(self._all_is_well, run)
                     return
                 case _:
                     assert_never(portion.kind)
             slice_.give_way()
 
-    def _take_over(self, ctx: Context, value: Any, run_id: int, portion: Portion) -> None:
-        records = [(key, msgspec.json.decode(data)) for key, data in portion.records]
+    async def _take_over(self, ctx: Context, value: Any, run_id: int, portion: Portion) -> None:
+        items = self._items(run_id, portion)
 
         def done(verbs: Verbs) -> DetentError | Moved:
             return verbs.portion_done(run_id, portion.n, ctx.job_id, ctx.attempt)
 
         try:
-            with self._block(ctx, done) as tx:
-                for chunk in self._chunks(records):
-                    value.consolidate(tx, chunk)
+            async with self._block(ctx, run_id, done) as hand:
+                for chunk in self._chunks(items):
+                    await hand.call(value.consolidate, chunk)
         except (Snooze, Throttled, Fatal, LeaseLost, DatabaseError):
             raise
         except Exception as error:
@@ -109,10 +81,22 @@ class Consolidating:
                 raise Fatal(f"portion {portion.n} failed {portion.tries} times") from error
             raise
 
-    def _finish(self, ctx: Context, value: Any, run_id: int, tries: int) -> None:
+    def _items(self, run_id: int, portion: Portion) -> list[Any]:
+        """What `consolidate` is given: (key, data), or keys where the data lies in the pipeline's own table. `Fatal`
+        where the code has changed its mind since the record was staged: the data is where it does not look."""
+        stages = self._pipeline.stages
+        for key, data in portion.records:
+            if (data == ELSEWHERE) != stages:
+                where = "in Detent's table" if stages else "in a table of the pipeline's own"
+                raise Fatal(f"record {key!r:.80} of run {run_id} was staged {where}, by other code: start another run")
+        if stages:
+            return [key for key, _ in portion.records]
+        return [(key, msgspec.json.decode(data)) for key, data in portion.records]
+
+    async def _finish(self, ctx: Context, value: Any, run_id: int, tries: int) -> None:
         try:
-            self._retire(ctx, value, run_id)
-            one(self._ground.store().pipeline_complete(run_id, ctx.job_id, ctx.attempt))
+            await self._retire(ctx, value, run_id)
+            one(await self.colour.ask(self._ground.store().pipeline_complete, run_id, ctx.job_id, ctx.attempt))
         except (Snooze, Throttled, Fatal, LeaseLost):
             raise
         except Exception as error:
@@ -120,28 +104,26 @@ class Consolidating:
                 raise Fatal(f"the end of the run failed {tries} times") from error
             raise
 
-    def _retire(self, ctx: Context, value: Any, run_id: int) -> None:
+    async def _retire(self, ctx: Context, value: Any, run_id: int) -> None:
         """P6: after a full run, what was there before and was not seen."""
         store, most = self._ground.store(), self._ground.settings.consolidate_fetch
-        retire: Callable[..., Any] | None = getattr(value, "retire", None)
-        while retire is not None and (keys := one(store.gone_take(run_id, ctx.job_id, ctx.attempt, most))):
-            gone = keys
+        while self._pipeline.retires:
+            keys = one(await self.colour.ask(store.gone_take, run_id, ctx.job_id, ctx.attempt, most))
+            if not keys:
+                return
 
-            def done(verbs: Verbs) -> DetentError | Moved:
-                return verbs.gone_done(run_id, ctx.job_id, ctx.attempt, gone)  # noqa: B023 - called before the next turn
+            def done(verbs: Verbs, gone: Sequence[str] = tuple(keys)) -> DetentError | Moved:
+                return verbs.gone_done(run_id, ctx.job_id, ctx.attempt, gone)
 
-            with self._block(ctx, done) as tx:
-                for chunk in self._chunks(gone):
-                    retire(tx, chunk)
+            async with self._block(ctx, run_id, done) as hand:
+                for chunk in self._chunks(keys):
+                    await hand.call(value.retire, chunk)
 
-    @contextmanager
-    def _block(self, ctx: Context, done: Callable[[Verbs], DetentError | Moved]) -> Iterator[PipelineTx]:
-        with self._ground.store().holders_block(ctx.job_id, ctx.attempt, done) as opened:
-            tx = PipelineTx(opened)
-            try:
-                yield tx
-            finally:
-                tx.end()
+    def _block(
+        self, ctx: Context, run_id: int, done: Callable[[Verbs], DetentError | Moved]
+    ) -> AbstractAsyncContextManager[Hand]:
+        block = self._ground.store().holders_block(ctx.job_id, ctx.attempt, done)
+        return in_block(self.colour, block, run_id)
 
     def _chunks(self, items: Sequence[T]) -> Iterator[list[T]]:
         size = self._ground.settings.consolidate_chunk

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from detent.client.client import one
+from detent.client.colour import Colour, colour_of
 from detent.declare.context import Context
 from detent.declare.pipeline import Partition, Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled
 from detent.declare.task import Call, Task
-from detent.errors import DatabaseError, InvalidInput, LeaseLost, NotFound, essence
-from detent.model.pipeline_records import NewPage, NewPartition, PageStored, PartitionRow
+from detent.errors import DatabaseError, DetentError, InvalidInput, LeaseLost, NotFound, essence
+from detent.model.pipeline_records import ELSEWHERE, NewPage, NewPartition, PageStored, PartitionRow, PipelineRunRow
+from detent.model.records import Moved
+from detent.pipeline.blocks import in_block
 from detent.pipeline.ground import ATTEMPTS, Ground, Slice, value_of
+from detent.store.contract import Verbs
 
 __all__ = ["Fetching"]
 
@@ -27,40 +34,55 @@ class Fetching:
         self._pipeline = pipeline
         self._ground = ground
         self.page_task: Task[..., Any, Any]
+        self.plan_colour: Colour = colour_of(pipeline.method("plan"))
+        self.page_colour: Colour = colour_of(pipeline.method("page"), pipeline.method("stage"))
 
-    def plan(self, ctx: Context, run_id: int) -> None:
+    async def plan(self, ctx: Context, run_id: int) -> None:
         """Make the plan and fan out. Done again after a lost answer, it changes nothing."""
-        run = self._ground.run(run_id)
+        colour = self.plan_colour
+        run = await colour.ask(self._ground.run, run_id)
         if run.state != "created":
             return
         value = value_of(self._pipeline, run)
         since = None if run.since is None else run.since - self._pipeline.options.overlap_by
-        found = value.plan(since)
+        parts = await self._parts(value, since)
+        await colour.ask(self._fan_out, ctx, run, parts)
+        ctx.event("planned", partitions=len(parts), since=None if since is None else since.isoformat())
+
+    async def _parts(self, value: Any, since: datetime | None) -> list[tuple[str, str]]:
+        found = await self.plan_colour.call(value.plan, since)
+        if hasattr(found, "__aiter__"):
+            listed: list[object] = []
+            async for part in found:
+                listed.append(part)
+                if len(listed) > self._ground.settings.partitions_max:
+                    break  # one more than is allowed: refused below
+            found = listed
         try:
-            parts = self._pipeline.checked_plan(found)
+            return self._pipeline.checked_plan(found)
         except InvalidInput as error:
             raise Fatal(f"no plan: {error}") from error
-        store, ids = self._ground.store(), self._ground.ids()
-        numbers = ids.take(len(parts)) if parts else []
+
+    def _fan_out(self, ctx: Context, run: PipelineRunRow, parts: list[tuple[str, str]]) -> None:
+        numbers = self._ground.ids().take(len(parts)) if parts else []
         made = [
             NewPartition(
                 n,
                 key,
                 payload,
-                self._ground.job(self._call(run_id, n), run_id, run.tenant, job_id=job_id, attempts_max=ATTEMPTS),
+                self._ground.job(self._call(run.id, n), run.id, run.tenant, job_id=job_id, attempts_max=ATTEMPTS),
             )
             for n, ((key, payload), job_id) in enumerate(zip(parts, numbers, strict=True), start=1)
         ]
         tolerated = self._pipeline.options.tolerated(len(made))
-        one(store.pipeline_fan_out(run_id, ctx.job_id, ctx.attempt, made, tolerated))
-        ctx.event("planned", partitions=len(made), since=None if since is None else since.isoformat())
+        one(self._ground.store().pipeline_fan_out(run.id, ctx.job_id, ctx.attempt, made, tolerated))
 
     def _call(self, run_id: int, n: int) -> Call[Any]:
         return self.page_task.call(run_id=run_id, n=n)
 
-    def page(self, ctx: Context, run_id: int, n: int) -> None:
+    async def page(self, ctx: Context, run_id: int, n: int) -> None:
         """Fetch pages, from where the partition stands, until the last one; give way in between."""
-        part = self._partition(run_id, n)
+        part = await self.page_colour.ask(self._partition, run_id, n)
         if part.last_page:
             return
         if part.state in _ENDED:
@@ -68,12 +90,12 @@ class Fetching:
         most = self._pipeline.options.retry.attempts_max
         if part.tries > most:
             raise Fatal(f"its attempts are used up: {most} in a row ended without a page")
-        value = value_of(self._pipeline, self._ground.run(run_id))
+        value = value_of(self._pipeline, await self.page_colour.ask(self._ground.run, run_id))
         partition = Partition(part.key, msgspec.json.decode(part.payload))
         slice_, offset, stored, records = Slice(self._ground, ctx), part.next_offset, 0, 0
         try:
             while True:
-                answer, count = self._one_page(ctx, value, partition, part, offset, stored)
+                answer, count = await self._one_page(ctx, value, partition, part, offset, stored)
                 stored, records, offset = stored + answer.stored, records + count, answer.next_offset
                 if answer.last_page:
                     return
@@ -88,17 +110,19 @@ class Fetching:
             raise NotFound("partition", f"{run_id}/{n}")
         return found[0]
 
-    def _one_page(
+    async def _one_page(
         self, ctx: Context, value: Any, partition: Partition, part: PartitionRow, offset: str, stored: int
     ) -> tuple[PageStored, int]:
         if part.pages + stored >= self._ground.settings.pages_max:
             most = self._ground.settings.pages_max
             raise Fatal(f"partition {part.key!r} has more than {most} pages (pages_max)")
-        found = self._asked(ctx, value, partition, part, offset, stored)
+        with self._counted(ctx, part, offset, stored):
+            found = await self.page_colour.call(value.page, partition, msgspec.json.decode(offset))
         try:
             records, following = self._pipeline.checked_page(found, offset)
         except InvalidInput as error:
             raise Fatal(f"no page at offset {offset[:80]}: {error}") from error
+        stages = self._pipeline.stages
         item = NewPage(
             run_id=part.run_id,
             n=part.n,
@@ -107,19 +131,45 @@ class Fetching:
             offset=offset,
             next_offset=following,
             keys=tuple(records),
-            datas=tuple(records.values()),
+            datas=(ELSEWHERE,) * len(records) if stages else tuple(records.values()),
         )
-        return one(self._ground.store().page_store(item)), len(records)
+        if stages and records:
+            with self._counted(ctx, part, offset, stored):
+                return await self._stage(value, item, list(records.items())), len(records)
+        return one(await self.page_colour.ask(self._ground.store().page_store, item)), len(records)
 
-    def _asked(
-        self, ctx: Context, value: Any, partition: Partition, part: PartitionRow, offset: str, stored: int
-    ) -> object:
+    async def _stage(self, value: Any, item: NewPage, records: list[tuple[str, Any]]) -> PageStored:
+        """The user's own statements, the keys and the offset, in one transaction. Where the offset has moved, nothing
+        of it stays."""
+        answer: PageStored | None = None
+
+        def last(verbs: Verbs) -> DetentError | Moved:
+            nonlocal answer
+            found = verbs.page_store(item)
+            if isinstance(found, DetentError):
+                return found
+            answer = found
+            if found.stored:
+                return Moved(f"{item.run_id}/{item.n}", "fetching_pages", True)
+            return LeaseLost(item.job_id, item.attempt, f"the partition stands at {found.next_offset[:80]}")
+
+        block = self._ground.store().holders_block(item.job_id, item.attempt, last)
+        try:
+            async with in_block(self.page_colour, block, item.run_id) as hand:
+                await hand.call(value.stage, records)
+        except LeaseLost:
+            if answer is None or answer.stored:
+                raise
+        assert answer is not None
+        return answer
+
+    @contextmanager
+    def _counted(self, ctx: Context, part: PartitionRow, offset: str, stored: int) -> Iterator[None]:
         """What the user's function says. Where it raises, attempts are counted since the last page: an attempt that
         stored any costs nothing, and the last one that may be made is the last."""
         retry = self._pipeline.options.retry
         try:
-            found: object = value.page(partition, msgspec.json.decode(offset))
-            return found
+            yield
         except (Snooze, Throttled, Fatal, LeaseLost, DatabaseError):
             raise
         except Exception as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from detent.client.colour import as_task
 from detent.declare.pipeline import Pipeline
 from detent.declare.task import Options, Task
 from detent.pipeline.consolidating import Consolidating
@@ -37,11 +38,12 @@ def declare_tasks(pipeline: Pipeline, ground: Ground, declare: Declare) -> Pipel
     """Declare them all."""
     fetching, consolidating = Fetching(pipeline, ground), Consolidating(pipeline, ground)
     asking, other = pipeline.options.for_pages(), pipeline.options.for_others()
-    fetching.page_task = declare(fetching.page, pipeline.task("page"), (), asking)
+    fetching.page_task = declare(as_task(fetching.page, fetching.page_colour), pipeline.task("page"), (), asking)
     for part, function in (
-        ("consolidate", consolidating.consolidate),
+        ("consolidate", as_task(consolidating.consolidate, consolidating.colour)),
         ("skipped", consolidating.skipped),
         ("failed", consolidating.failed),
     ):
         declare(function, pipeline.task(part), (), other)
-    return PipelineTasks(pipeline, declare(fetching.plan, pipeline.task("plan"), (), asking))
+    plan = as_task(fetching.plan, fetching.plan_colour)
+    return PipelineTasks(pipeline, declare(plan, pipeline.task("plan"), (), asking))

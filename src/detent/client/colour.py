@@ -1,7 +1,7 @@
-"""Methods of a batch may be plain or async; what is done around them is written once, for both.
+"""Methods of a batch or a pipeline may be plain or async; what is done around them is written once, for both.
 
-It is written as coroutines. Around a plain method they never wait, so they are run to their end at once, on the
-worker's thread; around an async one they are awaited on its loop, and the database is asked on a thread.
+It is written as coroutines. Around plain methods they never wait, so they are run to their end at once, on the
+worker's thread; around async ones they are awaited on its loop, and the database is asked on a thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from detent.client.aio import on_some_thread
 
-__all__ = ["AsyncColour", "Colour", "PlainColour", "as_task", "colour_of"]
+__all__ = ["AsyncColour", "Colour", "PlainColour", "as_task", "colour_of", "is_async"]
 
 R = TypeVar("R")
 
@@ -26,23 +26,26 @@ class PlainColour:
         return function(*args)
 
     async def call(self, method: Callable[..., Any], *args: Any) -> Any:
-        """Call a method of the batch."""
+        """Call a method of the user's."""
         return method(*args)
 
     async def each(self, method: Callable[[], Any]) -> AsyncIterator[Any]:
-        """What a method of the batch gives, one by one."""
+        """What a method of the user's gives, one by one."""
         for one in method():
             yield one
 
 
 class AsyncColour(PlainColour):
-    """The loop goes on while anybody waits."""
+    """The loop goes on while anybody waits; a plain method beside async ones is called on a thread."""
 
     async def ask(self, function: Callable[..., R], *args: Any) -> R:
         return await on_some_thread(function, *args)
 
     async def call(self, method: Callable[..., Any], *args: Any) -> Any:
-        return await method(*args)
+        if not is_async(method):
+            return await on_some_thread(method, *args)
+        found = method(*args)
+        return await found if inspect.iscoroutine(found) else found
 
     async def each(self, method: Callable[[], Any]) -> AsyncIterator[Any]:
         found = method()
@@ -57,10 +60,14 @@ class AsyncColour(PlainColour):
 Colour = PlainColour | AsyncColour
 
 
-def colour_of(method: Callable[..., Any] | None) -> Colour:
-    """How that method is to be called."""
-    is_async = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
-    return AsyncColour() if is_async else PlainColour()
+def is_async(method: Callable[..., Any] | None) -> bool:
+    """Whether it is a coroutine, or an async generator."""
+    return inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+
+
+def colour_of(*methods: Callable[..., Any] | None) -> Colour:
+    """How these methods are to be called together."""
+    return AsyncColour() if any(is_async(method) for method in methods) else PlainColour()
 
 
 def as_task(work: Callable[..., Coroutine[Any, Any, R]], colour: Colour) -> Callable[..., Any]:
