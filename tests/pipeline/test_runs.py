@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 
-from detent.errors import InvalidInput, InvalidTransition, NotFound, RunInProgress, RunTimeout
+from detent import Retry
+from detent.errors import InvalidInput, InvalidTransition, NotFound, RunInProgress, RunTimeout, WrongPlace
 from detent.testing.harness import Harness
+from detent.views.pipelines import pipeline_view
 from tests.pipeline.stones import SOURCE, Stones, canonical, declare
 
 
@@ -245,6 +248,24 @@ def test_a_restart_goes_on_mid_partition(harness: Harness) -> None:
     assert run.refresh().state == "completed"
     assert source.asked["part-0", 0] == source.asked["part-0", 3] == 1
     assert canonical(harness.url) == {f"d{n:04}": (110, 1, 0) for n in range(20)}
+
+
+def test_a_page_that_kills_its_worker_says_what_became_of_it(harness: Harness) -> None:
+    """P2, P7: attempts that had no time to say why they ended are used up too, and the last is named."""
+    source = declare(harness.app, retry=Retry(1))
+    source.put(range(4), 100, harness.clock.now())
+    run = harness.app.start(Stones())
+    with suppress(WrongPlace):
+        harness.work(most=2)  # the table and the plan; whoever takes a partition dies with it
+    (job,) = harness.app.jobs(task="detent.pipeline.page/tests.pipeline.stones.Stones", state="running")
+    harness.clock.advance(harness.lease + 1)
+    harness.crash(job)
+    harness.work()
+    harness.clock.advance(harness.lease + 1)
+    harness.work()
+    (failed,) = pipeline_view(harness.store, run.id).failures
+    assert failed.error.startswith("its attempts are used up: 2 in a row ended without a page, the last was expired")
+    assert (run.refresh().state, source.asked["part-0", 0], source.asked["part-1", 0]) == ("failed", 0, 1)
 
 
 def test_a_consolidation_that_raises_is_tried_three_times(harness: Harness) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from detent import Context, Job, Retry
 from detent.errors import SchemaMissing, WrongPlace
 from detent.testing.harness import Harness
+from detent.worker.boundary import Boundary
+from detent.worker.context import AttemptContext
 
 ONCE = Retry(0)
 
@@ -274,3 +278,46 @@ def test_functions_that_the_database_lacks_use_up_no_attempt(place: Place) -> No
 
     job = place.call(body)
     assert (job.state, job.row.spared) == ("pending", 1)
+
+
+class Gated:
+    """The store, whose commit blocks wait at a gate, and tell when they are left."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.waits, self.gate, self.left = threading.Event(), threading.Event(), threading.Event()
+
+    @contextmanager
+    def commit_block(self, job_id: int, attempt: int) -> Iterator[Any]:
+        self.waits.set()
+        assert self.gate.wait(30)
+        try:
+            with self._store.commit_block(job_id, attempt) as tx:
+                yield tx
+        finally:
+            self.left.set()
+
+
+def test_a_cancel_while_a_block_waits_for_its_turn_leaves_nothing_open(place: Place) -> None:
+    """C1, C3: the turn came when nobody was there any more, and the block stayed open: on SQLite everybody waited until
+    it was cut off, on PostgreSQL its connection never came back."""
+    gated = Gated(place.harness.store)
+
+    async def body(ctx: Context) -> None:
+        boundary = Boundary(cast(AttemptContext, ctx), cast(Any, gated))
+        entering = asyncio.ensure_future(boundary.__aenter__())
+        await asyncio.to_thread(gated.waits.wait, 30)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        gated.gate.set()
+        assert await asyncio.to_thread(gated.left.wait, 30)
+
+    async def one(ctx: Context) -> None:
+        await body(ctx)
+
+    job = place.app.task(name="cancelled", retry=ONCE)(one).enqueue()
+    place.harness.work()
+    assert (job.refresh().state, job.error) == ("succeeded", None)
+    assert place.run(lambda ctx, tx: write(tx, "one")).state == "succeeded"
+    assert place.ledger() == ["one"]

@@ -21,6 +21,7 @@ from detent.model.records import Moved
 from detent.pipeline.blocks import in_block
 from detent.pipeline.ground import ATTEMPTS, Ground, Slice, value_of
 from detent.store.contract import Verbs
+from detent.views.pipelines import cause
 
 __all__ = ["Fetching"]
 
@@ -89,7 +90,8 @@ class Fetching:
             raise Fatal(f"partition {part.key!r} has {part.state}, and its run goes on without it: start another run")
         most = self._pipeline.options.retry.attempts_max
         if part.tries > most:
-            raise Fatal(f"its attempts are used up: {most} in a row ended without a page")
+            last = await self.page_colour.ask(self._last_end, ctx)
+            raise Fatal(f"its attempts are used up: {most} in a row ended without a page, {last}")
         value = value_of(self._pipeline, await self.page_colour.ask(self._ground.run, run_id))
         partition = Partition(part.key, msgspec.json.decode(part.payload))
         slice_, offset, stored, records = Slice(self._ground, ctx), part.next_offset, 0, 0
@@ -109,6 +111,14 @@ class Fetching:
         if not found or found[0].n != n:
             raise NotFound("partition", f"{run_id}/{n}")
         return found[0]
+
+    def _last_end(self, ctx: Context) -> str:
+        """How the attempt before this one ended: it had no time to say so itself."""
+        before = [one for one in self._ground.store().job_executions(ctx.job_id) if one.attempt < ctx.attempt]
+        if not before:
+            return "and nothing is on record of them"
+        last = max(before, key=lambda one: one.attempt)
+        return f"the last was {last.outcome}: {cause(last.error)}"
 
     async def _one_page(
         self, ctx: Context, value: Any, partition: Partition, part: PartitionRow, offset: str, stored: int

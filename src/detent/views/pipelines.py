@@ -15,6 +15,7 @@ from detent.store.contract import Verbs
 __all__ = ["Failure", "PipelineView", "cause", "pipeline_view", "share_done"]
 
 _PAGE = 1000
+_GIVEN_UP = "detent.declare.signals.Fatal: "
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -105,4 +106,4 @@ def _failures(failed: list[PartitionRow]) -> list[Failure]:
 def cause(error: str | None) -> str:
     """The first exception of a chain, in one line: what the source said, not what was made of it."""
     first = (error or "").split("\n\nThe above exception was", 1)[0]
-    return essence(first) or "no error recorded"
+    return essence(first).removeprefix(_GIVEN_UP) or "no error recorded"

@@ -103,12 +103,14 @@ class Boundary:
         self._block: Block
         self._async_block: AsyncBlock
         self._thread: ThreadPoolExecutor | None = None
+        self._entered = False
 
     def __enter__(self) -> Block:
         self._context.before_commit()
         self._tx = self._store.commit_block(self._context.job_id, self._context.attempt)
         block = self._block = Block(self._tx.__enter__(), self._context)
         self._context.block_entered()
+        self._entered = True
         return block
 
     def __exit__(
@@ -128,9 +130,15 @@ class Boundary:
         try:
             block = self._async_block = AsyncBlock(await on_thread(self._thread, self.__enter__), self._thread)
             return block
-        except BaseException:
+        except BaseException as error:
+            # Whoever was cancelled while it waited is gone when its turn comes: then nothing must stay open.
+            self._thread.submit(self._leave_behind, error)
             self._thread.shutdown(wait=False)
             raise
+
+    def _leave_behind(self, error: BaseException) -> None:
+        if self._entered:
+            self.__exit__(type(error), error, error.__traceback__)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
