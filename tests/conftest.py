@@ -2,12 +2,16 @@
 
 One PostgreSQL server serves the whole run. Under xdist the controlling process owns it and tells the workers its url,
 so it outlives each of them; without xdist the session's fixture owns it, and a run that needs none starts none.
+
+What is thrown away lies in memory where there is room for it, and a database with the record in it is a copy of one.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,14 +19,29 @@ from typing import Any
 
 import pytest
 
+from detent.model.clock import TurnableClock
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
-from detent.testing.stores import StoreClock, install_clock, turnable_store
+from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
+from detent.testing.stores import START, StoreClock, install_clock, turnable_store
 
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go."""
+    if _is_roomy(Path(MEMORY)):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+
+def _is_roomy(place: Path) -> bool:
+    """Whether files of tests, some of them programs, may go there."""
+    if not place.is_dir() or not os.access(place, os.W_OK) or os.statvfs(place).f_flag & os.ST_NOEXEC:
+        return False
+    return shutil.disk_usage(place).free >= MEMORY_BYTES_MIN
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,13 +87,48 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_cluster: Cluster) -> str:
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the record in it, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "t.db"
+    with closing(open_store(f"sqlite:///{path}", clock=TurnableClock(START))) as store:
+        store.ready()
+    assert not path.with_name("t.db-wal").exists(), "what is beside it would not be copied"
+    return path
+
+
+@pytest.fixture
+def sqlite_store_url(sqlite_template: Path, sqlite_url: str) -> str:
+    """This test's own SQLite file with the record in it."""
+    shutil.copy(sqlite_template, sqlite_url.removeprefix("sqlite:///"))
+    return sqlite_url
+
+
+@pytest.fixture(scope="session")
+def ready_template(postgres_cluster: Cluster) -> str:
+    """The name of a PostgreSQL database with the record in it and its own time, to be copied."""
+    name = f"detent_ready_{RUN}"
+    with closing(open_store(postgres_cluster.create_database(name))) as store:
+        store.ready()
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ready_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of each kind in turn with the record in it, by the clock on the wall: for processes."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_store_url")
+        return
+    cluster: Cluster = request.getfixturevalue("postgres_cluster")
+    name = f"detent_test_{RUN}_{next(numbers)}"
+    yield cluster.create_database(name, template=request.getfixturevalue("ready_template"))
+    cluster.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_cluster: Cluster, ready_template: str) -> str:
     """The name of a database with the record and the clock in it, to be copied: ten times faster than migrating."""
     name = f"detent_template_{RUN}"
-    url = postgres_cluster.create_database(name)
-    with closing(open_store(url)) as store:
-        store.ready()
-    install_clock(url)
+    install_clock(postgres_cluster.create_database(name, template=ready_template))
     return name
 
 
@@ -89,7 +143,7 @@ def postgres_store_url(postgres_cluster: Cluster, postgres_template: str) -> Ite
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> str:
     """A database of each kind in turn, for the store that the test opens on it."""
-    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgres": "postgres_store_url"}[request.param])
+    url: str = request.getfixturevalue(f"{request.param}_store_url")
     return url
 
 

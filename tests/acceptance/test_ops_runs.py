@@ -175,7 +175,7 @@ class World:
 
 @pytest.fixture(params=["sqlite", "postgres", "sql"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    name = "sqlite_url" if request.param == "sqlite" else "postgres_store_url"
+    name = "sqlite_store_url" if request.param == "sqlite" else "postgres_store_url"
     with ExitStack() as stack:
         made = World(request.param, request.getfixturevalue(name), stack)
         yield made

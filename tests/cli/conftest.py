@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from detent.app.detent import Detent
 from tests.cli.kit import APP, Shell, World
 
 
@@ -19,9 +18,10 @@ def bare_shell(tmp_path: Path, database_url: str) -> Shell:
 
 
 @pytest.fixture
-def shell(bare_shell: Shell) -> Shell:
+def shell(tmp_path: Path, ready_url: str) -> Shell:
     """The same with a database that has its schema."""
-    return _with_schema(bare_shell)
+    (tmp_path / "shop.py").write_text(APP)
+    return Shell(tmp_path, ready_url)
 
 
 @pytest.fixture
@@ -32,20 +32,14 @@ def lone_shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def world(database_url: str) -> Iterator[World]:
-    made = World(database_url)
+def world(ready_url: str) -> Iterator[World]:
+    made = World(ready_url)
     yield made
     made.app.close()
 
 
 @pytest.fixture
-def sqlite_shell(tmp_path: Path, sqlite_url: str) -> Shell:
+def sqlite_shell(tmp_path: Path, sqlite_store_url: str) -> Shell:
     """`detent` on SQLite alone, for what never comes to a database."""
     (tmp_path / "shop.py").write_text(APP)
-    return _with_schema(Shell(tmp_path, sqlite_url))
-
-
-def _with_schema(shell: Shell) -> Shell:
-    with Detent(shell.environment["DETENT_DATABASE_URL"]) as app:
-        app.migrate()
-    return shell
+    return Shell(tmp_path, sqlite_store_url)

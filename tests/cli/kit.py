@@ -15,6 +15,7 @@ from typing import Any
 from detent.app.detent import Detent
 from detent.declare.context import Context
 from detent.model.records import Abort, Finish, NewEvent
+from tests.cli.forge import forge, takes
 
 SECONDS_MAX = 60
 NASTY = "red \x1b[31m back\r left \u202e right"
@@ -84,18 +85,19 @@ class Shell:
 
     def run(self, *arguments: object, stdin: str = "", **environment: str) -> Ended:
         """Run one command to its end, without a terminal."""
+        words, whole = [str(one) for one in arguments], self.environment | environment
+        if takes(words, whole):
+            code, out, err = forge().run(words, stdin, self.directory, whole, SECONDS_MAX)
+            return Ended(code, _text(out), _text(err))
         done = subprocess.run(
-            self.argv(*arguments),
-            input=stdin,
+            self.argv(*words),
+            input=stdin.encode(),
             capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="surrogateescape",
             cwd=self.directory,
-            env=self.environment | environment,
+            env=whole,
             timeout=SECONDS_MAX,
         )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        return Ended(done.returncode, _text(done.stdout), _text(done.stderr))
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start one command; the caller ends it."""
@@ -137,6 +139,10 @@ class Shell:
                 until = ""
         os.close(ours)
         return Ended(process.wait(SECONDS_MAX), said.decode(), "")
+
+
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
 
 
 class World:

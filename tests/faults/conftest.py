@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +27,14 @@ def whole(request: pytest.FixtureRequest) -> bool:
 @contextmanager
 def ring_on(kind: str, directory: Path, request: pytest.FixtureRequest) -> Iterator[Ring]:
     if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), directory / "ring.db")
         with Ring(f"sqlite:///{directory}/ring.db", directory) as one:
             yield one
         return
     cluster: Cluster = request.getfixturevalue("postgres_cluster")
     name = f"detent_ring_{secrets.token_hex(4)}"
     try:
-        with Ring(cluster.create_database(name), directory) as one:
+        with Ring(cluster.create_database(name, template=request.getfixturevalue("ready_template")), directory) as one:
             yield one
     finally:
         cluster.drop_database(name)

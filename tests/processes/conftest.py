@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from detent.store.open import open_store
 from detent.testing.postgres import Cluster
 from tests.processes.kit import Bench
-
-
-@pytest.fixture(scope="session")
-def ready_template(postgres_cluster: Cluster) -> str:
-    """The name of a PostgreSQL database with the record in it, to be copied."""
-    name = f"detent_ready_{secrets.token_hex(4)}"
-    with closing(open_store(postgres_cluster.create_database(name))) as store:
-        store.ready()
-    return name
-
 
 KINDS = ("sqlite", "postgres")
 
@@ -30,6 +20,7 @@ KINDS = ("sqlite", "postgres")
 @contextmanager
 def bench_on(kind: str, directory: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), directory / "bench.db")
         with Bench(f"sqlite:///{directory}/bench.db", directory) as one:
             yield one
         return

@@ -43,6 +43,8 @@ _POSTGRES_TABLES = """
     SELECT 'detent.' || tablename FROM pg_tables WHERE schemaname = 'detent' AND tablename <> 'test_clock'
 """
 
+_IS_TURNABLE = "SELECT 1 FROM pg_proc WHERE oid = to_regprocedure('detent.clock()') AND prosrc LIKE '%test_clock%'"
+
 Dump = dict[str, list[tuple[Any, ...]]]
 
 
@@ -69,7 +71,6 @@ def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
         return
     with closing(open_store(url)) as store:
         store.ready()
-        install_clock(url)
         with closing(_TableClock(url)) as table_clock:
             yield store, table_clock
 
@@ -85,14 +86,18 @@ def another_store(url: str, clock: StoreClock | None = None) -> Store:
 def install_clock(url: str) -> None:
     """Let the time of a PostgreSQL test database be read from a table, from `START` on. Its owner calls it."""
     with closing(plain_connection(url)) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS detent.test_clock (at timestamptz NOT NULL)")
-        connection.execute(
-            "CREATE OR REPLACE FUNCTION detent.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE "
-            "AS $$ SELECT at FROM detent.test_clock $$"
-        )
-        connection.execute("DELETE FROM detent.test_clock")
-        connection.execute("INSERT INTO detent.test_clock VALUES (%s)", (START,))
+        _install_clock(connection)
         connection.commit()
+
+
+def _install_clock(connection: Any) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS detent.test_clock (at timestamptz NOT NULL)")
+    connection.execute(
+        "CREATE OR REPLACE FUNCTION detent.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE "
+        "AS $$ SELECT at FROM detent.test_clock $$"
+    )
+    connection.execute("DELETE FROM detent.test_clock")
+    connection.execute("INSERT INTO detent.test_clock VALUES (%s)", (START,))
 
 
 class _TableClock:
@@ -102,6 +107,11 @@ class _TableClock:
         self._clock = TurnableClock(START)
         self._connection = plain_connection(url)
         self._connection.autocommit = True
+        if self._connection.execute(_IS_TURNABLE).fetchone() is None:
+            with self._connection.transaction():
+                _install_clock(self._connection)
+        else:
+            self._write()
 
     def now(self) -> datetime:
         return self._clock.now()
