@@ -69,6 +69,14 @@ try_workflow() {
   workflow_group=
 }
 
+# A run must end, also where what the workflow left in $OPS_RESULT is refused: then it has failed, and says of what.
+finish() {
+  patiently ops_finish "$@"
+  [ $? -eq 3 ] && [ -s "$OPS_RESULT" ] || return
+  rm -f "$OPS_RESULT"
+  patiently ops_finish failed "$2" "$3" result "what the workflow left to be kept with the run is no JSON object, or too much"
+}
+
 do_run() {
   local try=1 pause=$first_pause code=1 lost= heading="Run begins on $worker"
   export OPS_RESULT="$work/result.json"
@@ -78,10 +86,10 @@ do_run() {
       echo "$run_id is no longer ours: left alone" >&2
       return
     elif [ $code -eq 0 ]; then
-      patiently ops_finish success 0 "$((try - 1))" "" ""
+      finish success 0 "$((try - 1))" "" ""
       return
     elif [ $try -ge "$attempts" ]; then
-      patiently ops_finish failed $code "$((try - 1))" "$(cat "$work/step" 2>/dev/null)" \
+      finish failed $code "$((try - 1))" "$(cat "$work/step" 2>/dev/null)" \
         "$(tail -n 20 "$work/said" | tail -c 4000)"
       return
     fi

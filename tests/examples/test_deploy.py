@@ -45,6 +45,12 @@ echo "error: it's broken" >&2
 exit 7
 """
 
+LEAVES = """#!/usr/bin/env bash
+printf 'x%.0s' {1..200000}
+echo
+printf '{"artifacts": ' >"$OPS_RESULT"
+"""
+
 
 @contextmanager
 def worker(url: str, directory: Path, workflow: str, *options: str) -> Iterator[subprocess.Popen[str]]:
@@ -149,6 +155,21 @@ def test_the_same_run_is_tried_again_and_then_it_has_failed(app: Detent, tmp_pat
             "error": "the workflow failed",
             "stderr": "error: it's broken",
         }
+
+
+def test_a_run_ends_whatever_its_workflow_leaves(app: Detent, tmp_path: Path, database_url: str) -> None:
+    """O2, W5: a line that is too long is cut; what cannot be kept with the run fails it, and says so. Both left the run
+    open until it went stale."""
+    run = app.ops.queue("shop", "staging")
+    with worker(database_url, tmp_path, LEAVES, "--drain") as process:
+        said, _ = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, said
+    ended = app.ops.get(run)
+    assert (ended.state, ended.metadata["step"], ended.metadata["exit_code"]) == ("failed", "result", 0)
+    assert "no JSON object" in ended.metadata["stderr"]
+    longest = max((event.message for event in app.ops.events(run)), key=len)
+    assert len(longest) > 10_000
+    assert set(longest) == {"x"}
 
 
 def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, database_url: str) -> None:

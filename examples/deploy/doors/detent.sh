@@ -26,4 +26,7 @@ ops_finish() {
     more+=(--set "error=the workflow failed" --set "step=$4" --set "stderr=$(printf '%s' "$5" | iconv -c -f UTF-8 -t UTF-8)")
   fi
   ops finish "$run_id" "$1" --token "$token" "${more[@]}" --metadata "{\"exit_code\":$2,\"retry_count\":$3}"
+  local code=$?
+  [ $code -eq 2 ] && return 3 # what was given cannot be taken, however often it is asked
+  return $code
 }

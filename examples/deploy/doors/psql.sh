@@ -22,8 +22,8 @@ SQL
   run_id=${told[0]} token=${told[1]} project_id=${told[2]} env=${told[3]} git_sha=${told[4]} git_ref=${told[5]}
 }
 
-# A line with its number: those that read alike are told apart, and one that is sent again is stored once. Where nothing is
-# said for a minute, that is said: a sign of life.
+# A line with its number: those that read alike are told apart, and one that is sent again is stored once. One that is too
+# long for an event is cut. Where nothing is said for a minute, that is said: a sign of life.
 ops_lines() {
   local number=0 silent=0 text code
   while :; do
@@ -36,7 +36,7 @@ ops_lines() {
     fi
     [ $code -eq 0 ] || [ -n "$text" ] || return 0
     number=$((number + 1))
-    patiently ops_line info "$1" "$number" "$(printf '%s' "$text" | iconv -c -f UTF-8 -t UTF-8)" || return 3
+    patiently ops_line info "$1" "$number" "$(printf '%s' "${text:0:16000}" | iconv -c -f UTF-8 -t UTF-8)" || return 3
   done
 }
 
