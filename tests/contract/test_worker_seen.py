@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 
+from detent.model.alert_records import Route, Told
+from detent.model.clock import to_micros
 from detent.model.service_records import Agenda, NewOperation, WorkerRow, WorkerSeen
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.batches import applied_run, run
 from tests.contract.kit import claim, enqueue
 from tests.schedule.schedulers import weekly
 
@@ -69,7 +72,54 @@ def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClo
         promote_at=began + timedelta(seconds=5),
         expire_at=began + timedelta(seconds=9),
         reap_at=began + timedelta(seconds=3),
+        stir=to_micros(began + timedelta(seconds=3), field="reap_at"),
         schedule_at=store.schedule_list()[0].next_at,
         operations=True,
         recovery=True,
     )
+
+
+def test_it_hears_that_jobs_come_and_go(store: Store, clock: StoreClock) -> None:
+    """W3: when a lease is taken, is renewed or goes, whichever it is; not when nothing happened."""
+    told = [store.worker_seen(worker()).stir]
+    for lease in (30.0, 90.0, 60.0):
+        enqueue(store)
+        claim(store, lease=lease, lease_id=int(lease))
+        told.append(store.worker_seen(worker()).stir)
+    clock.advance(1)
+    assert store.worker_seen(worker()).stir == told[-1]
+    store.lease_renew([60], 60.0)
+    told.append(store.worker_seen(worker()).stir)
+    clock.advance(50)
+    assert store.lease_reap(10).leases == 1
+    told.append(store.worker_seen(worker()).stir)
+    assert told[0] is None
+    assert len(set(told)) == len(told)
+
+
+def test_it_hears_when_the_world_is_to_be_looked_at(store: Store, clock: StoreClock) -> None:
+    """W3, B6: the earliest of all runs."""
+    made = [applied_run(store)]
+    clock.advance(10)
+    made.append(applied_run(store))
+    assert store.worker_seen(worker()).reconcile_at == run(store, made[0].id).reconcile_at
+
+
+def test_it_hears_of_alerts_until_they_are_told_and_over(store: Store) -> None:
+    """W3, M2: so that nobody has to ask."""
+
+    def heard() -> tuple[bool, bool]:
+        agenda = store.worker_seen(worker())
+        return agenda.firing, agenda.notices
+
+    assert heard() == (False, False)
+    store.alert_raise("low", "", "warning", "low")
+    assert heard() == (True, True)
+    store.alert_spread([Route("log", ("warning",))])
+    assert heard() == (True, True)
+    (delivery,), _ = store.alert_take("log", 10, 10, 60.0)
+    store.alert_told("log", [Told(notice_n=delivery.notice.n, state="sent")])
+    assert heard() == (True, False)
+    store.alert_resolve("low", "", "well")
+    store.alert_spread([])
+    assert heard() == (False, False)

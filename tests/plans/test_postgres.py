@@ -252,8 +252,7 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
 
 def look_for_alerts(verbs: Verbs, _: Any) -> None:
     verbs.alert_tally(BATCH)
-    for measure in MEASURES:
-        verbs.alert_figures(measure, "limit" if measure == "breaker_open" else "queue", 900.0)
+    verbs.alert_measure([(measure, "limit" if measure == "breaker_open" else "queue", 900.0) for measure in MEASURES])
 
 
 def test_what_alerts_look_at_is_bounded(benches: Sequence[Bench]) -> None:

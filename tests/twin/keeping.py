@@ -58,6 +58,7 @@ class WholeModel(Model):
             promote_at=_earliest(row.due_at for row in self.waiting.values() if row.limit_key is None),
             expire_at=_earliest(at for at in expiries if at is not None),
             reap_at=_earliest(row.expires_at for row in self.lease.values()),
+            stir=sum(row.expires_at for row in self.lease.values()) or None,
             schedule_at=_earliest(row.next_at for row in self.schedule.values() if row.paused_at is None),
             operations=any(row.state == "running" for row in self.operation.values()),
             recovery=bool(self.recovery),

@@ -374,7 +374,8 @@ def test_it_is_known_when_the_next_thing_is_due(store: Store, clock: StoreClock)
     (heartbeat,) = [one for one in these.services if one.name == "heartbeat"]
     for now in (0.0, 2.0):
         tick(these, now)
-    assert these.next_in_haste(2.0) == 2.0 + heartbeat.every
+    assert heartbeat.calm_every is not None
+    assert these.next_in_haste(2.0) == 2.0 + heartbeat.calm_every
     assert these.next_alone(2.0) > 2.0
     enqueue(store, due_at=clock.now() + timedelta(seconds=0.5))
     these.tick(4.0, asked_to_drain=False)

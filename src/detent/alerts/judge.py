@@ -6,38 +6,48 @@ when that time is long enough ago. So any number of judges may sit at once, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from detent.alerts.policies import BELOW, in_force
 from detent.alerts.words import amount, span
-from detent.model.alert_records import AlertRow, Each, Figure, Measure, Policy
+from detent.model.alert_records import AlertRow, Asked, Figure, Policy
 from detent.store.contract import Store
 
-__all__ = ["look"]
+__all__ = ["Judged", "look"]
 
 _SCOPES_MAX = 100
 """Of one policy, the worst of them: where more are wrong, it is one thing that is wrong."""
 _FIRING_MAX = 10_000
+_CALM_FOR = 60.0
 _EVENT_CALM = 86_400.0
 
 
-def look(store: Store) -> int:
-    """Raise what is wrong and resolve what is well again; how many alerts changed by that."""
-    policies = in_force(store.alert_policy_list())
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of a look: how many alerts changed, and for how many seconds nothing can become wrong by the passing
+    of time alone that is not seen to grow by then; 0 where something does grow."""
+
+    changed: int
+    calm_for: float
+
+
+def look(store: Store, policies: Mapping[str, Policy] | None = None, *, some_fire: bool = True) -> Judged:
+    """Raise what is wrong and resolve what is well again, by these policies or by those that are in force now.
+    `some_fire`: whether any alert may be firing as it begins."""
+    policies = in_force(store.alert_policy_list()) if policies is None else policies
+    held = [policy for policy in policies.values() if policy.enabled and policy.measure != "event"]
     firing: dict[str, dict[str, AlertRow]] = {}
-    for row in store.alert_list("firing", _FIRING_MAX):
+    for row in store.alert_list("firing", _FIRING_MAX) if some_fire else ():
         firing.setdefault(row.policy, {})[row.scope] = row
-    measured: dict[tuple[Measure, Each, float], list[Figure]] = {}
-    now, changed = store.now(), 0
-    for policy in policies.values():
-        if not policy.enabled or policy.measure == "event":
-            continue
-        asked = (policy.measure, policy.each, policy.window_seconds)
-        if asked not in measured:
-            measured[asked] = store.alert_figures(*asked)
-        figures = {_scope(policy, one): one for one in measured[asked]}
+    asked = list(dict.fromkeys(map(_asked, held)))
+    measured = dict(zip(asked, store.alert_measure(asked), strict=True))
+    now, changed = store.now() if firing else None, 0
+    for policy in held:
+        figures = {_scope(policy, one): one for one in measured[_asked(policy)]}
         bad = _worst(policy, figures)
         for scope in bad:
             changed += _raise(store, policy, scope, figures[scope])
@@ -54,12 +64,25 @@ def look(store: Store) -> int:
                 if _is_calm(row, calm, now):
                     text = f"it has not happened again for {span(calm)}"
                     changed += store.alert_resolve(name, scope, text, calm).changed
-    return changed
+    return Judged(changed, _calm_for(held, measured))
 
 
-def _is_calm(row: AlertRow, calm: float, now: datetime) -> bool:
+def _asked(policy: Policy) -> Asked:
+    return policy.measure, policy.each, policy.window_seconds
+
+
+def _calm_for(held: Sequence[Policy], measured: dict[Asked, list[Figure]]) -> float:
+    """What waits grows older by itself; what is not there yet has all of its time before it."""
+    times = [_CALM_FOR]
+    for policy in held:
+        if policy.measure == "oldest_ready" and policy.threshold is not None:
+            times.append(0.0 if measured[_asked(policy)] else policy.threshold)
+    return min(times)
+
+
+def _is_calm(row: AlertRow, calm: float, now: datetime | None) -> bool:
     """Whether it may be over; decided again where it is resolved, and looked at first, since that is a write."""
-    return (now - row.last_at).total_seconds() >= calm
+    return now is not None and (now - row.last_at).total_seconds() >= calm
 
 
 def _scope(policy: Policy, figure: Figure) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "MEASURES",
     "SEVERITIES",
     "AlertRow",
+    "Asked",
     "Delivery",
     "DeliveryRow",
     "Each",
@@ -44,6 +45,8 @@ MEASURES: tuple[Measure, ...] = (
 )
 Each = Literal["whole", "queue", "task", "limit"]
 EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")
+Asked = tuple[Measure, Each, float]
+"""A measure, of what each, and how many seconds back."""
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):

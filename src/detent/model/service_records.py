@@ -61,10 +61,14 @@ class Agenda(Struct, frozen=True, kw_only=True):
     promote_at: datetime | None = None  # a waiting job comes due
     expire_at: datetime | None = None  # a pending job expires
     reap_at: datetime | None = None  # a lease runs out
+    stir: int | None = None  # another number whenever a lease is taken, is renewed or goes; of the first hundred
     schedule_at: datetime | None = None  # a tick comes
+    reconcile_at: datetime | None = None  # the world is to be compared with what a run has applied
     operations: bool = False  # one is running
     recovery: bool = False  # a queue's silent jobs are to be stopped
     untold: bool = False  # an application is to hear of a job that the reaper gave up
+    firing: bool = False  # an alert fires
+    notices: bool = False  # a sink is to be told of an alert
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from typing import Protocol
 from detent.errors import DetentError, NotFound
 from detent.model.alert_records import (
     AlertRow,
+    Asked,
     Delivery,
     DeliveryRow,
     Each,
@@ -103,6 +104,10 @@ class AlertVerbs(Protocol):
         """
         ...
 
+    def alert_measure(self, asked: Sequence[Asked]) -> list[list[Figure]]:
+        """`alert_figures` for each of these, in one trip."""
+        ...
+
     # -- telling -----------------------------------------------------------------------------------------------
 
     def alert_spread(self, routes: Sequence[Route]) -> int:
@@ -141,6 +146,7 @@ ALERTING = (
     Verb("alert_policy_list", "viewer"),
     Verb("alert_tally", "worker"),
     Verb("alert_figures", "viewer"),
+    Verb("alert_measure", "viewer"),
     Verb("alert_spread", "worker"),
     Verb("alert_take", "worker"),
     Verb("alert_told", "worker"),

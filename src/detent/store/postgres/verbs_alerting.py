@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from detent.errors import DetentError
 from detent.model.alert_records import (
     AlertRow,
+    Asked,
     Delivery,
     DeliveryRow,
     Each,
@@ -73,6 +74,10 @@ class PostgresAlerting:
     def alert_figures(self, measure: Measure, each: Each, window_seconds: float) -> list[Figure]:
         """Each by an index, and none beyond its bound."""
         return self._session.run(alerting.alert_figures(measure, each, window_seconds))
+
+    def alert_measure(self, asked: Sequence[Asked]) -> list[list[Figure]]:
+        """All in one statement."""
+        return self._session.run(alerting.alert_measure(asked)) if asked else []
 
     def alert_spread(self, routes: Sequence[Route]) -> int:
         """One row a notice and sink."""

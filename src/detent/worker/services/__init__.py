@@ -25,7 +25,7 @@ from detent.worker.services.invariants import Invariants
 from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
-from detent.worker.services.reconcile import reconcile
+from detent.worker.services.reconcile import Reconcile
 from detent.worker.services.recovery import recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.schedules import schedules
@@ -58,7 +58,8 @@ class Services:
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
         self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
-        self._alerts = Alerts(store, sinks or SinkOptions(), options.lease)
+        stir = self.heartbeat.stir
+        self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, stir=stir)
         archive = Archive(options.archive, worker_id) if options.archive else None
         keep = Keep(options.keep_succeeded, options.keep_others, options.keep_staged)
         self._reaper = Reaper(store, options.lease, self._clock)
@@ -70,7 +71,7 @@ class Services:
             expire(store),
             self.failed_jobs.service(),
             schedules(store, ids),
-            reconcile(store, ids),
+            Reconcile(store, ids, stir).service(),
             operations(store),
             recovery(store),
             Retention(store, keep, archive=archive).service(),
@@ -132,6 +133,8 @@ class Services:
             try:
                 self._due[service.name] = now + service.every
                 run(service, now)
+                if service.calm_every is not None and self.heartbeat.stir.is_calm:
+                    self._due[service.name] = now + service.calm_every
             except DatabaseError as error:
                 self.failures[service.name] += 1
                 away = away or error
@@ -145,7 +148,7 @@ class Services:
 
     def _has_come(self, service: Service, now: float) -> bool:
         """Whether there is something to do for it, by the last agenda and the time that has passed since; without one,
-        there may be. Once it is done, the next agenda is asked for soon: there may be more."""
+        there may be. Once it is done, another agenda is had by the time it may be done again."""
         heard = self.heartbeat.heard
         if service.at is None or heard is None or now - heard[1] > _OLD:
             return True
@@ -156,7 +159,7 @@ class Services:
         if at is None or (at - agenda.now).total_seconds() > now - heard_at:
             return False
         self._served[service.name] = heard
-        self._due["heartbeat"] = min(self._due["heartbeat"], now + _AGAIN)
+        self._due["heartbeat"] = min(self._due["heartbeat"], now + max(_AGAIN, service.every))
         return True
 
     def _run_in_haste(self, service: Service, now: float) -> None:

@@ -11,11 +11,13 @@ from detent.model.service_records import Agenda, WorkerSeen
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.service import Service
+from detent.worker.services.stir import Stir
 
 __all__ = ["Heartbeat"]
 
 
 _EVERY = 1.2
+_CALM_EVERY = 2.0
 
 
 class Heartbeat:
@@ -23,6 +25,7 @@ class Heartbeat:
 
     def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
         self._store = store
+        self.stir = Stir()
         self.heard: tuple[Agenda, float] | None = None
         self._seen = WorkerSeen(
             id=worker_id,
@@ -35,11 +38,13 @@ class Heartbeat:
         )
 
     def service(self) -> Service:
-        """About once a second, by every worker; it is all that an idle one asks of the database."""
-        return Service("heartbeat", _EVERY, self._say)
+        """About once a second, by every worker; it is nearly all that an idle one asks of the database."""
+        return Service("heartbeat", _EVERY, self._say, calm_every=_CALM_EVERY)
 
     def _say(self, now: float) -> None:
-        self.heard = (self._store.worker_seen(self._seen), now)
+        agenda = self._store.worker_seen(self._seen)
+        self.stir.heard(agenda)
+        self.heard = (agenda, now)
 
     @property
     def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:

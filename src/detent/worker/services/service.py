@@ -17,6 +17,7 @@ class Service:
     given, only when the time has come that the agenda gives for it.
 
     `alone`: by one worker at a time, as far as that can be had; two at once must be harmless all the same.
+    `calm_every`: seconds between two times while jobs neither come nor go.
     """
 
     name: str
@@ -24,3 +25,4 @@ class Service:
     run: Callable[[float], object]
     alone: bool = False
     at: Callable[[Agenda], datetime | None] | None = None
+    calm_every: float | None = None

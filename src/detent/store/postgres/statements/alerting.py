@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from detent.errors import DetentError, NotFound
 from detent.model.alert_records import (
     AlertRow,
+    Asked,
     Delivery,
     DeliveryRow,
     Each,
@@ -28,6 +29,7 @@ __all__ = [
     "alert_deliveries",
     "alert_figures",
     "alert_list",
+    "alert_measure",
     "alert_policy_drop",
     "alert_policy_list",
     "alert_policy_put",
@@ -57,6 +59,10 @@ _POLICY = PolicyRow.__struct_fields__
 _POLICIES = f"SELECT {', '.join(_POLICY)} FROM detent.alert_policy_list_v1()"
 _TALLY = "SELECT detent.alert_tally_v1(%s::integer)"
 _FIGURES = "SELECT of_scope, value, of_count FROM detent.alert_figures_v1(%s::text, %s::text, %s::double precision)"
+_MEASURE = """
+SELECT question, of_scope, value, of_count
+  FROM detent.alert_measure_v1(%s::text[], %s::text[], %s::double precision[])
+"""
 _SPREAD = "SELECT detent.alert_spread_v1(%s::text[], %s::text[])"
 _NOTICE = Notice.__struct_fields__
 _TAKE = f"""
@@ -132,6 +138,19 @@ def alert_figures(measure: Measure, each: Each, window_seconds: float) -> Statem
     """By scope."""
     params = (measure, each, float(window_seconds))
     return Statement(_FIGURES, params, lambda rows: [Figure(*row) for row in rows], writes=False)
+
+
+def alert_measure(asked: Sequence[Asked]) -> Statement[list[list[Figure]]]:
+    """A row says which question it answers, from 1 on."""
+
+    def decode(rows: Sequence[Row]) -> list[list[Figure]]:
+        answers: list[list[Figure]] = [[] for _ in asked]
+        for question, *figure in rows:
+            answers[question - 1].append(Figure(*figure))
+        return answers
+
+    lists = (texts(one[0] for one in asked), texts(one[1] for one in asked), numbers(float(one[2]) for one in asked))
+    return Statement(_MEASURE, lists, decode, writes=False)
 
 
 def alert_spread(routes: Sequence[Route]) -> Statement[int]:

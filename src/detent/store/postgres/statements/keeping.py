@@ -20,11 +20,11 @@ __all__ = [
     "worker_seen",
 ]
 
-_SEEN = """
-SELECT now, promote_at, expire_at, reap_at, schedule_at, operations, recovery, untold
+_SEEN = f"""
+SELECT {", ".join(Agenda.__struct_fields__)}
   FROM detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
                              %s::boolean),
-       LATERAL detent.agenda_v1()
+       LATERAL detent.agenda_v2()
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
 _TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"

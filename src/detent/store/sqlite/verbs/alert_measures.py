@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from detent.model.alert_records import Each, Figure, Measure, Policy, PolicyRow
+from collections.abc import Sequence
+
+from detent.model.alert_records import Asked, Each, Figure, Measure, Policy, PolicyRow
 from detent.model.clock import from_micros
 from detent.model.records import Moved
 from detent.store.sqlite.driver.executor import Row
@@ -110,7 +112,7 @@ _MOST = 10_000
 
 
 class AlertMeasureVerbs(AlertVerbs):
-    """`alert_policy_put`, `alert_policy_drop`, `alert_policy_list`, `alert_tally` and `alert_figures`."""
+    """`alert_policy_put`, `alert_policy_drop`, `alert_policy_list`, `alert_tally`, `alert_figures`, `alert_measure`."""
 
     def alert_policy_put(self, item: Policy, actor: str, reason: str | None = None) -> Moved:
         """On record."""
@@ -162,6 +164,10 @@ class AlertMeasureVerbs(AlertVerbs):
         where = {"after": now - micros(window_seconds), "now": now, "most": _MOST}
         rows = self._db.rows(_FIGURES[measure, each], where)
         return [Figure(scope, float(value), count) for scope, value, count in rows]
+
+    def alert_measure(self, asked: Sequence[Asked]) -> list[list[Figure]]:
+        """One after another: nothing is saved by asking at once here."""
+        return [self.alert_figures(*one) for one in asked]
 
 
 def _state(was: list[Row]) -> str:

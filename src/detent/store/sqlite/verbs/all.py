@@ -145,6 +145,7 @@ class EachAlone:
     alert_policy_list = _reading(SqliteVerbs.alert_policy_list)
     alert_tally = _writing(SqliteVerbs.alert_tally)
     alert_figures = _reading(SqliteVerbs.alert_figures)
+    alert_measure = _reading(SqliteVerbs.alert_measure)
     alert_spread = _writing(SqliteVerbs.alert_spread)
     alert_take = _writing(SqliteVerbs.alert_take)
     alert_told = _writing(SqliteVerbs.alert_told)

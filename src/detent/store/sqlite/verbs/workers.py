@@ -24,16 +24,24 @@ VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :
 """
 _FORGET = "DELETE FROM detent_worker WHERE seen_at < ?"
 _FORGOTTEN_AFTER = micros(86_400)
-_TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at")
+_TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at", "reconcile_at")
+_SIGNS = ("operations", "recovery", "untold", "firing", "notices")
 _AGENDA = """
 SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        (SELECT min(at) FROM (SELECT min(expires_at) AS at FROM detent_ready WHERE expires_at IS NOT NULL
                              UNION ALL SELECT min(expires_at) FROM detent_waiting WHERE expires_at IS NOT NULL)),
-       (SELECT min(expires_at) FROM detent_lease),
+       held.first_at,
        (SELECT min(next_at) FROM detent_schedule WHERE paused_at IS NULL),
+       (SELECT min(reconcile_at) FROM detent_batch_run WHERE reconcile_at IS NOT NULL),
        EXISTS (SELECT 1 FROM detent_operation WHERE state = 'running'),
        EXISTS (SELECT 1 FROM detent_recovery),
-       EXISTS (SELECT 1 FROM detent_untold)
+       EXISTS (SELECT 1 FROM detent_untold),
+       EXISTS (SELECT 1 FROM detent_alert WHERE state = 'firing'),
+       EXISTS (SELECT 1 FROM detent_alert_notice WHERE NOT spread)
+         OR EXISTS (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending'),
+       held.stir
+  FROM (SELECT min(expires_at) AS first_at, sum(expires_at) AS stir
+          FROM (SELECT expires_at FROM detent_lease ORDER BY expires_at LIMIT 100)) held
 """
 _GONE = "DELETE FROM detent_worker WHERE id = ?"
 _FIELDS = WorkerRow.__struct_fields__
@@ -67,14 +75,11 @@ class WorkerVerbs(VerbBase):
         if not self._db.change(_SEEN, told | {"now": now}):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
-        *times, operations, recovery, untold = self._db.rows(_AGENDA)[0]
-        return Agenda(
-            now=from_micros(now),
-            **{name: None if at is None else from_micros(at) for name, at in zip(_TIMES, times, strict=True)},
-            operations=bool(operations),
-            recovery=bool(recovery),
-            untold=bool(untold),
-        )
+        *found, stir = self._db.rows(_AGENDA)[0]
+        times = {name: None if at is None else from_micros(at) for name, at in zip(_TIMES, found, strict=False)}
+        signs = {name: bool(sign) for name, sign in zip(_SIGNS, found[len(_TIMES) :], strict=True)}
+        fields: dict[str, Any] = {"now": from_micros(now), "stir": stir} | times | signs
+        return Agenda(**fields)
 
     def worker_gone(self, worker_id: int) -> None:
         """Its row goes."""
