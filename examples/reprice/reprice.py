@@ -1,4 +1,8 @@
-"""The rule: rings get cheaper by some percent, one request to the shop for each."""
+"""The rule: rings get cheaper by some percent, one request to the shop for each.
+
+The shop counts requests and points. Points are the batch's own limit: each change takes what it is reckoned at, and
+puts it right when the answer says what it has cost. Requests are the limit of the queue, whoever makes them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import os
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,8 +24,8 @@ SECONDS_MAX = 5.0
 app = Detent()
 
 
-def ask(method: str, path: str, body: Any = None, key: str = "") -> Any:
-    """One request to the shop. `Throttled` where it says 429; an error where it fails."""
+def ask(method: str, path: str, body: Any = None, key: str = "", spend: Callable[[float], None] | None = None) -> Any:
+    """One request to the shop, and what it has cost. `Throttled` where it says 429; an error where it fails."""
     request = urllib.request.Request(
         SHOP + path,
         data=None if body is None else json.dumps(body).encode(),
@@ -30,6 +34,8 @@ def ask(method: str, path: str, body: Any = None, key: str = "") -> Any:
     )
     try:
         with urllib.request.urlopen(request, timeout=SECONDS_MAX) as response:
+            if spend is not None and (cost := response.headers.get("X-Cost")):
+                spend(float(cost))
             return json.load(response)
     except urllib.error.HTTPError as error:
         with error:
@@ -39,8 +45,10 @@ def ask(method: str, path: str, body: Any = None, key: str = "") -> Any:
 
 @app.batch(
     name="reprice",
-    limit=Limit(rate=2, burst=35),
-    limit_key="shop-api",
+    queue="shop",
+    limit=Limit(rate=20, burst=350),
+    limit_key="shop-points",
+    cost=12,
     retry=Retry(2, base=1.0),
     timeout=30,
 )
@@ -58,10 +66,10 @@ class Reprice:
         return Change(before=price, after=price * (100 - self.percent) // 100)
 
     def apply(self, ctx: Context, ref: str, change: Change[int]) -> None:
-        ask("PUT", f"/products/{ref}", {"price": change.after}, ctx.effect_key)
+        ask("PUT", f"/products/{ref}", {"price": change.after}, ctx.effect_key, ctx.spend)
 
     def revert(self, ctx: Context, ref: str, change: Change[int]) -> None:
-        ask("PUT", f"/products/{ref}", {"price": change.before}, ctx.effect_key)
+        ask("PUT", f"/products/{ref}", {"price": change.before}, ctx.effect_key, ctx.spend)
 
     def observe(self, ref: str) -> int:
         return _prices()[ref]

@@ -7,8 +7,9 @@
     POST /mend                    what is broken for good is mended
     GET  /books                   what the shop has seen: answers by status, keys by product, changes by product
 
-Two buckets leak: requests (2 a second, 40 at once) and cost (a change costs 10 points of 400, 20 come back a second).
-Whoever comes too fast gets 429 and is told when to come again.
+Two buckets leak: requests (2 a second, 40 at once) and cost (400 points, 20 come back a second). A change is reckoned
+at 12 points and costs 10 in the end, a look costs 1: `X-Cost` in the answer says so, and what was reckoned too much
+goes back. Whoever comes too fast gets 429 and is told when to come again.
 
 What is wrong with it is decided by the number of the product, so that a story can be told: the API fails once for
 those that end in 3, times out after having acted for one, is broken for two until somebody mends them, and for one says
@@ -30,6 +31,8 @@ SILENT = "ring-005"
 """Changed, and the line goes dead before the answer, once."""
 LYING = "ring-017"
 """Answered with 200, and not changed, once."""
+LOOK, RECKONED, CHANGE = 1, 12, 10
+"""Points that a look costs, that a change is reckoned at, and that it costs in the end."""
 
 
 class Bucket:
@@ -48,6 +51,10 @@ class Bucket:
             self._left -= much
             return 0.0
         return (much - self._left) / self._a_second
+
+    def give_back(self, much: float) -> None:
+        """So much was not needed."""
+        self._left = min(self._size, self._left + much)
 
 
 class Shop:
@@ -72,6 +79,12 @@ class Shop:
             if self._requests is None or self._cost is None:
                 return 0.0
             return self._requests.take(1) or self._cost.take(cost)
+
+    def give_back(self, cost: float) -> None:
+        """A call has cost less than it was reckoned at."""
+        with self._lock:
+            if self._cost is not None:
+                self._cost.give_back(cost)
 
     def change(self, sku: str, price: int, key: str) -> int | None:
         """Change a price; the status to answer with, or None for no answer at all."""
@@ -121,7 +134,7 @@ class Clerk(BaseHTTPRequestHandler):
         shop, sku = self.shop, self.path.rpartition("/")[2]
         if self.path == "/books":
             self._say(200, shop.books(), count=False)
-        elif self._is_too_fast(1):
+        elif self._is_too_fast(LOOK):
             return
         elif self.path == "/products":
             self._say(200, shop.prices)
@@ -133,14 +146,16 @@ class Clerk(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         """Change a price."""
         asked = self._body()
-        if self._is_too_fast(10):
+        if self._is_too_fast(RECKONED):
             return
+        self.shop.give_back(RECKONED - CHANGE)
         sku = self.path.rpartition("/")[2]
         status = self.shop.change(sku, asked["price"], self.headers.get("Idempotency-Key", ""))
         if status is None:
             self.close_connection = True
             return
-        self._say(status, {"price": asked["price"]} if status == 200 else {"error": "it is broken"})
+        body = {"price": asked["price"]} if status == 200 else {"error": "it is broken"}
+        self._say(status, body, {"X-Cost": str(CHANGE)})
 
     def do_POST(self) -> None:
         """What people do behind the API's back."""

@@ -14,7 +14,7 @@ def test_a_queue_is_bounded_and_free_again(shell: Shell, world: World) -> None:
     assert (ended.code, ended.out) == (0, "limit queue:mail: 5 at once, 2 in 60 s, burst 4\n")
     head, row = shell.run("limits", "list").rows
     assert head[:4] == ["KEY", "STATE", "RUNNING", "AT"]
-    assert row == ["queue:mail", "open", "0", "5", "2", "in", "60", "s", "4.0", "0", "mail"]
+    assert row == ["queue:mail", "open", "0", "5", "2", "in", "60", "s", "4.0/4", "0", "mail"]
     (found,) = shell.run("limits", "list", "--json").json
     assert (found["key"], found["state"], found["concurrency_max"], found["rate"]) == ("queue:mail", "open", 5, 2.0)
     assert shell.run("limits", "set", "mail", "--none").out == "limit queue:mail: no bounds\n"

@@ -36,3 +36,12 @@ def test_the_shop_really_limits() -> None:
     waits = [shop.wait_for(10) for _ in range(45)]
     assert waits[:40] == [0.0] * 40
     assert all(0 < wait <= 0.5 for wait in waits[41:])
+
+
+def test_the_shop_counts_points_too() -> None:
+    """B5: few requests that cost much are turned away as well, and what was reckoned too much comes back."""
+    shop = importlib.import_module("examples.reprice.shop").Shop(1)
+    assert [shop.wait_for(100) for _ in range(4)] == [0.0] * 4
+    assert 4 < shop.wait_for(100) <= 5
+    shop.give_back(100)
+    assert shop.wait_for(100) == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from detent.errors import DetentError, InUse, NotFound
-from detent.model.limit_records import NewLimit
+from detent.model.limit_records import Charge, Charged, NewLimit
 from detent.model.records import Moved
 from tests.twin.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
 from tests.twin.rules import SECOND, Record, micros
@@ -15,7 +15,7 @@ OPEN = 60 * SECOND
 
 
 class Limits(Record):
-    """`limit_put`, `limit_pause`, `limit_reset` and `limit_remove`, and what claims and ends ask of limits."""
+    """The verbs of limits, and what claims and ends ask of them."""
 
     def __init__(self, clock: int = 0) -> None:
         super().__init__(clock)
@@ -23,6 +23,8 @@ class Limits(Record):
         self.limit_member: dict[tuple[str, str], LimitMember] = {}
         self.limit_slot: dict[tuple[str, int], LimitSlot] = {}
         self.templates: dict[str, str] = {}
+        self.bursts: dict[str, float] = {}
+        self.left: dict[str, float] = {}
 
     def limit_put(self, item: NewLimit) -> None:
         bounds = {name: getattr(item, name) for name in ("rate", "per", "burst", "concurrency_max")}
@@ -41,7 +43,8 @@ class Limits(Record):
         for job in self.job.values():
             if job.state == "running" and (job.task in item.tasks or job.queue in item.queues):
                 key = (job.limit_key if job.task in item.tasks else None) or item.key
-                self.limit_slot[key, job.id] = LimitSlot(key, job.id, job.attempt)
+                old_slot = self.limit_slot.get((key, job.id))
+                self.limit_slot[key, job.id] = LimitSlot(key, job.id, job.attempt, old_slot.cost if old_slot else 0.0)
 
     def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         if (template := self.template(key, self.lane.values())) is not None:
@@ -115,7 +118,10 @@ class Limits(Record):
         lanes = {row.lane for row in wanted}
         keys |= {key for row in wanted for key in self.under(row)}
         self.templates = {key: self.template(key, lanes) or key for key in keys}
-        return {key: self.room(self.rate_limit.get(key) or self.fresh(key, self.templates[key]), most) for key in keys}
+        limits = {key: self.rate_limit.get(key) or self.fresh(key, self.templates[key]) for key in keys}
+        self.bursts = {key: row.burst for key, row in limits.items()}
+        self.left = {key: self.tokens(row) + 1e-6 for key, row in limits.items() if row.rate is not None}
+        return {key: self.room(row, most) for key, row in limits.items()}
 
     def template(self, key: str, lanes: Iterable[Lane]) -> str | None:
         """Whose bounds the limit of a key has: those of the first of the limits of its tasks."""
@@ -152,14 +158,53 @@ class Limits(Record):
     def spend(self, row: Ready, room: dict[str, int]) -> None:
         """The job is about to be claimed: it runs under its limits from now on."""
         for key in self.under(row):
+            cost = self.cost(row, key)
             room[key] -= 1
+            if key in self.left:
+                self.left[key] -= cost
+                room[key] = min(room[key], int(self.left[key]))
             self.make(key, self.templates[key])
             self.sweep(key)
             limit = self.rate_limit[key]
-            self.limit_slot[key, row.job_id] = LimitSlot(key, row.job_id, self.job[row.job_id].attempt + 1)
+            self.limit_slot[key, row.job_id] = LimitSlot(key, row.job_id, self.job[row.job_id].attempt + 1, float(cost))
             if limit.rate is not None:
-                left = max(self.tokens(limit) - 1, 0.0)
+                left = self.tokens(limit) - cost
+                left = max(left, 0.0) if left > -1e-5 else left
                 self.rate_limit[key] = limit._replace(tokens=left, refilled_at=max(limit.refilled_at, self.clock))
+
+    def affords(self, row: Ready, room: dict[str, int]) -> bool:
+        """Whether the tokens that a job costs are there; where not, nobody passes it under its limit."""
+        for key in self.under(row):
+            if self.left.get(key, self.bursts[key]) < min(self.cost(row, key), self.bursts[key]):
+                room[key] = 0
+                return False
+        return True
+
+    def cost(self, row: Ready, key: str) -> int:
+        """What it takes of the limit of its task or key; the one of its queue counts it as one."""
+        of_task = self.limit_member.get(("task", row.lane.task))
+        own = of_task is not None and key == (row.lane.limit_key or of_task.limit_key)
+        return (self.job[row.job_id].cost or 1) if own else 1
+
+    def limit_charge(self, items: Sequence[Charge]) -> list[Charged | DetentError]:
+        return [self.charge(item) for item in items]
+
+    def charge(self, item: Charge) -> Charged | DetentError:
+        """What an attempt has cost, in all."""
+        if (lost := self.lost(item.job_id, item.attempt)) is not None:
+            return lost
+        job = self.job[item.job_id]
+        member = self.limit_member.get(("task", job.task))
+        place = ((job.limit_key or member.limit_key) if member is not None else "", job.id)
+        slot, row = self.limit_slot.get(place), self.rate_limit.get(place[0])
+        if slot is None or slot.attempt != item.attempt:
+            return Charged(item.job_id, item.attempt, None)
+        self.limit_slot[place] = slot._replace(cost=float(item.cost))
+        if row is None or row.rate is None:
+            return Charged(item.job_id, item.attempt, None)
+        left = min(row.burst, self.tokens(row) + slot.cost - item.cost)
+        self.rate_limit[row.key] = row._replace(tokens=left, refilled_at=max(row.refilled_at, self.clock))
+        return Charged(item.job_id, item.attempt, left)
 
     def under(self, row: Ready) -> set[str]:
         of_task, of_queue = (

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from detent.model.clock import from_micros
-from detent.model.limit_records import NewLimit
+from detent.model.limit_records import Charge, NewLimit
 from detent.model.records import Abort, NewJob
 from detent.model.service_records import Fire, NewOperation, NewSchedule, TaskTimes, WorkerSeen
 from detent.store.contract import JobFilter
@@ -137,6 +137,18 @@ class WholeTwin(Twin):
             tenants=None,
             after_tenant=after_tenant,
         )
+
+    @action(
+        held=True,
+        wishes=st.lists(st.tuples(some.refs, st.sampled_from((0.0, 0.5, 1.0, 4.0))), min_size=1, max_size=3),
+        wish=some.new_limits,
+    )
+    def charge(self, wishes: list[tuple[tuple[int, int], float]], wish: dict[str, Any]) -> None:
+        """What attempts have cost is more or less than what was taken for them."""
+        self.everywhere("limit_put", NewLimit(**wish | {"tasks": some.TASKS, "queues": ()}))
+        attempts = self.attempts_of([ref for ref, _ in wishes])
+        charges = [Charge(*attempt, cost) for attempt, (_, cost) in zip(attempts, wishes, strict=True)]
+        self.everywhere("limit_charge", charges)
 
     @action(held=True, times=st.integers(1, 7), delay=st.sampled_from((0.0, 2.0)), wish=some.new_limits)
     def the_other_side_says_no(self, times: int, delay: float, wish: dict[str, Any]) -> None:

@@ -136,6 +136,7 @@ class Model(Limits):
             dead_letter=new.dead_letter,
             idempotent=new.idempotent,
             limit_key=new.limit_key,
+            cost=new.cost,
         )
         self.job[job.id] = job
         if new.key is not None:
@@ -175,9 +176,12 @@ class Model(Limits):
             waiting = [tenant for tenant, line in open_lines.items() if line]
             if not waiting:
                 break
-            last = min(waiting, key=lambda tenant: (last is not None and tenant <= last, tenant))
-            row = open_lines[last][0]
-            lines[last].remove(row)
+            turn = min(waiting, key=lambda tenant: (last is not None and tenant <= last, tenant))
+            row = open_lines[turn][0]
+            lines[turn].remove(row)
+            if not self.affords(row, room):
+                continue
+            last = turn
             self.spend(row, room)
             taken.append(self._claim(row.job_id, lease_id))
         if taken:

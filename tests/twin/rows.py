@@ -28,6 +28,7 @@ class Job(NamedTuple):
     dead_letter: bool
     idempotent: bool
     limit_key: str | None
+    cost: int | None = None
     state: str = "pending"
     attempt: int = 0
     spared: int = 0
@@ -195,6 +196,7 @@ class Schedule(NamedTuple):
     idempotent: bool
     unique_pending: bool
     limit_key: str | None
+    cost: int | None
     next_at: int
     last_at: int | None = None
     paused_at: int | None = None
@@ -279,3 +281,4 @@ class LimitSlot(NamedTuple):
     limit_key: str
     job_id: int
     attempt: int
+    cost: float = 1.0

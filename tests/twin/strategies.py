@@ -62,6 +62,7 @@ new_jobs = st.fixed_dictionaries(
         "traceparent": st.sampled_from((None, "t1")),
         "run_id": st.sampled_from((None, 77)),
         "limit_key": st.sampled_from((None, None, "shop", *KEYS_OF_LIMITS)),
+        "cost": st.sampled_from((None, 2, 3, 5)),
     },
 )
 
@@ -120,6 +121,7 @@ schedules = st.fixed_dictionaries(
         "idempotent": st.booleans(),
         "unique_pending": st.booleans(),
         "limit_key": st.sampled_from((None, *KEYS_OF_LIMITS)),
+        "cost": st.sampled_from((None, 2)),
     }
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from detent.model.clock import SystemClock
+from detent.model.limit_records import Charge, NewLimit
 from detent.model.records import Abort, Finish, NewEvent
 from detent.store.contract import Store
 from detent.store.open import open_store
@@ -111,3 +112,16 @@ def test_what_was_taken_away_stays_lost(store_and_clock: Any) -> None:
     written(store, Finish(job_id, 1))
     assert (state(store, job_id), outcomes(store, job_id)[0]) == ("running", ("expired", True))
     assert store.lease_reap(10).aborted == (job_id,)
+
+
+def test_what_attempts_cost_is_written_before_they_end(store: Store) -> None:
+    """B5: in one go with the ending, so nobody begins for tokens that are spent; one that nobody holds is let go."""
+    store.limit_put(NewLimit(key="shop", rate=0.001, burst=10.0, tasks=("mail.send",)))
+    enqueue(store, cost=4)
+    held = claim_one(store)
+    writer = Writer(store)
+    writer.flusher.charge(Charge(NO_JOB, 1, 5.0))
+    writer.flusher.charge(Charge(held.job_id, held.attempt, 7.0))
+    writer.flusher.end([Finish(held.job_id, held.attempt)], [1])
+    assert writer.flusher.close(SECONDS_MAX)
+    assert (state(store, held.job_id), round(store.limit_list()[0].tokens)) == ("succeeded", 3)

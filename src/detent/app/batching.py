@@ -54,6 +54,7 @@ class Batching:
         idempotent: bool = True,
         limit: Limit | None = None,
         limit_key: str | Callable[[Any, str], str] | None = None,
+        cost: int | Callable[[Any, str], int] | None = None,
         tolerate: float | None = None,
         chunk: int = 500,
         version: str = "",
@@ -73,11 +74,12 @@ class Batching:
         `targets`, `preview` and `apply`, and perhaps `revert` and `observe`.
 
         `retry`, `timeout`, `idempotent`, `limit` and `queue` mean for each target what they mean for a task.
-        `limit_key` may be a function of the batch and a ref. Where `idempotent=False` and the batch has `observe`, a
-        target of which nobody knows whether it was changed is looked at before it is tried again. `tolerate` is how
-        many targets (5), or which share of them (0.02), may fail without an alarm. `chunk` targets are previewed in
-        one job. Raise `version` when what `apply` does with a change is another thing than before: a run that was
-        previewed under another version is not applied without a word (`BatchChanged`).
+        `limit_key` and `cost`, what applying or reverting a target takes of its limit, may be functions of the batch
+        and a ref. Where `idempotent=False` and the batch has `observe`, a target of which nobody knows whether it was
+        changed is looked at before it is tried again. `tolerate` is how many targets (5), or which share of them
+        (0.02), may fail without an alarm. `chunk` targets are previewed in one job. Raise `version` when what `apply`
+        does with a change is another thing than before: a run that was previewed under another version is not applied
+        without a word (`BatchChanged`).
         """
         chosen = BatchOptions(retry=retry or Retry(), **options)
 

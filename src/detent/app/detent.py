@@ -112,6 +112,7 @@ class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
         stalled_after: float | None = None,
         limit: Limit | None = None,
         limit_key: str | Callable[..., str] | None = None,
+        cost: int | Callable[..., int] | None = None,
         probe: Callable[..., Any] | None = None,
     ) -> DeclareTask: ...
 
@@ -133,10 +134,12 @@ class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
         interpreter to itself, or may bring its process down, gets one of its own with `process=True`. `limit` bounds
         how many of its jobs run at once and begin in a time, for all workers together; tasks that name the same
         `limit_key` share one. Where `limit_key` is a function of some of the arguments, such as
-        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. A result is kept for
-        `result_ttl` seconds after the job succeeded, else for as long as the job. A job that has not begun
-        `stale_after` seconds after its claim, or has written no event for `stalled_after` (`math.inf`: never), counts
-        as silent whatever its queue says. Two tasks of one name are refused.
+        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. A job takes one token
+        of its limit's rate, or `cost` of them: a number, or a function of some of the arguments; `ctx.spend` puts it
+        right when the true cost is known. A result is kept for `result_ttl` seconds after the job succeeded, else for
+        as long as the job. A job that has not begun `stale_after` seconds after its claim, or has written no event for
+        `stalled_after` (`math.inf`: never), counts as silent whatever its queue says. Two tasks of one name are
+        refused.
         """
         chosen = Options(retry=retry or Retry(), **options)
 

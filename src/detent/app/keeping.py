@@ -83,6 +83,7 @@ class Keeping:
                 idempotent=job.idempotent,
                 unique_pending=job.unique_pending,
                 limit_key=job.limit_key,
+                cost=job.cost,
             )
         )
 

@@ -16,9 +16,10 @@ from detent.declare.context import Context
 from detent.declare.probe import Probed
 from detent.declare.signals import Fatal
 from detent.declare.task import Call, Task
-from detent.errors import TransitionRace
+from detent.errors import InvalidInput, TransitionRace
 from detent.model import jsondoor
 from detent.model.batch_records import BatchRunRow, Portion, TargetJob, TargetRow
+from detent.model.records import NewJob
 
 __all__ = ["Applying", "Stepping"]
 
@@ -63,11 +64,18 @@ class Stepping:
             raise Fatal(f"batch {self._batch.name!r} has no revert any more")
         needing = [target for target in portion.targets if not reverts or target.revert_job_id is None]
         jobs = self._ground.jobs([Call(task, _payload(run.id, target)) for target in needing], run)
-        if callable(self._batch.options.limit_key):
+        options = self._batch.options
+        if callable(options.limit_key) or options.cost is not None:
             value = self._runs.value(run.id)
-            keys = [self._batch.limit_key_of(value, target.ref) for target in needing]
-            jobs = [replace(job, limit_key=key) for job, key in zip(jobs, keys, strict=True)]
+            jobs = [self._under_limit(value, job, target.ref) for job, target in zip(jobs, needing, strict=True)]
         return [TargetJob(target.n, job) for target, job in zip(needing, jobs, strict=True)]
+
+    def _under_limit(self, value: Any, job: NewJob, ref: str) -> NewJob:
+        """The job with what the batch says of its limit. To ask again would not change that: `Fatal`."""
+        try:
+            return replace(job, limit_key=self._batch.limit_key_of(value, ref), cost=self._batch.cost_of(value, ref))
+        except InvalidInput as error:
+            raise Fatal(f"target {ref!r:.80}: {error}") from error
 
 
 def _payload(run_id: int, target: TargetRow) -> str:

@@ -68,6 +68,8 @@ def show_job(
             "tenant": row.tenant,
             "priority": row.priority,
             "attempt": _attempts(row),
+            "limit key": row.limit_key,
+            "cost": row.cost,
             "created": row.created_at,
             "due": row.due_at if row.state == "pending" else None,
             "expires": row.expires_at,

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from detent.declare.cost import check_cost, cost_within
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.declare.task import Options, name_of
@@ -66,6 +67,7 @@ class BatchOptions:
     idempotent: bool = True
     limit: Limit | None = None
     limit_key: str | Callable[[Any, str], str] | None = None
+    cost: int | Callable[[Any, str], int] | None = None
     tolerate: float | None = None
     chunk: int = 500
     version: str = ""
@@ -80,6 +82,7 @@ class BatchOptions:
             allowed = "a count (tolerate=5), or a share below 1 (tolerate=0.02)"
             raise InvalidSetting("tolerate", repr(tolerated)[:80], allowed)
         self.for_tasks("", timeout=self.timeout, idempotent=self.idempotent)
+        check_cost(self.cost, self.limit)
 
     def for_tasks(self, key: str, **more: Any) -> Options:
         """The options of one of its tasks; a limit is under the batch's own key, or the one it names."""
@@ -185,6 +188,20 @@ class Batch:
             found = f"its function raised {type(error).__name__}: {error}"[:200]
             raise InvalidInput("limit_key", found, "a function of the batch and a ref that gives a text") from error
         return jsondoor.text(typing.cast(str, key), field="limit_key", bytes_max=self._settings.name_max)
+
+    def cost_of(self, value: Any, ref: str) -> int | None:
+        """How many tokens of the limit applying or reverting a target takes; None is one. `InvalidInput`."""
+        cost, limit = self.options.cost, self.options.limit
+        if cost is None or limit is None:
+            return None
+        found: object = cost
+        if callable(cost):
+            try:
+                found = cost(value, ref)
+            except Exception as error:
+                said = f"its function raised {type(error).__name__}: {error}"[:200]
+                raise InvalidInput("cost", said, "a function of the batch and a ref that gives a number") from error
+        return None if (tokens := cost_within(found, limit)) == 1 else tokens
 
     def _encode(self, ref: str, what: str, value: object) -> str:
         settings = self._settings

@@ -113,6 +113,12 @@ class Context(Protocol):
         """Say how far it is; shown to people, and a sign of life."""
         ...
 
+    def spend(self, cost: float) -> None:
+        """Say what this attempt has cost the limit of its task, in all, once that is known: more or less than the
+        `cost` of the task, which was taken when it began. The difference goes back, or is taken now: then nobody begins
+        until the bucket has made up. Said again, the last word counts. `WrongPlace` in a task without a rate."""
+        ...
+
     def commit(self, connection: Any = None) -> CommitBoundary:
         """The commit boundary, to be opened: `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`.
 

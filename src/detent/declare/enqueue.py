@@ -70,7 +70,8 @@ def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings
             continue
         made.append(new_job(call, sending, settings=settings))
         options = call.task.options
-        keyed = sending.key is not None or options.unique is not None or callable(options.limit_key)
+        keyed = sending.key is not None or options.unique is not None
+        keyed = keyed or callable(options.limit_key) or callable(options.cost)
         task = None if keyed else call.task
     return made
 
@@ -112,6 +113,7 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         dead_letter=options.dead_letter,
         idempotent=options.idempotent,
         limit_key=call.task.limit_key_of(call.payload),
+        cost=call.task.cost_of(call.payload),
     )
 
 

@@ -17,8 +17,8 @@ _CONCURRENCY_MAX = 1_000_000
 class Limit:
     """A bound on jobs, shared by all workers: `concurrency` at once, `rate` begun `per` seconds on the average.
 
-    Up to `burst` may begin together after a quiet time; without it, as many as `rate`, and at least one. Refuses what
-    would let nothing through.
+    Up to `burst` may begin together after a quiet time; without it, as many as `rate`, and at least one. A job counts
+    as one, or as many as its task's `cost` says. Refuses what would let nothing through.
     """
 
     rate: float | None = None
@@ -43,14 +43,18 @@ class Limit:
         ):
             raise InvalidSetting("concurrency", repr(self.concurrency)[:80], f"1 to {_CONCURRENCY_MAX}")
 
+    @property
+    def holds(self) -> float:
+        """How many tokens its bucket holds when it is full."""
+        return float(max(1.0, self.rate or 0.0) if self.burst is None else self.burst)
+
     def under(self, key: str, *, tasks: tuple[str, ...] = (), queues: tuple[str, ...] = ()) -> NewLimit:
         """The limit of that key, as it is stored."""
-        burst = max(1.0, self.rate or 0.0) if self.burst is None else self.burst
         return NewLimit(
             key=key,
             rate=None if self.rate is None else float(self.rate),
             per=float(self.per),
-            burst=float(burst),
+            burst=self.holds,
             concurrency_max=self.concurrency,
             tasks=tasks,
             queues=queues,

@@ -15,8 +15,9 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 import msgspec
 
 from detent.declare.context import Context
+from detent.declare.cost import CostOf, check_cost, cost_of
 from detent.declare.limit import Limit
-from detent.declare.limit_key import KeyOf, check_key_function, key_for
+from detent.declare.limit_key import KeyOf, check_function, given_to, key_for
 from detent.declare.probe import check_probe
 from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
@@ -48,6 +49,7 @@ class Options:
     stalled_after: float | None = None
     limit: Limit | None = None
     limit_key: str | KeyOf | None = None
+    cost: int | CostOf | None = None
     probe: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class Options:
             raise InvalidSetting(
                 "limit_key", f"{self.limit_key!r} without a limit"[:80], "limit_key together with limit"
             )
+        check_cost(self.cost, self.limit)
 
 
 class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
@@ -121,8 +124,9 @@ class Task(Generic[P, R, D]):
         if options.probe is not None:
             check_probe(options.probe, function, idempotent=options.idempotent)
         self._key_asks = (
-            check_key_function(options.limit_key, self._parameters) if callable(options.limit_key) else None
+            check_function("limit_key", options.limit_key, self._parameters) if callable(options.limit_key) else None
         )
+        self._cost_asks = check_function("cost", options.cost, self._parameters) if callable(options.cost) else None
 
     def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
         """Run the function here and now, without any record."""
@@ -141,13 +145,25 @@ class Task(Generic[P, R, D]):
         """The key that a job with these arguments has of its own; None where its task's is meant. `InvalidInput`."""
         if not callable(self.options.limit_key):
             return None
+        given = given_to(self._key_asks, self._filled(payload))
+        return key_for(self.options.limit_key, given, bytes_max=self._settings.name_max)
+
+    def cost_of(self, payload: str) -> int | None:
+        """How many tokens of its limit a job with these arguments takes; None is one. `InvalidInput`."""
+        cost, limit = self.options.cost, self.options.limit
+        if cost is None or limit is None:
+            return None
+        found = cost_of(cost, given_to(self._cost_asks, self._filled(payload)), limit) if callable(cost) else cost
+        return None if found == 1 else found
+
+    def _filled(self, payload: str) -> dict[str, Any]:
+        """The arguments by name, with the defaults of those that were left out."""
         left_out = {
             name: parameter.default
             for name, parameter in self._parameters.items()
             if parameter.default is not inspect.Parameter.empty
         }
-        arguments = left_out | self.decode(payload)
-        return key_for(self.options.limit_key, self._key_asks, arguments, bytes_max=self._settings.name_max)
+        return left_out | self.decode(payload)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""

@@ -9,13 +9,14 @@ from datetime import datetime
 
 from msgspec import Struct
 
-__all__ = ["LimitRow", "NewLimit"]
+__all__ = ["Charge", "Charged", "LimitRow", "NewLimit"]
 
 
 class NewLimit(Struct, frozen=True, kw_only=True):
     """What shall hold for all jobs of these tasks and queues together. None is no bound of that kind.
 
-    `rate` jobs `per` seconds on the average, up to `burst` at a time; up to `concurrency_max` running at once.
+    `rate` tokens come back `per` seconds, up to `burst` of them; a job takes one, or as many as it costs. Up to
+    `concurrency_max` running at once.
     """
 
     key: str
@@ -27,8 +28,25 @@ class NewLimit(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ()
 
 
+class Charge(Struct, frozen=True, gc=False):
+    """What an attempt has cost the limit of its task, in all."""
+
+    job_id: int
+    attempt: int
+    cost: float
+
+
+class Charged(Struct, frozen=True, gc=False):
+    """What is left in the bucket then; None where the attempt is under no rate."""
+
+    job_id: int
+    attempt: int
+    tokens: float | None
+
+
 class LimitRow(Struct, frozen=True, kw_only=True):
-    """A limit as it stands. `tokens`: how many may begin now as far as its rate goes. `running`: how many run under it.
+    """A limit as it stands. `tokens`: how many may begin now as far as its rate goes, each for one; below zero where
+    they have cost more than it had. `running`: how many run under it.
 
     `paused_until`: no claim before that time. `throttled`: how often in a row the other side said no; `open_until`: the
     breaker is open until then, and half open after it until an attempt has succeeded; None where it is closed.

@@ -85,6 +85,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     dead_letter: bool = True
     idempotent: bool = True
     limit_key: str | None = None
+    cost: int | None = None  # tokens of its task's limit; None is one
     group: int | None = None  # one refused item refuses its group
 
 
@@ -285,6 +286,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     dead_letter: bool
     idempotent: bool
     limit_key: str | None
+    cost: int | None
     state: str
     attempt: int
     spared: int

@@ -105,6 +105,7 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
     idempotent: bool = True
     unique_pending: bool = False
     limit_key: str | None = None
+    cost: int | None = None
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
@@ -124,6 +125,7 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
     idempotent: bool
     unique_pending: bool
     limit_key: str | None
+    cost: int | None
     next_at: datetime
     last_at: datetime | None
     paused_at: datetime | None

@@ -104,6 +104,7 @@ def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
         dead_letter=row.dead_letter,
         idempotent=row.idempotent,
         limit_key=row.limit_key,
+        cost=row.cost,
         unique_pending=row.unique_pending,
         key=unique_key(row.task, own) if row.unique_pending else None,
     )

@@ -9,6 +9,10 @@ tokens as its bucket holds; none while it is paused or its breaker is open, one 
 there is no room for stays ready in its place, and the next claim looks again: no attempt is made and no slot held. What
 runs under a limit is read out of the jobs themselves, so whatever ends an attempt makes room by that.
 
+A job may cost more than one token of the limit of its task; the limit of its queue counts it as one. Where its turn
+has come and they are not there yet, nothing more begins under that limit: they are saved up for it. One that costs more
+than the bucket can hold begins when it is full, and leaves it below zero until it has made up.
+
 `job_abort` with outcome throttled pauses the limit of the job, for everybody, until the delay is over; not that of its
 queue. More than five in a row open its breaker for a minute; then one attempt at a time is let through, and one that
 succeeds closes it. That it opened and that it closed is on record and logged, once each.
@@ -16,10 +20,11 @@ succeeds closes it. That it opened and that it closed is on record and logged, o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from detent.errors import DetentError, InUse, NotFound
-from detent.model.limit_records import LimitRow, NewLimit
+from detent.errors import DetentError, InUse, LeaseLost, NotFound
+from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.words import Verb
 
@@ -54,6 +59,12 @@ class LimitVerbs(Protocol):
         jobs wait or run under it; `NotFound`."""
         ...
 
+    def limit_charge(self, items: Sequence[Charge]) -> list[Charged | DetentError]:
+        """Say what attempts have cost the limits of their tasks, in all. What the claim took too much goes back, as far
+        as the bucket goes; what it took too little is taken now, also where the bucket is below zero then. Said again,
+        the last word counts; the limit of a queue is not meant. `LeaseLost`."""
+        ...
+
 
 LIMITING = (
     Verb("limit_put", "client"),
@@ -61,4 +72,5 @@ LIMITING = (
     Verb("limit_pause", "admin", (NotFound,)),
     Verb("limit_reset", "admin", (NotFound,)),
     Verb("limit_remove", "admin", (InUse, NotFound)),
+    Verb("limit_charge", "worker", (LeaseLost,)),
 )

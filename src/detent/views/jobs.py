@@ -78,6 +78,8 @@ def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
             return f"the breaker of its limit {limit.key!r} is half open: one job tries, the others wait for it"
         if limit.concurrency_max is not None and limit.running >= limit.concurrency_max:
             return f"its limit {limit.key!r} is full: {limit.running} of {limit.concurrency_max} are running"
+        if limit.rate is not None and (cost := _cost_under(limit, row)) > 1 and limit.tokens + 1e-6 < cost:
+            return f"its limit {limit.key!r} has {limit.tokens:.4g} of the {cost} tokens that it costs"
         if limit.rate is not None and limit.tokens < 1:
             return f"its limit {limit.key!r} lets {limit.rate:g} begin in {limit.per:g} s, and they have"
     return None
@@ -93,6 +95,11 @@ def _limits_of(verbs: Verbs, row: JobRow) -> list[LimitRow]:
         for limit in found
         if row.queue in limit.queues or (row.task in limit.tasks if of_key is None else limit.key == of_key)
     ]
+
+
+def _cost_under(limit: LimitRow, row: JobRow) -> float:
+    """How many tokens of a limit must be there for the job to begin; its queue's counts it as one."""
+    return 1 if row.queue in limit.queues or row.cost is None else min(row.cost, limit.burst)
 
 
 def _who_could(verbs: Verbs, row: JobRow) -> str:

@@ -13,12 +13,14 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from detent.client.client import one
+from detent.declare.cost import check_spent
 from detent.declare.enqueue import Sending, checked, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
 from detent.model import jsondoor
 from detent.model.ids import Ids
+from detent.model.limit_records import Charge
 from detent.model.records import Claimed, NewEvent, NewJob
 from detent.model.sanitize import message_text
 from detent.store.contract import Store
@@ -40,6 +42,10 @@ class EventSink(Protocol):
         """Take a line."""
         ...
 
+    def charge(self, charge: Charge) -> None:
+        """Take what an attempt has cost."""
+        ...
+
     def flush(self, timeout: float | None = None) -> bool:
         """Return when every line taken is durable."""
         ...
@@ -54,6 +60,10 @@ class DirectSink:
     def event(self, line: NewEvent) -> None:
         """Write the line."""
         one(self._store.event_append([line])[0])
+
+    def charge(self, charge: Charge) -> None:
+        """Write it."""
+        one(self._store.limit_charge([charge])[0])
 
     def flush(self, timeout: float | None = None) -> bool:
         """Nothing waits."""
@@ -71,6 +81,7 @@ class AttemptContext:
     _wrote = False
     _in_block = False
     _kept: tuple[NewEvent, ...] = ()
+    _kept_charge: Charge | None = None
 
     def __init__(
         self, claimed: Claimed, task: Task[..., Any, Any], store: Store, sink: EventSink, ids: Ids, settings: Settings
@@ -148,6 +159,17 @@ class AttemptContext:
         payload: dict[str, Any] = {"done": done} if total is None else {"done": done, "total": total}
         self.event(message or "progress", **payload)
 
+    def spend(self, cost: float) -> None:
+        limit = self._task.options.limit
+        if limit is None or limit.rate is None:
+            found = f"in task {self._task.name!r}, which has no rate"
+            raise WrongPlace("ctx.spend()", found, "in a task with limit=Limit(rate=…)")
+        charge = Charge(self.job_id, self.attempt, check_spent(cost))
+        if self._in_block and self._store.ids_by_transaction:
+            self._kept_charge = charge
+        else:
+            self._sink.charge(charge)
+
     def commit(self, connection: Any = None) -> Boundary | ForeignBoundary:
         if self._task.options.probe is not None:
             raise WrongPlace(
@@ -176,6 +198,9 @@ class AttemptContext:
         kept, self._kept = self._kept, ()
         for line in kept:
             self._sink.event(line)
+        if self._kept_charge is not None:
+            self._sink.charge(self._kept_charge)
+            self._kept_charge = None
 
     def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
         """The job of an intent: under a key that every attempt would make again."""

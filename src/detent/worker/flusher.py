@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from detent.errors import AlreadyCommitted, DatabaseError, DetentError, LeaseLost
+from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
 from detent.worker.patience import Patience
@@ -31,11 +32,12 @@ class _Batch:
     events: list[NewEvent] = field(default_factory=list)
     finishes: list[Finish] = field(default_factory=list)
     aborts: list[Abort] = field(default_factory=list)
+    charges: list[Charge] = field(default_factory=list)
     leases: list[int] = field(default_factory=list)
 
     @property
     def size(self) -> int:
-        return len(self.events) + len(self.finishes) + len(self.aborts)
+        return len(self.charges) + len(self.events) + len(self.finishes) + len(self.aborts)
 
 
 class Flusher:
@@ -82,6 +84,12 @@ class Flusher:
             self._batch.events.append(line)
             if len(self._batch.events) == 1 or len(self._batch.events) >= _BATCH_MAX:
                 self._changed.notify_all()
+
+    def charge(self, charge: Charge) -> None:
+        """Write what an attempt has cost, next: others are about to begin."""
+        with self._changed:
+            self._batch.charges.append(charge)
+            self._hurry()
 
     def end(self, endings: Iterable[Finish | Abort], leases_done: Iterable[int]) -> None:
         """Write how attempts ended, next."""
@@ -166,7 +174,7 @@ class Flusher:
     def _write_all(self, batch: _Batch) -> list[Answer]:
         """In one transaction. The ordinary batch is one verb, which is one by itself, without a trip to begin it and
         another to end it."""
-        if batch.events or batch.aborts:
+        if batch.events or batch.aborts or batch.charges:
             return self._store.together(lambda verbs: self._write(verbs, batch))
         return self._write(self._store, batch)
 
@@ -178,6 +186,7 @@ class Flusher:
 
     def _send(self, verbs: Verbs, batch: _Batch) -> tuple[list[Answer], _Batch]:
         """What became of the attempts, and what was refused for want of a lease."""
+        charged = verbs.limit_charge(batch.charges) if batch.charges else []
         appended = verbs.event_append(batch.events) if batch.events else []
         finished = verbs.job_finish(batch.finishes, self._worker) if batch.finishes else []
         aborted = verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
@@ -186,14 +195,18 @@ class Flusher:
         if committed:
             verbs.job_recover(committed)
         late = _Batch(
-            _refused(batch.events, appended), _refused(batch.finishes, finished), _refused(batch.aborts, aborted)
+            _refused(batch.events, appended),
+            _refused(batch.finishes, finished),
+            _refused(batch.aborts, aborted),
+            _refused(batch.charges, charged),
         )
         return [*finished, *aborted], late
 
     def _renewed(self, verbs: Verbs, late: _Batch) -> bool:
         """J7: a lease that ran out while the database was away, and that nobody took away since, is still ours, though
         its renewal has not come through yet. What was done under it is not thrown away."""
-        asked = {(one.job_id, one.attempt) for some in (late.events, late.finishes, late.aborts) for one in some}
+        every = (late.events, late.finishes, late.aborts, late.charges)
+        asked = {(one.job_id, one.attempt) for some in every for one in some}
         rows = verbs.job_get(sorted({job_id for job_id, _ in asked}))
         leases = {
             row.lease_id
@@ -205,7 +218,8 @@ class Flusher:
     def _one_by_one(self, batch: _Batch) -> None:
         """A batch that raised for a reason of its own: each item alone, so that only the culprit is lost."""
         store, worker = self._store, self._worker
-        singles: list[Callable[[], object]] = [partial(store.event_append, [line]) for line in batch.events]
+        singles: list[Callable[[], object]] = [partial(store.limit_charge, [one]) for one in batch.charges]
+        singles += [partial(store.event_append, [line]) for line in batch.events]
         singles += [partial(store.job_finish, [one], worker) for one in batch.finishes]
         singles += [partial(store.job_abort, [one], worker) for one in batch.aborts]
         for write in singles:

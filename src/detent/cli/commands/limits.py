@@ -31,7 +31,8 @@ def list_(session: Session, waiting: bool) -> None:
     """List limits with what runs under them.
 
     STATE is open where jobs may begin; full, spent (its rate), paused or breaker where they may not; half open where
-    one tries for all.
+    one tries for all. TOKENS is what is left of its burst: each job takes one, or what it costs; below zero, that much
+    was spent in advance.
     """
     with session.open() as app:
         now = app.store.now()
@@ -48,7 +49,7 @@ def list_(session: Session, waiting: bool) -> None:
         [
             [
                 *(one.key, one.state(now), one.running, one.concurrency_max, _rate(one)),
-                *(None if one.rate is None else f"{one.tokens:.1f}", one.until(now), one.throttled),
+                *(None if one.rate is None else f"{one.tokens:.1f}/{one.burst:g}", one.until(now), one.throttled),
                 *(",".join(one.tasks), ",".join(one.queues), one.template),
                 *((by.actor, by.reason) if (by := held.get(one.key)) else (None, None)),
             ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound
-from detent.model.limit_records import LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
 from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
@@ -207,6 +207,10 @@ class PostgresKeeping:
     def limit_remove(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""
         return self._session.run(limiting.limit_remove(key, actor, reason))
+
+    def limit_charge(self, items: Sequence[Charge]) -> list[Charged | DetentError]:
+        """A function."""
+        return self._session.run(limiting.limit_charge(items)) if items else []
 
     def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
         """Grouped by the server."""

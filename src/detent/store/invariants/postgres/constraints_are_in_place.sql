@@ -123,6 +123,8 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('task_times_say_something', 'task_times', 'c'),
     ('job_effect_told_by_known', 'job', 'c'),
     ('job_dropped_result_is_gone', 'job', 'c'),
+    ('job_cost_is_possible', 'job', 'c'),
+    ('limit_slot_cost_is_possible', 'limit_slot', 'c'),
     ('execution_one_commit', 'execution', 'i'),
     ('event_one_per_key', 'event', 'i'),
     ('alert_notice_once', 'alert_notice', 'i'),

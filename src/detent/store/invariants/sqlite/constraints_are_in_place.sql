@@ -263,7 +263,7 @@ WITH wanted (type, name, text) AS (VALUES
   started_at          INTEGER,
   committed_at        INTEGER, effect_told_by TEXT
   CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = ''probe'' OR effect_told_by = ''marker''), result_dropped_at INTEGER
-  CONSTRAINT job_dropped_result_is_gone CHECK (result_dropped_at IS NULL OR (result IS NULL AND state = ''succeeded'')),
+  CONSTRAINT job_dropped_result_is_gone CHECK (result_dropped_at IS NULL OR (result IS NULL AND state = ''succeeded'')), cost INTEGER CONSTRAINT job_cost_is_possible CHECK (cost >= 1),
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK (state = ''pending'' OR state = ''running'' OR state = ''succeeded'' OR state = ''failed'' OR state = ''quarantined'' OR state = ''cancelled''),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = ''running'') = (ended < attempt)),
@@ -313,7 +313,8 @@ WITH wanted (type, name, text) AS (VALUES
     ('table', 'detent_limit_slot', 'CREATE TABLE detent_limit_slot (
   limit_key TEXT    NOT NULL,
   job_id    INTEGER NOT NULL,
-  attempt   INTEGER NOT NULL,
+  attempt   INTEGER NOT NULL, cost REAL NOT NULL DEFAULT 1
+  CONSTRAINT limit_slot_cost_is_possible CHECK (cost >= 0),
   CONSTRAINT limit_slot_pkey PRIMARY KEY (limit_key, job_id)
 ) STRICT, WITHOUT ROWID'),
     ('table', 'detent_migration', 'CREATE TABLE detent_migration (
@@ -524,7 +525,7 @@ WITH wanted (type, name, text) AS (VALUES
   paused_at    INTEGER,
   paused_by    TEXT,
   reason       TEXT,
-  changed_at   INTEGER NOT NULL, unique_pending INTEGER NOT NULL DEFAULT 0, limit_key TEXT,
+  changed_at   INTEGER NOT NULL, unique_pending INTEGER NOT NULL DEFAULT 0, limit_key TEXT, cost INTEGER,
   CONSTRAINT schedule_pkey PRIMARY KEY (name),
   CONSTRAINT schedule_catch_up_known CHECK (catch_up IN (''latest'', ''all'', ''skip''))
 ) STRICT, WITHOUT ROWID'),

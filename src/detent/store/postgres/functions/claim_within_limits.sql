@@ -48,7 +48,7 @@ BEGIN
   task_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.task_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
   queue_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.queue_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
   taken := detent.claim_choose(
-    lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, rooms, p_limit, p_after_tenant, t);
+    lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, t);
   used := ARRAY(SELECT DISTINCT keys[u.n] FROM unnest(taken.task_ns) AS u (n) WHERE u.n > 0 AND keys[u.n] <> ALL (shared));
   IF cardinality(used) > 0 THEN
     PERFORM detent.limit_make(u.key, u.template, t)
@@ -62,7 +62,7 @@ BEGIN
       SELECT CASE WHEN u.key = ANY (held) THEN detent.limit_room(u.key, NULL, p_limit, t) WHEN u.key = ANY (shared) THEN u.room ELSE 0 END
         FROM unnest(keys, rooms) WITH ORDINALITY AS u (key, room, n) ORDER BY u.n);
     taken := detent.claim_choose(
-      lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, rooms, p_limit, p_after_tenant, t);
+      lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, t);
   END IF;
   WITH gone AS (
     DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
@@ -71,9 +71,11 @@ BEGIN
   )
   SELECT coalesce(array_agg(g.job_id), '{}'), coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}')
     INTO ids, keyed FROM gone g;
-  PERFORM detent.limit_spend(keys[u.n], array_agg(u.job_id), t)
-     FROM (SELECT w.n, w.job_id FROM unnest(taken.task_ns, taken.jobs) AS w (n, job_id)
-           UNION SELECT w.n, w.job_id FROM unnest(taken.queue_ns, taken.jobs) AS w (n, job_id)) u
+  PERFORM detent.limit_spend(keys[u.n], array_agg(u.job_id), array_agg(u.cost), t)
+     FROM (SELECT w.n, w.job_id, max(w.cost) AS cost
+             FROM (SELECT x.n, x.job_id, x.cost FROM unnest(taken.task_ns, taken.jobs, taken.costs) AS x (n, job_id, cost)
+                   UNION ALL SELECT x.n, x.job_id, 1 FROM unnest(taken.queue_ns, taken.jobs) AS x (n, job_id)) w
+            GROUP BY w.n, w.job_id) u
     WHERE u.n > 0 AND u.job_id = ANY (ids)
     GROUP BY u.n;
 END $$;

@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
   p_correlation_ids text[] DEFAULT '{}', p_traceparents text[] DEFAULT '{}', p_run_ids bigint[] DEFAULT '{}',
   p_limit_keys text[] DEFAULT '{}', p_keys text[] DEFAULT '{}', p_fingerprints text[] DEFAULT '{}',
   p_key_ttls double precision[] DEFAULT '{}', p_groups bigint[] DEFAULT '{}',
-  p_notify boolean DEFAULT true
+  p_notify boolean DEFAULT true, p_costs integer[] DEFAULT '{}'
 ) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
@@ -40,7 +40,7 @@ BEGIN
   IF total = 0 THEN
     RETURN;
   END IF;
-  IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] THEN
+  IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] AND cardinality(p_costs) = 0 THEN
     -- The ordinary call, kept short: one job, in a lane that is known. Whatever else it may be is judged below.
     SELECT l.id INTO lane FROM detent.lane l
      WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1]
@@ -66,7 +66,7 @@ BEGIN
     END IF;
   END IF;
   IF total > 1 AND cardinality(p_keys) = 0 AND cardinality(p_due_ats) = 0 AND cardinality(p_expires_ats) = 0
-     AND cardinality(p_limit_keys) = 0 AND cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1
+     AND cardinality(p_limit_keys) = 0 AND cardinality(p_costs) = 0 AND cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1
      AND cardinality(p_tenants) = 1 AND cardinality(p_priorities) = 1 AND cardinality(p_attempts_max) = 1
      AND cardinality(p_dead_letters) = 1 AND cardinality(p_idempotents) = 1 AND p_unique_pendings = '{false}' THEN
     -- Many of one kind, to be done now: two plain inserts, at half the price. Should an id be there already, they are
@@ -96,7 +96,7 @@ BEGIN
       made := detent.jobs_insert(
         t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
         p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-        p_traceparents, p_run_ids, p_limit_keys);
+        p_traceparents, p_run_ids, p_limit_keys, p_costs);
       PERFORM detent.wake_waiters(p_notify);
     END IF;
     IF cardinality(made) = total THEN
@@ -201,7 +201,7 @@ BEGIN
       IF cardinality(without) < total AND total - cardinality(without) <> cardinality(detent.jobs_insert(
            t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
            p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-           p_traceparents, p_run_ids, p_limit_keys)) THEN
+           p_traceparents, p_run_ids, p_limit_keys, p_costs)) THEN
         RAISE SQLSTATE 'DT001';
       END IF;
       EXIT;

@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION detent.jobs_insert(
   t timestamptz, p_without integer[], p_ids bigint[], p_nonces bigint[], p_tasks text[], p_payloads text[],
   p_queues text[], p_tenants text[], p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[],
   p_idempotents boolean[], p_unique_pendings boolean[], p_due_ats timestamptz[], p_expires_ats timestamptz[],
-  p_metadatas text[], p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[]
+  p_metadatas text[], p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[],
+  p_costs integer[]
 ) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -32,17 +33,17 @@ BEGIN
   END IF;
   WITH made AS (
     INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
-        traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
+        traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost)
       SELECT u.id, coalesce(u.tenant, p_tenants[1]), coalesce(u.task, p_tasks[1]), coalesce(u.queue, p_queues[1]),
              coalesce(u.priority, p_priorities[1]), greatest(u.due_at, t), u.expires_at,
              coalesce(u.payload, p_payloads[1]), u.metadata, u.correlation_id, u.traceparent, u.run_id,
              coalesce(u.nonce, p_nonces[1]), t, coalesce(u.attempts_max, p_attempts_max[1]),
-             coalesce(u.dead_letter, p_dead_letters[1]), coalesce(u.idempotent, p_idempotents[1]), u.limit_key
+             coalesce(u.dead_letter, p_dead_letters[1]), coalesce(u.idempotent, p_idempotents[1]), u.limit_key, u.cost
         FROM unnest(p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
                     p_dead_letters, p_idempotents, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-                    p_traceparents, p_run_ids, p_limit_keys) WITH ORDINALITY
+                    p_traceparents, p_run_ids, p_limit_keys, p_costs) WITH ORDINALITY
           AS u (id, nonce, task, payload, queue, tenant, priority, attempts_max, dead_letter, idempotent, due_at,
-                expires_at, metadata, correlation_id, traceparent, run_id, limit_key, ord)
+                expires_at, metadata, correlation_id, traceparent, run_id, limit_key, cost, ord)
        WHERE u.ord <> ALL (p_without)
       ON CONFLICT (id) DO NOTHING
     RETURNING id, queue, task, tenant, priority, due_at, expires_at, limit_key

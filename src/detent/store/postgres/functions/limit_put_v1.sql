@@ -27,9 +27,9 @@ BEGIN
     UNION SELECT 'queue', u.name, p_key FROM unnest(p_queues) AS u (name)
      ORDER BY 1, 2
     ON CONFLICT (kind, name) DO UPDATE SET limit_key = p_key WHERE m.limit_key <> p_key;
-  -- What is running already counts too, under its own key where it has one.
-  INSERT INTO detent.limit_slot (limit_key, job_id, attempt)
-    SELECT CASE WHEN j.task = ANY (p_tasks) THEN coalesce(j.limit_key, p_key) ELSE p_key END, j.id, j.attempt
+  -- What is running already counts too, under its own key where it has one; it has taken no tokens.
+  INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
+    SELECT CASE WHEN j.task = ANY (p_tasks) THEN coalesce(j.limit_key, p_key) ELSE p_key END, j.id, j.attempt, 0
       FROM detent.lease l
       JOIN detent.job j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
      WHERE j.task = ANY (p_tasks) OR j.queue = ANY (p_queues)

@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.schedule_put_v1(
   p_name text, p_tenant text, p_cron text, p_zone text, p_catch_up text, p_task text, p_payload text, p_queue text,
   p_priority smallint, p_attempts_max integer, p_dead_letter boolean, p_idempotent boolean, p_unique_pending boolean,
-  p_limit_key text, p_next_at timestamptz
+  p_limit_key text, p_cost integer, p_next_at timestamptz
 ) RETURNS SETOF detent.schedule
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 DECLARE
@@ -15,9 +15,9 @@ DECLARE
   stands text;
 BEGIN
   INSERT INTO detent.schedule (name, tenant, cron, zone, catch_up, task, payload, queue, priority, attempts_max,
-      dead_letter, idempotent, unique_pending, limit_key, next_at, changed_at)
+      dead_letter, idempotent, unique_pending, limit_key, cost, next_at, changed_at)
     VALUES (p_name, p_tenant, p_cron, p_zone, p_catch_up, p_task, p_payload, p_queue, p_priority, p_attempts_max,
-            p_dead_letter, p_idempotent, p_unique_pending, p_limit_key, p_next_at, t)
+            p_dead_letter, p_idempotent, p_unique_pending, p_limit_key, p_cost, p_next_at, t)
     ON CONFLICT (name) DO NOTHING;
   IF FOUND THEN
     PERFORM detent.schedule_log(p_name, p_tenant, NULL, 'active', 'create', 'client', NULL, t);
@@ -26,14 +26,14 @@ BEGIN
     UPDATE detent.schedule s
        SET tenant = p_tenant, cron = p_cron, zone = p_zone, catch_up = p_catch_up, task = p_task, payload = p_payload,
            queue = p_queue, priority = p_priority, attempts_max = p_attempts_max, dead_letter = p_dead_letter,
-           idempotent = p_idempotent, unique_pending = p_unique_pending, limit_key = p_limit_key, changed_at = t,
-           next_at = CASE WHEN s.cron = p_cron AND s.zone = p_zone THEN s.next_at ELSE p_next_at END
+           idempotent = p_idempotent, unique_pending = p_unique_pending, limit_key = p_limit_key, cost = p_cost,
+           changed_at = t, next_at = CASE WHEN s.cron = p_cron AND s.zone = p_zone THEN s.next_at ELSE p_next_at END
      WHERE s.name = p_name
        AND (s.tenant, s.cron, s.zone, s.catch_up, s.task, s.payload, s.queue, s.priority, s.attempts_max,
-            s.dead_letter, s.idempotent, s.unique_pending, s.limit_key)
+            s.dead_letter, s.idempotent, s.unique_pending, s.limit_key, s.cost)
            IS DISTINCT FROM
            (p_tenant, p_cron, p_zone, p_catch_up, p_task, p_payload, p_queue, p_priority, p_attempts_max,
-            p_dead_letter, p_idempotent, p_unique_pending, p_limit_key);
+            p_dead_letter, p_idempotent, p_unique_pending, p_limit_key, p_cost);
     IF FOUND THEN
       stands := CASE WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
       PERFORM detent.schedule_log(p_name, p_tenant, stands, stands, 'change', 'client', NULL, t);

@@ -35,6 +35,7 @@ _COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("p_fingerprints", "text[]", "{}"),
     ("p_key_ttls", "double precision[]", "{}"),
     ("p_groups", "bigint[]", "{}"),
+    ("p_costs", "integer[]", "{}"),
 )
 """Each with its type and what a function takes where it is not said."""
 
@@ -117,6 +118,7 @@ def _columns(items: Sequence[NewJob]) -> tuple[str, ...]:
         texts([item.fingerprint for item in items]) if keyed else "{}",
         _some(numbers, [item.key_ttl for item in items]),
         _some(numbers, [item.group for item in items]),
+        _some(numbers, [item.cost for item in items]),
     )
 
 

@@ -133,6 +133,7 @@ class EachAlone:
     limit_reset = _writing(SqliteVerbs.limit_reset)
     limit_pause = _writing(SqliteVerbs.limit_pause)
     limit_remove = _writing(SqliteVerbs.limit_remove)
+    limit_charge = _writing(SqliteVerbs.limit_charge)
     untold_take = _writing(SqliteVerbs.untold_take)
     untold_done = _writing(SqliteVerbs.untold_done)
     queue_list = _reading(SqliteVerbs.queue_list)

@@ -15,7 +15,8 @@ from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import ids_json, micros
-from detent.store.sqlite.verbs.limits import LimitVerbs, Room
+from detent.store.sqlite.verbs.limits import LimitVerbs
+from detent.store.sqlite.verbs.room import Room
 
 __all__ = ["ClaimVerbs"]
 
@@ -46,6 +47,11 @@ SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
    WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
+# The same with what each costs, where limits are.
+_HEAD_WITH_COST = _HEAD.replace("lane_id, holds_key)", "lane_id, holds_key, cost)").replace(
+    "lane_id, holds_key FROM",
+    "lane_id, holds_key, (SELECT coalesce(j.cost, 1) FROM detent_job j WHERE j.id = job_id) AS cost FROM",
+)
 # What is claimed of a lane is always its head, but for what has expired: that is left to those who expire it.
 _TAKE_HEAD = """
 DELETE FROM detent_ready
@@ -140,12 +146,15 @@ class ClaimVerbs(LimitVerbs):
         """The same, passing over whatever a limit has no room for: that costs its tenant no turn."""
         under = {lane[2]: room.under(*lane[3:]) for lane in lanes}
 
-        def fits(lane: int) -> bool:
+        def goes_on(lane: int) -> bool:
             return room.has_room(under[lane])
 
+        def takes(row: Row) -> bool:
+            return room.takes(under[row[2]], row[4])
+
         heads: list[Row] = []
-        for head in self._in_order(lanes, limit, after_tenant, now, fits):
-            room.spend(under[head[2]], head[1])
+        for head in self._in_order(lanes, limit, after_tenant, now, _HEAD_WITH_COST, goes_on, takes):
+            room.spend(under[head[2]], head[1], head[4])
             heads.append(head)
             if len(heads) == limit:
                 break
@@ -157,24 +166,26 @@ class ClaimVerbs(LimitVerbs):
         limit: int,
         after_tenant: str | None,
         now: int,
-        fits: Callable[[int], bool] = lambda lane: True,
+        head: str = _HEAD,
+        goes_on: Callable[[int], bool] = lambda lane: True,
+        takes: Callable[[Row], bool] = lambda row: True,
     ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
         lines = {
             tenant: chain.from_iterable(
-                heapq.merge(*(self._walk(lane[2], portion, now, fits) for lane in equals))
+                heapq.merge(*(self._walk(lane[2], portion, now, head, goes_on) for lane in equals))
                 for _, equals in groupby(of_tenant, key=lambda lane: lane[1])
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
         }
         turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
-        # Whether a row fits is asked when its turn has come, not before.
-        return _in_turn([filter(lambda row: fits(row[2]), lines[tenant]) for tenant in turns])
+        # Whether a row is taken is asked when its turn has come, not before.
+        return _in_turn([filter(takes, lines[tenant]) for tenant in turns])
 
-    def _walk(self, lane: int, portion: int, now: int, goes_on: Callable[[int], bool]) -> Iterator[Row]:
+    def _walk(self, lane: int, portion: int, now: int, head: str, goes_on: Callable[[int], bool]) -> Iterator[Row]:
         """The rows of a lane in order, fetched by portions."""
         after: tuple[int, int] = _BEFORE_ALL
-        while goes_on(lane) and (rows := self._at_once(_HEAD, (lane, *after, now, portion))):
+        while goes_on(lane) and (rows := self._at_once(head, (lane, *after, now, portion))):
             yield from rows
             if len(rows) < portion:
                 return

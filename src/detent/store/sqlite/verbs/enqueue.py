@@ -29,7 +29,7 @@ SELECT k.tenant, k.key, k.job_id, k.fingerprint
 _NEW_JOBS = Insert(
     "detent_job",
     "id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, "
-    "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key",
+    "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost",
 )
 # A key that has expired counts as absent, so its row is written over.
 _NEW_KEY = """
@@ -102,7 +102,7 @@ class EnqueueVerbs(VerbBase):
                 (
                     *(item.id, item.tenant, item.task, item.queue, item.priority, due_at, expires_at, item.payload),
                     *(item.metadata, item.correlation_id, item.traceparent, item.run_id, item.nonce, now),
-                    *(item.attempts_max, int(item.dead_letter), int(item.idempotent), item.limit_key),
+                    *(item.attempts_max, int(item.dead_letter), int(item.idempotent), item.limit_key, item.cost),
                 )
             )
             lane = (item.queue, item.task, item.tenant, item.priority, item.limit_key or "")
@@ -137,6 +137,7 @@ class EnqueueVerbs(VerbBase):
             "dead_letter": int(one.dead_letter),
             "idempotent": int(one.idempotent),
             "limit_key": one.limit_key,
+            "cost": one.cost,
         }
         _NEW_JOBS.run_alike(self._db, same, [(item.id, item.payload) for item in items], ("id", "payload"))
         lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")

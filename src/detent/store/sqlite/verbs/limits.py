@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from detent.errors import DetentError, InUse, NotFound
 from detent.model.clock import from_micros
-from detent.model.limit_records import LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.sqlite.verbs.base import Job, VerbBase, micros
+from detent.store.sqlite.verbs.room import Left, Room
 
-__all__ = ["LimitVerbs", "Room"]
+__all__ = ["LimitVerbs"]
 
 log = logging.getLogger("detent.limits")
 
@@ -43,9 +44,9 @@ INSERT INTO detent_limit_member (kind, name, limit_key) VALUES (?, ?, ?)
 ON CONFLICT (kind, name) DO UPDATE SET limit_key = excluded.limit_key
 """
 _RUNNING_ALREADY = """
-INSERT INTO detent_limit_slot (limit_key, job_id, attempt)
+INSERT INTO detent_limit_slot (limit_key, job_id, attempt, cost)
 SELECT CASE WHEN j.task IN (SELECT value FROM json_each(:tasks)) THEN coalesce(j.limit_key, :key) ELSE :key END,
-       j.id, j.attempt
+       j.id, j.attempt, 0
   FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
  WHERE j.task IN (SELECT value FROM json_each(:tasks)) OR j.queue IN (SELECT value FROM json_each(:queues))
@@ -81,12 +82,16 @@ SELECT count(*) FROM detent_limit_slot s
   JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running' WHERE s.limit_key = ?
 """
 _TO_SLOTS = """
-INSERT INTO detent_limit_slot (limit_key, job_id, attempt)
-SELECT ?, j.id, j.attempt + 1 FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value
+INSERT INTO detent_limit_slot (limit_key, job_id, attempt, cost)
+SELECT ?, j.id, j.attempt + 1, json_extract(asked.value, '$[1]')
+  FROM json_each(?) asked JOIN detent_job j ON j.id = json_extract(asked.value, '$[0]')
  WHERE true
-ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt
+ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt, cost = excluded.cost
 """
 _SPEND = "UPDATE detent_rate_limit SET tokens = ?, refilled_at = max(refilled_at, ?) WHERE key = ?"
+_SLOT = "SELECT cost FROM detent_limit_slot WHERE limit_key = ? AND job_id = ? AND attempt = ?"
+_CHARGE = "UPDATE detent_limit_slot SET cost = ? WHERE limit_key = ? AND job_id = ?"
+_KEY_OF_TASK = "SELECT limit_key FROM detent_limit_member WHERE kind = 'task' AND name = ?"
 _THROTTLED = """
 UPDATE detent_rate_limit
    SET throttled = throttled + 1, throttled_at = max(coalesce(throttled_at, 0), :now),
@@ -157,42 +162,9 @@ _CLOSED: dict[str, Any] = {
 }
 
 
-class Room:
-    """How many jobs more may be claimed under each limit, and which limits a job is under. Looked up when needed."""
-
-    def __init__(self, members: dict[tuple[str, str], str], look: Callable[[str], int]) -> None:
-        self._members = members
-        self._look = look
-        self._room: dict[str, int] = {}
-        self.spent: dict[str, list[int]] = {}
-        self.templates: dict[str, str] = {}
-
-    def has_room(self, under: Collection[str]) -> bool:
-        """Whether every one of these limits has."""
-        for key in under:
-            if key not in self._room:
-                self._room[key] = self._look(key)
-            if self._room[key] <= 0:
-                return False
-        return True
-
-    def under(self, queue: str, task: str, limit_key: str) -> frozenset[str]:
-        """The limits on jobs of that queue and task, with that key."""
-        of_task, of_queue = self._members.get(("task", task)), self._members.get(("queue", queue))
-        if of_task is not None and limit_key:
-            self.templates[limit_key] = min(of_task, self.templates.get(limit_key, of_task))
-            of_task = limit_key
-        return frozenset(key for key in (of_task, of_queue) if key is not None)
-
-    def spend(self, under: Iterable[str], job_id: int) -> None:
-        """One less under each of these, which have room."""
-        for key in under:
-            self._room[key] -= 1
-            self.spent.setdefault(key, []).append(job_id)
-
-
 class LimitVerbs(VerbBase):
-    """`limit_put`, `limit_list`, `limit_pause`, `limit_reset`, `limit_remove`; what claims and ends ask of limits."""
+    """`limit_put`, `limit_list`, `limit_pause`, `limit_reset`, `limit_remove`, `limit_charge`; what claims and ends ask
+    of limits."""
 
     def limit_put(self, item: NewLimit) -> None:
         """What is left in the bucket stays, as far as the new one goes."""
@@ -274,6 +246,31 @@ class LimitVerbs(VerbBase):
             self._db.change(statement, {"key": key})
         return Moved(key, "removed", True)
 
+    def limit_charge(self, items: Sequence[Charge]) -> list[Charged | DetentError]:
+        """The slot is of one attempt, so nothing is charged for another."""
+        now = self._now()
+        jobs = self._jobs(item.job_id for item in items)
+        answers: list[Charged | DetentError] = []
+        for item in items:
+            job = jobs.get(item.job_id)
+            lost = self._lost(job, item.job_id, item.attempt, now)
+            left = None if job is None or lost is not None else self._charge(job, item.cost, now)
+            answers.append(lost or Charged(item.job_id, item.attempt, left))
+        return answers
+
+    def _charge(self, job: Job, cost: float, now: int) -> float | None:
+        """What is left then, where there is a rate."""
+        for (of_task,) in self._db.rows(_KEY_OF_TASK, (job.task,)):
+            key = of_task if job.limit_key is None else job.limit_key
+            limit = self._limit(key)
+            for (took,) in self._db.rows(_SLOT, (key, job.id, job.attempt)):
+                self._db.change(_CHARGE, (float(cost), key, job.id))
+                if limit is not None and limit.rate is not None:
+                    left = float(min(limit.burst, limit.tokens_at(now) + took - cost))
+                    self._db.change(_SPEND, (left, now, key))
+                    return left
+        return None
+
     # -- for claims and ends -----------------------------------------------------------------------------------
 
     def _room(self, queues: Sequence[str] | None, tasks: Sequence[str], most: int) -> Room | None:
@@ -292,16 +289,16 @@ class LimitVerbs(VerbBase):
         room = Room(members, lambda key: self._room_under(key, room.templates.get(key), most, now))
         return room
 
-    def _room_under(self, key: str, template: str | None, most: int, now: int) -> int:
+    def _room_under(self, key: str, template: str | None, most: int, now: int) -> Left:
         limit = self._limit(key)
         if limit is None and template is not None:
             # Nobody has claimed under it yet: nothing runs, and its bucket is full.
             own = self._limit(template)
             limit = own and own._replace(key=key, tokens=own.burst, refilled_at=now, **_CLOSED)
         if limit is None:
-            return most
+            return Left(most)
         if limit.held_at is not None or max(limit.paused_until or 0, limit.open_until or 0) > now:
-            return 0
+            return Left(0)
         room = most
         if limit.concurrency_max is not None:
             room = min(room, limit.concurrency_max - self._running(key))
@@ -310,20 +307,23 @@ class LimitVerbs(VerbBase):
             room = min(room, 1 - self._running(key))
         if limit.rate is not None:
             # What rounding took from a whole token is not held against it.
-            room = min(room, int(limit.tokens_at(now) + 1e-6))
-        return max(room, 0)
+            tokens = limit.tokens_at(now) + 1e-6
+            return Left(min(room, int(tokens)), tokens, limit.burst)
+        return Left(room)
 
     def _spend(self, room: Room) -> None:
         """What was claimed runs under its limits from now on; said before the jobs are changed."""
         now = self._now()
-        for key, ids in room.spent.items():
+        for key, costs in room.spent.items():
             if key in room.templates:
                 self._make(key, room.templates[key], now)
             self._sweep(key, now)
-            self._db.change(_TO_SLOTS, (key, json.dumps(ids)))
+            self._db.change(_TO_SLOTS, (key, json.dumps(costs)))
             limit = self._limit(key)
             if limit is not None and limit.rate is not None:
-                self._db.change(_SPEND, (max(limit.tokens_at(now) - len(ids), 0.0), now, key))
+                left = limit.tokens_at(now) - sum(cost for _, cost in costs)
+                # What rounding took from a whole token is not owed.
+                self._db.change(_SPEND, (max(left, 0.0) if left > -1e-5 else left, now, key))
 
     def _throttled(self, job: Job, delay: float, now: int) -> None:
         """The other side said no to this job, whose attempt has ended."""

@@ -22,16 +22,16 @@ _ALL = f"{_ROW} ORDER BY name"
 _DUE = f"{_ROW} WHERE next_at <= ? AND paused_at IS NULL ORDER BY next_at, name LIMIT ?"
 _NEW = """
 INSERT INTO detent_schedule (name, tenant, cron, zone, catch_up, task, payload, queue, priority, attempts_max,
-  dead_letter, idempotent, unique_pending, limit_key, next_at, changed_at)
+  dead_letter, idempotent, unique_pending, limit_key, cost, next_at, changed_at)
 VALUES (:name, :tenant, :cron, :zone, :catch_up, :task, :payload, :queue, :priority, :attempts_max, :dead_letter,
-  :idempotent, :unique_pending, :limit_key, :next_at, :now)
+  :idempotent, :unique_pending, :limit_key, :cost, :next_at, :now)
 """
 _CHANGE = """
 UPDATE detent_schedule
    SET tenant = :tenant, cron = :cron, zone = :zone, catch_up = :catch_up, task = :task, payload = :payload,
        queue = :queue, priority = :priority, attempts_max = :attempts_max, dead_letter = :dead_letter,
-       idempotent = :idempotent, unique_pending = :unique_pending, limit_key = :limit_key, changed_at = :now,
-       next_at = CASE WHEN cron = :cron AND zone = :zone THEN next_at ELSE :next_at END
+       idempotent = :idempotent, unique_pending = :unique_pending, limit_key = :limit_key, cost = :cost,
+       changed_at = :now, next_at = CASE WHEN cron = :cron AND zone = :zone THEN next_at ELSE :next_at END
  WHERE name = :name
 """
 _LOG = """
