@@ -67,6 +67,7 @@ def test_a_run_from_its_start_to_its_watermark(pipes: Shell) -> None:
     told = pipes.run("pipelines", "show", run_id, "--json").json
     assert (told["run"]["id"], told["done"], told["failures"]) == (run_id, 1.0, [])
     assert [line["to_state"] for line in told["transitions"]][-1] == "completed"
+    assert pipes.run("runs", "show", run_id).out == shown.out
     (mark,) = pipes.run("pipelines", "watermarks", "--json").json
     assert (mark["name"], mark["run_id"]) == ("letters", run_id)
     assert mark["value"] == listed["captured_at"]
@@ -84,6 +85,8 @@ def test_what_failed_and_force(pipes: Shell) -> None:
     assert pipes.run("pipelines", "show", "999999").code == 3
     assert pipes.run("pipelines", "start", "nothing", "--app", "pipes:app").code == 3
     assert pipes.run("pipelines", "start", "letters", '{"broken": 7}', "--app", "pipes:app").code == 2
+    misspelt = pipes.run("pipelines", "start", "letters", '{"borken": "b"}', "--app", "pipes:app")
+    assert (misspelt.code, "'borken'; allowed: broken" in misspelt.err) == (2, True)
 
 
 def _what_failed_and_force(pipes: Shell) -> None:

@@ -102,6 +102,8 @@ def test_what_is_refused_says_why(rules: Shell) -> None:
     assert runs(rules, "preview", "nothing").code == 3
     wrong = runs(rules, "preview", "reprice", '{"percent": "ten"}')
     assert (wrong.code, "percent" in wrong.err) == (2, True)
+    misspelt = runs(rules, "preview", "reprice", '{"percent": 10, "rouding": 1}')
+    assert (misspelt.code, "the field 'rouding'; allowed: " in misspelt.err) == (2, True)
     run = runs(rules, "preview", "reprice", '{"percent": 1}', "--json").json["id"]
     early = runs(rules, "apply", run, "--yes")
     assert (early.code, "previewed" in early.err) == (4, True)

@@ -232,6 +232,8 @@ def test_starts_that_cannot_work(harness: Harness) -> None:
         app.start(Stones(), tenant="a\0b")
     with pytest.raises(NotFound):
         app.start_named("nothing")
+    with pytest.raises(InvalidArguments, match="found the field 'margins'; allowed: margin"):
+        app.start_named("tests.pipeline.stones.Stones", '{"margins": 7}')
     with pytest.raises(InvalidInput):
         app.pipeline_runs(state="flying")
     assert app.pipeline_runs() == []

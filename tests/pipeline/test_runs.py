@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from detent import Retry
+from detent import Page, Partition, Retry
 from detent.errors import InvalidInput, InvalidTransition, NotFound, RunInProgress, RunTimeout, WrongPlace
 from detent.testing.harness import Harness
 from detent.views.pipelines import pipeline_view
@@ -266,6 +266,31 @@ def test_a_page_that_kills_its_worker_says_what_became_of_it(harness: Harness) -
     (failed,) = pipeline_view(harness.store, run.id).failures
     assert failed.error.startswith("its attempts are used up: 2 in a row ended without a page, the last was expired")
     assert (run.refresh().state, source.asked["part-0", 0], source.asked["part-1", 0]) == ("failed", 0, 1)
+
+
+def test_a_partition_goes_on_until_its_slice_is_over(harness: Harness) -> None:
+    """P2: page by page in one attempt; when its time is over others have the slot, which costs no attempt."""
+    source = declare(harness.app, retry=Retry(0))
+    source.put(range(12), 100, harness.clock.now())
+    harness.app.start(Stones())
+    harness.work()
+    assert list(source.asked) == [("part-0", 0), ("part-0", 3), ("part-1", 0), ("part-1", 3)]
+    source.asked.clear()
+    fetch = source.page
+
+    def slowly(partition: Partition, offset: int) -> Page:
+        harness.clock.advance(harness.app.settings.page_slice)
+        return fetch(partition, offset)
+
+    source.page = slowly  # type: ignore[method-assign]
+    run = harness.app.start(Stones(), full=True)
+    harness.work()
+    assert run.refresh().state == "completed"
+    assert list(source.asked) == [("part-0", 0), ("part-1", 0), ("part-0", 3), ("part-1", 3)]
+    assert set(source.asked.values()) == {1}
+    for part in run.partitions():
+        ends = [(one.outcome, one.counted) for one in harness.store.job_executions(part.job_id)]
+        assert ends == [("snoozed", False), ("done", True)]
 
 
 def test_a_consolidation_that_raises_is_tried_three_times(harness: Harness) -> None:

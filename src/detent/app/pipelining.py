@@ -144,10 +144,10 @@ class Pipelining:
 
     def start_named(self, name: str, payload: str = "{}", /, **options: Any) -> PipelineRun:
         """Begin a run by the pipeline's name with its fields as JSON text: the door of the CLI. Options as for `start`.
-        `NotFound`, `InvalidArguments`."""
+        `NotFound`; `InvalidArguments`, for a field that the pipeline does not have too."""
         pipeline = self.find_pipeline(name)
         text = jsondoor.check_text(payload, field=name, size_max=self.settings.payload_max)
-        return self.start(pipeline.decode(text), **options)
+        return self.start(pipeline.told(text), **options)
 
     def force_run(self, run_id: int | str, *, actor: str, reason: str) -> Moved:
         """Consolidate what is there of a run that was skipped, in spite of its failed partitions; on record.

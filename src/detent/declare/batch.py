@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from detent.declare.cost import check_cost, cost_within
+from detent.declare.fields import refuse_unknown
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.declare.task import Options, name_of
@@ -155,6 +156,13 @@ class Batch:
             return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
+
+    def told(self, text: str) -> Any:
+        """A value out of what a person wrote. `InvalidArguments` where its fields do not fit, or there is no such
+        field."""
+        value = self.decode(text)
+        refuse_unknown(self.kind, self.name, text)
+        return value
 
     def encode_change(self, ref: str, change: object) -> tuple[str, str, bool]:
         """Before and after as they are stored, and whether they differ. `InvalidPayload` where they cannot be."""

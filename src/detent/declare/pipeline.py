@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from detent.declare.fields import refuse_unknown
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.declare.split import split_by_count
@@ -178,6 +179,13 @@ class Pipeline:
             return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
+
+    def told(self, text: str) -> Any:
+        """A value out of what a person wrote. `InvalidArguments` where its fields do not fit, or there is no such
+        field."""
+        value = self.decode(text)
+        refuse_unknown(self.kind, self.name, text)
+        return value
 
     def checked_plan(self, found: object) -> list[tuple[str, str]]:
         """Key and payload of each partition, as they are stored. Refuses what is no plan with `InvalidInput`."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import click
 
+from detent.app.detent import Detent
 from detent.cli import render
 from detent.cli.command import Group, duration
 from detent.cli.failures import FAILED, OK
@@ -16,7 +17,7 @@ from detent.model.escape import line
 from detent.model.pipeline_records import PipelineRunRow
 from detent.views.pipelines import PipelineView, pipeline_view, share_done
 
-__all__ = ["command"]
+__all__ = ["command", "show_pipeline_run"]
 
 run_id = click.argument("run_id", metavar="ID")
 
@@ -65,8 +66,12 @@ def _row(row: PipelineRunRow) -> list[render.Cell]:
 def show(session: Session, run_id: str) -> None:
     """Show a run: how far it is, its partitions, how long it took, and what failed of what."""
     with session.open() as app:
-        run = app.pipeline_run(run_id)
-        view, moves = pipeline_view(app.store, run.id), run.transitions()
+        show_pipeline_run(session, app, app.pipeline_run(run_id))
+
+
+def show_pipeline_run(session: Session, app: Detent, run: PipelineRun) -> None:
+    """Everything about one run."""
+    view, moves = pipeline_view(app.store, run.id), run.transitions()
     if session.json:
         told = render.plain(view, run=render.plain(view.run), slowest=render.records(view.slowest))
         failures = render.records(view.failures)

@@ -12,7 +12,8 @@ import click
 from detent.cli import render
 from detent.cli.acting import confirm
 from detent.cli.command import Group, duration, reason_option
-from detent.cli.failures import NOT_FOUND, OK, CommandFailed
+from detent.cli.commands.pipelines import show_pipeline_run
+from detent.cli.failures import OK
 from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
 from detent.cli.session import Session
 from detent.client.export import FORMATS
@@ -97,8 +98,9 @@ def show(session: Session, run_id: str) -> None:
     with session.open() as app:
         run = app.get_run(run_id)
         if isinstance(run, PipelineRun):
-            raise CommandFailed(f"run {run.id} is a pipeline run: see `detent pipelines show {run.id}`", NOT_FOUND)
-        show_run(session, app, run)
+            show_pipeline_run(session, app, run)
+        else:
+            show_run(session, app, run)
 
 
 @command.command()
@@ -116,7 +118,7 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
     with session.open_with_tasks() as app:
         declared = app.find_batch(batch)
         text = jsondoor.check_text(payload, field=batch, size_max=app.settings.payload_max)
-        run = app.preview(declared.decode(text), actor=session.who, reason=reason)
+        run = app.preview(declared.told(text), actor=session.who, reason=reason)
         return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
