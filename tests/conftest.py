@@ -31,6 +31,10 @@ RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="long proofs: the whole, not the slice (make faults)")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go."""
     if _is_roomy(Path(MEMORY)):
@@ -55,6 +59,12 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if shared_cluster in config.stash:
         config.stash[shared_cluster].stop()
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether this run is `make faults`."""
+    return bool(request.config.getoption("--whole"))
 
 
 @pytest.fixture(scope="session")

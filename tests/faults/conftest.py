@@ -14,16 +14,6 @@ from detent.testing.postgres import Cluster
 from tests.faults.kit import Ring
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="faults: the whole, not the slice (make faults)")
-
-
-@pytest.fixture(scope="session")
-def whole(request: pytest.FixtureRequest) -> bool:
-    """Whether this run is `make faults`."""
-    return bool(request.config.getoption("--whole", default=False))
-
-
 @contextmanager
 def ring_on(kind: str, directory: Path, request: pytest.FixtureRequest) -> Iterator[Ring]:
     if kind == "sqlite":

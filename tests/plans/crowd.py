@@ -1,6 +1,6 @@
 """Jobs that stand in the way: many that no claim may take, all of them before those that it may.
 
-They go in by the few statements below, since a hundred thousand enqueues would take minutes. They are what enqueues
+They go in by the few statements below, since twenty thousand enqueues would take minutes. They are what enqueues
 would have made: a test asks `verify` about a small crowd.
 """
 
@@ -14,7 +14,7 @@ from detent.testing.stores import START, is_sqlite, plain_connection
 
 __all__ = ["KNOWN_TASK", "PAUSED", "SIZE", "Kind", "fill"]
 
-SIZE = 100_000
+SIZE = 20_000
 """Jobs of each of the three kinds in a large crowd."""
 KNOWN_TASK = "mail.send"
 PAUSED = "paused"

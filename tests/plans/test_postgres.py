@@ -2,8 +2,8 @@
 
 The server keeps, for the transaction that runs, how many rows and index entries each table and index has given out and
 how many pages were asked for. The same calls are made in two databases that differ only in the size of the crowd: one
-job of each kind, or a hundred thousand. Rows must be the same; pages may be a few more for each look into an index,
-since a large tree is up to two levels deeper. A verb that walks through the crowd gives out a hundred thousand rows.
+job of each kind, or twenty thousand. Rows must be the same; pages may be a few more for each look into an index,
+since a large tree is up to two levels deeper. A verb that walks through the crowd gives out twenty thousand rows.
 
 Each is measured before ANALYZE, when the planner knows nothing, and after it, when it might know better.
 """
@@ -232,7 +232,7 @@ def test_services_find_nothing_to_do_at_once(benches: Sequence[Bench], verb: str
 
 @pytest.mark.parametrize(("verb", "days"), [("job_promote", 1.5), ("job_expire", 3)])
 def test_services_take_their_portion_and_no_more(benches: Sequence[Bench], verb: str, days: float) -> None:
-    """J12: a hundred thousand have come due, ten are taken: the work is that of ten."""
+    """J12: twenty thousand have come due, ten are taken: the work is that of ten."""
     crowded = benches[1]
     crowded.turn_clock(timedelta(days=days))
     touched = crowded.touched(lambda verbs: getattr(verbs, verb)(BATCH))
@@ -256,7 +256,7 @@ def look_for_alerts(verbs: Verbs, _: Any) -> None:
 
 
 def test_what_alerts_look_at_is_bounded(benches: Sequence[Bench]) -> None:
-    """M2: three hundred thousand jobs are no more work for the judge than three."""
+    """M2: sixty thousand jobs are no more work for the judge than three."""
 
     def rested(verbs: Verbs) -> None:
         finish_all(verbs, ten_claimed(verbs))
@@ -290,7 +290,7 @@ def amid_the_queue(connection: psycopg.Connection[Any]) -> WalkPlace:
 def test_a_step_of_the_walk_takes_its_portion_and_no_more(
     urls: list[str], where: Callable[[psycopg.Connection[Any]], WalkPlace]
 ) -> None:
-    """R2: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    """R2: the invariants for ten jobs among sixty thousand are the work of ten."""
     with closing(open_store(urls[1])) as store, closing(Bench(store, urls[1])) as bench:
         place = where(bench._connection)
         found: list[WalkStep] = []

@@ -1,9 +1,9 @@
 """How much work a verb is on SQLite, counted in steps of its virtual machine: what lies ahead must not cost anything.
 
-The same calls are made on two files that differ in nothing but the size of the crowd: one job of each kind, or a
-hundred thousand. A step is one instruction, however deep the tree is that it looks into; so a verb that touches a
-bounded number of rows takes the same number of steps in both, and one that walks through the crowd takes half a million
-more. What little may differ (how many pages of a scan are left) is allowed for by `ALLOWED`.
+The same calls are made on two files that differ in nothing but the size of the crowd: one job of each kind, or twenty
+thousand. A step is one instruction, however deep the tree is that it looks into; so a verb that touches a
+bounded number of rows takes the same number of steps in both, and one that walks through the crowd takes a hundred
+thousand more. What little may differ (how many pages of a scan are left) is allowed for by `ALLOWED`.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def test_services_find_nothing_to_do_at_once(benches: Sequence[Bench], verb: str
 
 @pytest.mark.parametrize(("verb", "days", "each"), [("job_promote", 1.5, 120), ("job_expire", 3, 1200)])
 def test_services_take_their_portion_and_no_more(benches: Sequence[Bench], verb: str, days: float, each: int) -> None:
-    """J12: a hundred thousand have come due, ten are taken: the work is that of ten."""
+    """J12: twenty thousand have come due, ten are taken: the work is that of ten."""
     crowded = benches[1]
     crowded.clock.advance(timedelta(days=days))
     assert crowded.steps(lambda verbs: getattr(verbs, verb)(BATCH)) <= each * BATCH
@@ -272,7 +272,7 @@ def look_for_alerts(verbs: SqliteVerbs) -> None:
 
 
 def test_what_alerts_look_at_is_bounded(benches: Sequence[Bench]) -> None:
-    """M2: three hundred thousand jobs are no more work for the judge than three."""
+    """M2: sixty thousand jobs are no more work for the judge than three."""
     for bench in benches:
         bench.prepare(lambda verbs: verbs.alert_tally(BATCH))
         bench.clock.advance(1)
@@ -303,7 +303,7 @@ def amid_the_queue(verbs: SqliteVerbs) -> WalkPlace:
 def test_a_step_of_the_walk_takes_its_portion_and_no_more(
     benches: Sequence[Bench], where: Callable[[SqliteVerbs], WalkPlace]
 ) -> None:
-    """R2: the invariants for ten jobs among three hundred thousand are the work of ten."""
+    """R2: the invariants for ten jobs among sixty thousand are the work of ten."""
     crowded = benches[1]
     place = crowded.prepare(where)
     found: list[WalkStep] = []
