@@ -99,7 +99,8 @@ def test_the_whole_way(rules: Shell) -> None:
 
 
 def test_what_is_refused_says_why(rules: Shell) -> None:
-    assert runs(rules, "preview", "nothing").code == 3
+    unknown = runs(rules, "preview", "nothing")
+    assert (unknown.code, "no batch 'nothing' is declared here" in unknown.err) == (3, True)
     wrong = runs(rules, "preview", "reprice", '{"percent": "ten"}')
     assert (wrong.code, "percent" in wrong.err) == (2, True)
     misspelt = runs(rules, "preview", "reprice", '{"percent": 10, "rouding": 1}')

@@ -175,10 +175,8 @@ class Batching:
         handle, tasks = self._handle_and_tasks(run)
         return self._act(handle, tasks, "retry_failed", actor, reason, only)
 
-    def roll_back(
-        self, run: Run | int | str, /, *, actor: str, reason: str | None = None, only: Iterable[str] | None = None
-    ) -> Run:
-        """Bring applied targets back to what they were; the run is rolled back when all of them are. Asked again where
+    def roll_back(self, run: Run | int | str, /, *, actor: str, reason: str | None = None) -> Run:
+        """Bring all applied targets back to what they were; the run is rolled back when they are. Asked again where
         reverts gave up, those are tried again. `RunBusy` while targets are being applied or reverted,
         `InvalidTransition`, `InvalidInput` where the batch has no `revert`."""
         handle, tasks = self._handle_and_tasks(run)
@@ -187,7 +185,7 @@ class Batching:
             raise InvalidInput(
                 "run", f"batch {row.batch!r} has no revert", "a batch with revert(self, ctx, ref, change)"
             )
-        return self._act(handle, tasks, "roll_back", actor, reason, only)
+        return self._act(handle, tasks, "roll_back", actor, reason, None)
 
     def reconcile(self, run: Run | int | str, /, *, actor: str = "client") -> Reconciliation:
         """Look at every applied target of a run now: `app.reconcile(run).mismatches` waits for workers to have done so.

@@ -125,14 +125,21 @@ def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, unti
     if session.json:
         render.json_value(run_object(run))
     else:
-        counts = ", ".join(f"{count} {state}" for state, count in run.counts.items())
-        render.out(f"run {run.id}: {run.state}" + (f" ({counts})" if counts else ""))
+        said = [", ".join(f"{count} {state}" for state, count in run.counts.items()), *_seen_in_preview(run)]
+        render.out(f"run {run.id}: {run.state}" + (f" ({'; '.join(said)})" if said[0] else ""))
     if not wait:
         return OK
     asked_for = until is not None and run.state in until
     went_well = run.state in ("preview", "applied", "rolled_back") or (run.state == "partial" and run.tolerated)
     gave_up = run.row.revert_failed > 0
     return OK if (went_well or asked_for) and not gave_up else FAILED
+
+
+def _seen_in_preview(run: Run) -> list[str]:
+    """What whoever is about to apply it should know."""
+    row = run.row
+    notes = {"would not change": row.unchanged, "could not be previewed": row.preview_failed}
+    return [f"{count} {what}" for what, count in notes.items() if count and run.state == "preview"]
 
 
 def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set[str] | None) -> None:

@@ -226,6 +226,8 @@ class NotFound(Refused):
     entity_id: str
 
     def __str__(self) -> str:
+        if self.entity in ("batch", "pipeline"):
+            return f"no {self.entity} {self.entity_id} is declared here"
         gone = " (it may have been pruned)" if self.entity == "job" else ""
         return f"there is no {self.entity} {self.entity_id} in this database{gone}"
 

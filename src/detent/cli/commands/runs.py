@@ -198,14 +198,13 @@ def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeou
 
 @command.command()
 @run_id
-@_only
 @_yes
 @_wait
 @_timeout
 @reason_option
 @click.pass_obj
 def rollback(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Bring what a run has applied back to what it was. Needs --app."""
+    """Bring all that a run has applied back to what it was. Needs --app."""
     return _act(session, run_id, "roll_back", yes=yes, wait=wait, timeout=timeout, **more)
 
 
@@ -214,8 +213,8 @@ def _act(
     run_id: str,
     action: str,
     *,
-    only: tuple[str, ...],
-    only_from: Any,
+    only: tuple[str, ...] = (),
+    only_from: Any = None,
     yes: bool,
     wait: bool,
     timeout: float | None,
@@ -227,7 +226,7 @@ def _act(
         which = f"{len(refs)} targets" if refs else _all_of(run, action)
         confirm(session, f"{action.replace('_', ' ')} {which} of run {run.id} ({run.batch})", yes=yes)
         do: Callable[..., Run] = getattr(app, action)
-        run = do(run, actor=session.who, only=refs or None, **more)
+        run = do(run, actor=session.who, **({"only": refs} if refs else {}), **more)
         return watch(session, run, wait=wait, timeout=timeout, until=None)
 
 
