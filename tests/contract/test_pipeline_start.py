@@ -5,9 +5,10 @@ from __future__ import annotations
 from detent.errors import IdConflict, RunInProgress
 from detent.model.pipeline_records import PipelineRunRow
 from detent.store.contract import Store
+from detent.store.words import JobFilter
 from detent.testing.stores import StoreClock
 from tests.contract.kit import Untouched, refused
-from tests.contract.pipes import claim_of, completed, described, start, started
+from tests.contract.pipes import claim_of, completed, described, run_of, start, started
 
 
 def test_the_first_run_is_full_and_captures_the_time(store: Store, clock: StoreClock) -> None:
@@ -53,3 +54,14 @@ def test_the_same_id_again_is_the_same_run(store: Store) -> None:
     run = started(store)
     assert start(store, id=run.id) == run
     refused(start(store, id=run.id, payload='{"y":2}'), IdConflict)
+
+
+def test_a_plan_that_somebody_stops_says_why(store: Store) -> None:
+    """E4, J8: the run has failed, and its record has the reason that was given."""
+    run = started(store)
+    (job,) = store.job_list(JobFilter(task="detent.pipeline.plan/p"))
+    store.job_cancel([job.id], "ana", "the wrong supplier")
+    *_, last = store.transitions("pipeline_run", str(run.id))
+    assert (last.to_state, last.reason) == ("failed", f"job {job.id} is cancelled: the wrong supplier")
+    assert run_of(store, run.id).error == "the wrong supplier"
+    assert isinstance(start(store), PipelineRunRow)

@@ -73,7 +73,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_run_guard', '5fda049dc7e0e5b22f1a0b93766d1f46'),
     ('partition_guard', '0c7568d2ac4d57a22740fb749751e66a'),
     ('watermark_guard', '44aa5b49abc8c1bf6b815403b74d434b'),
-    ('pipeline_follows_job', '0e6efeb9a83a589487f67fc4b7c68dfb'),
+    ('pipeline_follows_job', '10e7b9a020fb24cfd7c910ea83de1ce1'),
     ('pipeline_follows_partition', 'c9190d41bb908d1f3a47c55d3894a738'),
     ('pipeline_fans_in', '69c64e08717b7cd537a43e54f63b0167'),
     ('pipeline_enqueues', '838a9847139fab57278cff243096b080'),

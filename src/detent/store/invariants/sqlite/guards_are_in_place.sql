@@ -350,7 +350,10 @@ BEGIN
    WHERE NEW.state = ''succeeded'' AND job_id = NEW.id AND state = ''fetching_pages'';
   UPDATE detent_partition
      SET state = ''failed'', ended_at = NEW.finished_at,
-         error = coalesce(NEW.error, NEW.cancel_reason, ''its job was '' || NEW.state)
+         error = coalesce(NEW.error, NEW.cancel_reason, (
+           SELECT l.reason FROM detent_transition_log l
+            WHERE l.job_id = NEW.id AND l.to_state = ''cancelled'' AND NEW.state = ''cancelled'' ORDER BY l.n DESC LIMIT 1
+         ), ''its job was '' || NEW.state)
    WHERE NEW.state IN (''failed'', ''quarantined'', ''cancelled'') AND job_id = NEW.id
      AND state IN (''pending'', ''in_progress'', ''fetching_pages'');
   -- A worker takes up the consolidation.
@@ -366,7 +369,13 @@ BEGIN
   -- A job that the run cannot do without came to rest without success; or the run was skipped, and that was said.
   INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, at)
     SELECT r.tenant, ''pipeline_run'', CAST(r.id AS TEXT), r.state, ''failed'', ''fail'', ''system'',
-           ''job '' || NEW.id || '' is '' || NEW.state, max(r.moved_at, NEW.finished_at)
+           CASE WHEN r.state = ''consolidation_skipped'' AND NEW.state = ''succeeded'' THEN ''nobody has forced it''
+                ELSE ''job '' || NEW.id || '' is '' || NEW.state || coalesce('': '' || coalesce(NEW.cancel_reason, (
+                       SELECT l.reason FROM detent_transition_log l
+                        WHERE l.job_id = NEW.id AND l.to_state = ''cancelled'' AND NEW.state = ''cancelled''
+                        ORDER BY l.n DESC LIMIT 1
+                     )), '''') END,
+           max(r.moved_at, NEW.finished_at)
       FROM detent_pipeline_run r
      WHERE r.id = NEW.run_id
        AND ((r.state = ''created'' AND r.plan_job_id = NEW.id AND NEW.state IN (''failed'', ''quarantined'', ''cancelled''))
@@ -378,7 +387,11 @@ BEGIN
      SET state = ''failed'', finished_at = max(moved_at, NEW.finished_at), moved_at = max(moved_at, NEW.finished_at),
          error = CASE WHEN state = ''consolidation_skipped''
                       THEN parts_failed || '' of '' || partitions || '' partitions failed: nothing was consolidated''
-                      ELSE coalesce(NEW.error, NEW.cancel_reason, ''its job was '' || NEW.state) END
+                      ELSE coalesce(NEW.error, NEW.cancel_reason, (
+                        SELECT l.reason FROM detent_transition_log l
+                         WHERE l.job_id = NEW.id AND l.to_state = ''cancelled'' AND NEW.state = ''cancelled''
+                         ORDER BY l.n DESC LIMIT 1
+                      ), ''its job was '' || NEW.state) END
    WHERE id = NEW.run_id
      AND ((state = ''created'' AND plan_job_id = NEW.id AND NEW.state IN (''failed'', ''quarantined'', ''cancelled''))
           OR (state IN (''consolidation_triggered'', ''consolidating'')
