@@ -78,7 +78,7 @@ TOUCHES = (
             "store/writer.py",
             "store/*/driver*",
             "store/*/wake*",
-            "client/aio.py",
+            "client/aio*.py",
             "worker/*",
             "http/*",
             "testing/*",

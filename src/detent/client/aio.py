@@ -14,6 +14,7 @@ from contextvars import copy_context
 from sys import exc_info
 from typing import Any, TypeVar, Unpack
 
+from detent.client.aio_answers import answer_of
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
 from detent.client.follow import event_pages
 from detent.client.job import Job
@@ -55,7 +56,7 @@ class AioClient:
             jobs = self._prepared.number(checked)
         else:
             jobs = await asyncio.to_thread(self._prepared.number, checked)
-        answers = await asyncio.wrap_future(self._client.writer_for(jobs).submit(job_enqueue, jobs))
+        answers = await answer_of(self._client.writer_for(jobs).submit(job_enqueue, jobs))
         return self._prepared.handles(listed, jobs, answers)
 
     async def get(self, job_id: int | str) -> Job[Any]:

@@ -1,0 +1,63 @@
+"""Answers from another thread to a loop, by the handful."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+__all__ = ["answer_of"]
+
+T = TypeVar("T")
+
+
+async def answer_of(future: Future[T]) -> T:
+    """What it resolves to, as `asyncio.wrap_future` has it: who gives up here cancels it. That wakes the loop for each
+    future, with a system call; a writer answers a hundred at once, and here the loop is woken once for them."""
+    loop = asyncio.get_running_loop()
+    box = _OF_THREAD.box
+    if box is None or box.loop is not loop:
+        box = _OF_THREAD.box = _Box(loop)
+    waiter: asyncio.Future[None] = loop.create_future()
+    future.add_done_callback(partial(box.put, waiter))
+    try:
+        await waiter
+    except asyncio.CancelledError:
+        future.cancel()
+        raise
+    return future.result()
+
+
+class _Box:
+    """Of one loop: who is to be told, and whether the loop knows that somebody is."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._told: deque[asyncio.Future[None]] = deque()
+        self._is_rung = False
+
+    def put(self, waiter: asyncio.Future[None], _: Future[Any]) -> None:
+        """From any thread. A loop that has been closed has nobody left who waits."""
+        self._told.append(waiter)
+        if not self._is_rung and not self.loop.is_closed():
+            self._is_rung = True
+            self.loop.call_soon_threadsafe(self._open)
+
+    def _open(self) -> None:
+        self._is_rung = False
+        while self._told:
+            waiter = self._told.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class _OfThread(threading.local):
+    """A thread runs one loop at a time."""
+
+    box: _Box | None = None
+
+
+_OF_THREAD = _OfThread()

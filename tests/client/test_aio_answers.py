@@ -1,0 +1,87 @@
+"""Answers from another thread: all arrive, whoever gives up is heard, and the loop is woken once for many."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from unittest.mock import patch
+
+import pytest
+
+from detent.client.aio_answers import answer_of
+
+
+def test_many_answers_wake_the_loop_once() -> None:
+    async def main() -> list[int]:
+        futures: list[Future[int]] = [Future() for _ in range(100)]
+        waiting = asyncio.gather(*(answer_of(one) for one in futures))
+        await asyncio.sleep(0)
+
+        def answer() -> None:
+            for number, one in enumerate(futures):
+                one.set_result(number)
+
+        # The loop does not run meanwhile, so all of them come before it looks.
+        writer = threading.Thread(target=answer)
+        writer.start()
+        writer.join()
+        return await waiting
+
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        with patch.object(loop, "call_soon_threadsafe", wraps=loop.call_soon_threadsafe) as woken:
+            assert runner.run(main()) == list(range(100))
+        assert woken.call_count == 1
+
+
+def test_an_error_arrives_and_an_answer_that_was_there_before() -> None:
+    async def main() -> None:
+        failed: Future[None] = Future()
+        failed.set_exception(KeyError("lost"))
+        with pytest.raises(KeyError, match="lost"):
+            await answer_of(failed)
+        there: Future[str] = Future()
+        there.set_result("there")
+        assert await answer_of(there) == "there"
+
+    asyncio.run(main())
+
+
+def test_who_gives_up_cancels_it_and_the_others_get_theirs() -> None:
+    async def main() -> None:
+        given_up: Future[None] = Future()
+        other: Future[str] = Future()
+        task = asyncio.create_task(answer_of(given_up))
+        waiting = asyncio.create_task(answer_of(other))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert given_up.cancelled()
+        other.set_result("mine")
+        assert await waiting == "mine"
+
+    asyncio.run(main())
+
+
+def test_an_answer_after_the_end_of_the_loop_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    late: Future[None] = Future()
+    late.set_running_or_notify_cancel()
+
+    async def main() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(answer_of(late), 0.01)
+
+    asyncio.run(main())
+    late.set_result(None)
+    assert caplog.records == []
+
+
+def test_each_loop_has_its_own() -> None:
+    async def main(number: int) -> int:
+        future: Future[int] = Future()
+        threading.Timer(0.01, future.set_result, [number]).start()
+        return await answer_of(future)
+
+    assert [asyncio.run(main(number)) for number in range(3)] == [0, 1, 2]
