@@ -13,6 +13,7 @@ import pytest
 from detent import Change, Context, Detent, Fatal, Limit, Retry, Run, Throttled
 from detent.errors import InvalidInput, NotFound, PreviewNotReady, RunStuck
 from detent.testing.harness import Harness
+from detent.views.runs import run_view
 from tests.acceptance.shop import Shop, make_app
 
 
@@ -86,10 +87,13 @@ def test_a_target_that_cannot_be_previewed_is_said_and_left_out_only_on_request(
     assert run.row.preview_failed == 1
     (unseen,) = run.changes(only=["ring-unseen"])
     assert "nobody can look at it" in (unseen.error or "")
+    (cause,) = run_view(app.store, run.id).causes
+    assert (cause.targets, cause.example, "nobody can look at it" in cause.error) == (1, "ring-unseen", True)
     with pytest.raises(PreviewNotReady, match="1 of 4"):
         app.apply(run, actor="ana")
     app.apply(run, actor="ana", leave_failed=True)
     assert works(detent, run).counts == {"preview": 1, "applied": 3}
+    assert run_view(app.store, run.id).causes == []
 
 
 def test_a_preview_that_raises_is_tried_again_before_it_is_given_up(detent: Harness) -> None:
@@ -173,6 +177,9 @@ def test_a_revert_that_fails_can_be_asked_for_again(detent: Harness) -> None:
     works(detent, run)
     assert (run.state, run.counts) == ("applied", {"applied": 1, "rolled_back": 2})
     assert run.row.revert_failed == 1
+    view = run_view(app.store, run.id)
+    assert (view.doing, view.done, view.of, view.causes_of) == ("rollback given up", 2, 3, 1)
+    assert [(one.targets, one.example) for one in view.causes] == [(1, "ring-2")]
     shop.heals()
     app.roll_back(run, actor="ana", reason="once more")
     works(detent, run)

@@ -82,6 +82,7 @@ def test_the_whole_way(rules: Shell) -> None:
     seen = runs(rules, "show", run, "--json").json
     assert seen["causes"] == [{"error": "RuntimeError: ring-2 is broken", "targets": 1, "example": "ring-2"}]
     assert [one["to_state"] for one in seen["transitions"]][-1] == "partial"
+    assert [row[0] for row in runs(rules, "diff", run, "--errors").rows[1:]] == ["ring-2"]
 
     (rules.directory / "broken").write_text("")
     assert runs(rules, "retry-failed", run, "--only", "ring-2", "--yes", "--wait").code == 0

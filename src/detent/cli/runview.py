@@ -125,7 +125,7 @@ def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, unti
     if session.json:
         render.json_value(run_object(run))
     else:
-        said = [", ".join(f"{count} {state}" for state, count in run.counts.items()), *_seen_in_preview(run)]
+        said = [", ".join(f"{count} {state}" for state, count in run.counts.items()), *_worth_knowing(run)]
         render.out(f"run {run.id}: {run.state}" + (f" ({'; '.join(said)})" if said[0] else ""))
     if not wait:
         return OK
@@ -135,11 +135,13 @@ def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, unti
     return OK if (went_well or asked_for) and not gave_up else FAILED
 
 
-def _seen_in_preview(run: Run) -> list[str]:
-    """What whoever is about to apply it should know."""
+def _worth_knowing(run: Run) -> list[str]:
+    """What the states of its targets do not say to whoever is about to apply it, or has asked for it back."""
     row = run.row
-    notes = {"would not change": row.unchanged, "could not be previewed": row.preview_failed}
-    return [f"{count} {what}" for what, count in notes.items() if count and run.state == "preview"]
+    notes = {"could not be reverted": row.revert_failed}
+    if run.state == "preview":
+        notes = {"would not change": row.unchanged, "could not be previewed": row.preview_failed}
+    return [f"{count} {what}" for what, count in notes.items() if count]
 
 
 def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set[str] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 
 from msgspec import Struct
@@ -28,7 +29,7 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 class RunView(Struct, frozen=True, kw_only=True):
     """A run for people: `doing` in a word or two, `done` of `of` targets of that, since when and for how long, and what
-    most of the failures come down to. `causes_of` at most so many failed targets were counted."""
+    most of the failures come down to, of the `causes_of` targets that were counted."""
 
     id: int
     batch: str
@@ -70,7 +71,8 @@ def _progress(row: BatchRunRow) -> tuple[str, int, int, datetime]:
     begun = row.queued_at or row.created_at
     chosen = row.queued + row.applying + row.applied + row.failed + row.rolled_back
     if row.rollback_requested_at is not None:
-        doing = "rolled back" if row.state == "rolled_back" else "rolling back"
+        ends = row.revert_failed and not row.reverting + row.outstanding
+        doing = "rolled back" if row.state == "rolled_back" else "rollback given up" if ends else "rolling back"
         return doing, row.rolled_back, row.rolled_back + row.applied, row.rollback_requested_at
     return row.state, row.applied + row.failed, chosen, begun
 
@@ -85,21 +87,32 @@ def _until(row: BatchRunRow) -> datetime | None:
 
 
 def causes_of(verbs: Verbs, row: BatchRunRow) -> tuple[list[Cause], int]:
-    """What the failures of a run come down to, the commonest first; and how many targets were looked at for that."""
+    """What the failures of a run come down to, the commonest first; and how many targets were counted for that: those
+    that could not be previewed, those that failed, and those that could not be reverted."""
     counted: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    after_n = looked_at = 0
-    while row.failed and looked_at < _LOOKED_AT_MAX:
-        page = verbs.target_list(row.id, state="failed", after_n=after_n, limit=_PAGE)
-        for target in page:
-            cause = essence(target.error) or "no error recorded"
-            counted[cause] += 1
-            examples.setdefault(cause, target.ref)
-        looked_at += len(page)
-        if len(page) < _PAGE:
-            break
-        after_n = page[-1].n
+    for state, many in (("preview", row.preview_failed), ("failed", row.failed), ("applied", row.revert_failed)):
+        if state != "preview" or row.state == "preview":
+            for ref, error in _failures(verbs, row.id, state, many):
+                cause = essence(error) or "no error recorded"
+                counted[cause] += 1
+                examples.setdefault(cause, ref)
     causes = [
         Cause(error=error, targets=many, example=examples[error]) for error, many in counted.most_common(_CAUSES_MAX)
     ]
-    return causes, looked_at
+    return causes, counted.total()
+
+
+def _failures(verbs: Verbs, run_id: int, state: str, many: int) -> Iterator[tuple[str, str | None]]:
+    """Refs and errors of the targets in that state which failed, of whom there are so many."""
+    after_n = looked_at = found = 0
+    while found < many and looked_at < _LOOKED_AT_MAX:
+        page = verbs.target_list(run_id, state=state, after_n=after_n, limit=_PAGE)
+        for target in page:
+            if state == "failed" or target.preview_error is not None or target.revert_state == "failed":
+                found += 1
+                yield target.ref, target.preview_error if state == "preview" else target.error
+        looked_at += len(page)
+        if len(page) < _PAGE:
+            return
+        after_n = page[-1].n

@@ -125,13 +125,14 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
 @command.command()
 @run_id
 @_chosen
+@click.option("--errors", is_flag=True, help="Only those with an error.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many.")
 @click.pass_obj
-def diff(session: Session, /, run_id: str, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
+def diff(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
     """Show what a run would change, or has changed: before and after of its targets."""
     with session.open() as app:
         run = app.batch_run(run_id)
-        changes = run.changes(only=only or None, **chosen)
+        changes = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
         found = [change for change, _ in zip(changes, range(limit), strict=False)]
     if session.json:
         render.json_value(render.records(found))
