@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pytest
@@ -106,6 +107,16 @@ def test_a_page_that_is_none(harness: Harness, page: Callable[..., Any], said: s
     assert len(failed) == 2
     assert all(said in (part.error or "") for part in failed)
     assert (run.counts["staged"], canonical(harness.url)) == (0, {})
+
+
+def test_a_page_without_end(harness: Harness) -> None:
+    """P2, G6: records may come from a generator, and one that never stops is stopped."""
+    source = declare(harness.app)
+    object.__setattr__(harness.app.settings, "page_records_max", 100)
+    source.odd_page = lambda part, offset: Page(records=((str(n), n) for n in count()))  # type: ignore[arg-type]
+    run = worked_off(harness)
+    assert (run.state, run.counts["staged"]) == ("failed", 0)
+    assert "more than 100 records" in (next(run.partitions("failed")).error or "")
 
 
 def test_pages_that_go_in_a_circle_end(harness: Harness) -> None:

@@ -226,8 +226,8 @@ class Pipeline:
                 raise InvalidInput("page", f"a record that is {one!r:.80}", "records as (key, data)")
             key = jsondoor.text(one[0], field="record key", bytes_max=settings.key_max)
             records[key] = one[1] if stages else self._carried(key, one[1])
-        if len(records) > most:
-            raise InvalidInput("page", f"{len(records)} records", f"at most {most} (page_records_max)")
+            if len(records) > most:
+                raise InvalidInput("page", f"more than {most} records", f"at most {most} (page_records_max)")
         if page.next is None:
             return records, None
         following = jsondoor.encode(page.next, field="next offset", size_max=settings.metadata_max)

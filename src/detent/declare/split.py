@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from detent.errors import InvalidInput
 
@@ -26,32 +27,82 @@ class _Piece(NamedTuple):
     high: float
 
 
+@overload
+def split_by_count(
+    count: Callable[[N, N], Coroutine[Any, Any, int]], low: N, high: N, *, parts: int = 30, probes_max: int = 200
+) -> Coroutine[Any, Any, list[Partition]]: ...
+
+
+@overload
 def split_by_count(
     count: Callable[[N, N], int], low: N, high: N, *, parts: int = 30, probes_max: int = 200
-) -> list[Partition]:
+) -> list[Partition]: ...
+
+
+def split_by_count(
+    count: Callable[[N, N], Any], low: N, high: N, *, parts: int = 30, probes_max: int = 200
+) -> list[Partition] | Coroutine[Any, Any, list[Partition]]:
     """Up to `parts` partitions of the numbers from `low` up to, not including, `high`, each with about as many records
     as the others: `Partition(key="500-750", payload={"low": 500, "high": 750, "count": 4870})`.
 
     `count(low, high)` says how many records lie in a range; it is asked at most `probes_max` times, in halves of the
-    fullest ranges. Of whole numbers no range is narrower than one. Without a record there is no partition.
+    fullest ranges. Of whole numbers no range is narrower than one. Without a record there is no partition. Where
+    `count` is async, so is this: `await split_by_count(...)`.
     """
-    from detent.declare.pipeline import Partition
-
     for field, value, least in (("parts", parts, 1), ("probes_max", probes_max, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise InvalidInput(field, repr(value)[:80], f"a whole number from {least}")
     if not math.isfinite(low) or not math.isfinite(high) or low >= high:
         raise InvalidInput("low", f"{low!r} to {high!r}"[:80], "a range: low below high, both finite")
-    total = _asked(count, low, high)
+    questions = _split(low, high, parts, probes_max)
+    if inspect.iscoroutinefunction(count):
+        return _answered_async(questions, count)
+    return _answered(questions, count)
+
+
+Questions = Generator[tuple[float, float], int, list["Partition"]]
+"""Asks how many records lie in a range, hears it, and gives the partitions in the end."""
+
+
+def _answered(questions: Questions, count: Callable[[Any, Any], Any]) -> list[Partition]:
+    asked = next(questions)
+    while True:
+        answer = _checked(count(*asked), *asked)
+        try:
+            asked = questions.send(answer)
+        except StopIteration as end:
+            return _given(end)
+
+
+async def _answered_async(questions: Questions, count: Callable[[Any, Any], Any]) -> list[Partition]:
+    asked = next(questions)
+    while True:
+        answer = _checked(await count(*asked), *asked)
+        try:
+            asked = questions.send(answer)
+        except StopIteration as end:
+            return _given(end)
+
+
+def _given(end: StopIteration) -> list[Partition]:
+    partitions: list[Partition] = end.value
+    return partitions
+
+
+def _split(low: float, high: float, parts: int, probes_max: int) -> Questions:
+    from detent.declare.pipeline import Partition
+
+    total = yield low, high
     if not total:
         return []
-    groups = _grouped(_halved(count, _Piece(-total, low, high), parts, probes_max - 1), parts)
+    pieces = yield from _halved(_Piece(-total, low, high), parts, probes_max - 1)
     return [
-        Partition(f"{start}-{end}", {"low": start, "high": end, "count": records}) for start, end, records in groups
+        Partition(f"{start}-{end}", {"low": start, "high": end, "count": records})
+        for start, end, records in _grouped(pieces, parts)
     ]
 
 
-def _halved(count: Callable[[N, N], int], whole: _Piece, parts: int, probes: int) -> list[_Piece]:
+def _halved(whole: _Piece, parts: int, probes: int) -> Generator[tuple[float, float], int, list[_Piece]]:
     """The range in pieces, the heaviest halved again and again until none is heavier than half of a fair share."""
     fair = -whole.minus_count / parts / 2
     open_: list[_Piece] = [whole]
@@ -63,7 +114,8 @@ def _halved(count: Callable[[N, N], int], whole: _Piece, parts: int, probes: int
             closed.append(heaviest)
             continue
         probes -= 1
-        left = min(_asked(count, heaviest.low, middle), -heaviest.minus_count)  # type: ignore[arg-type]
+        found = yield heaviest.low, middle
+        left = min(found, -heaviest.minus_count)
         heapq.heappush(open_, _Piece(-left, heaviest.low, middle))
         heapq.heappush(open_, _Piece(heaviest.minus_count + left, middle, heaviest.high))
     return sorted((*open_, *closed), key=lambda piece: piece.low)
@@ -96,8 +148,9 @@ def _middle(low: float, high: float) -> float:
     return (low + high) // 2 if isinstance(low, int) and isinstance(high, int) else (low + high) / 2
 
 
-def _asked(count: Callable[[N, N], int], low: N, high: N) -> int:
-    found = count(low, high)
+def _checked(found: object, low: float, high: float) -> int:
+    if inspect.iscoroutine(found):
+        found.close()
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
         raise InvalidInput("count", f"{found!r} for {low!r} to {high!r}"[:120], "a function that gives a whole number")
     return found
