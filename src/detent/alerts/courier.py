@@ -10,9 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from detent.alerts.mailing import MailSink
 from detent.alerts.options import SinkOptions
-from detent.alerts.posting import PagerSink, WebhookSink
 from detent.alerts.sinks import LogSink, Outcome, Sink
 from detent.model.alert_records import Delivery, Told
 from detent.model.clock import Clock, SystemClock
@@ -33,13 +31,16 @@ away there is no such bound."""
 
 
 def sinks_of(options: SinkOptions) -> list[Sink]:
-    """The log, and whatever has an address."""
+    """The log, and whatever has an address. What speaks to the world is imported only where there is one."""
     found: list[Sink] = [LogSink()]
-    if options.webhook_url:
-        found.append(WebhookSink(options))
-    if options.pager_key:
-        found.append(PagerSink(options))
+    if options.webhook_url or options.pager_key:
+        from detent.alerts.posting import PagerSink, WebhookSink
+
+        found += [WebhookSink(options)] if options.webhook_url else []
+        found += [PagerSink(options)] if options.pager_key else []
     if options.mail_server and options.mail_recipients:
+        from detent.alerts.mailing import MailSink
+
         found.append(MailSink(options))
     return found
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
@@ -68,7 +67,7 @@ class ReservedIds:
     def _start_afresh(self) -> None:
         self._pid = os.getpid()
         self._rest = range(0)
-        self._nonce = secrets.randbits(_NONCE_BITS)
+        self._nonce = random.SystemRandom().getrandbits(_NONCE_BITS)
         self._random = random.Random(self._seed)
 
     def _follow_fork(self) -> None:

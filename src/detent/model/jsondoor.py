@@ -21,7 +21,6 @@ import datetime
 import decimal
 import enum
 import functools
-import hashlib
 import json
 import math
 import uuid
@@ -131,7 +130,16 @@ def fingerprint(task: str, text: str) -> str:
     Numbers count as they are written: 1 and 1.0 differ. `text` has passed the door.
     """
     ordered = _encode_ordered(_decode(text))
-    return hashlib.sha256(b"\0".join((task.encode(), ordered))).hexdigest()[:32]
+    digest: str = _sha256()(b"\0".join((task.encode(), ordered))).hexdigest()
+    return digest[:32]
+
+
+@functools.cache
+def _sha256() -> Callable[[bytes], Any]:
+    """Brings OpenSSL with it, 4 MB that a process without fingerprints need not have."""
+    from hashlib import sha256
+
+    return sha256
 
 
 def unique_key(task: str, fingerprint: str) -> str:

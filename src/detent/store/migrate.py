@@ -7,7 +7,6 @@ checksum of each is kept with it, and a database that was given another text und
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +42,8 @@ class Applied:
 
 def load(package: str) -> tuple[Migration, ...]:
     """The migrations shipped in `package` (a directory of .sql files), in order; a gap in the numbers is an error."""
+    import hashlib
+
     found = []
     for file in files(package).joinpath("schema").iterdir():
         if match := _FILE.fullmatch(file.name):

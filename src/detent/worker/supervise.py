@@ -5,9 +5,12 @@ Run as `python -m detent.worker.supervise PIPE_FD`, in place of the command that
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import msgspec
@@ -47,6 +50,26 @@ def become_supervisor(charge: Charge) -> NoReturn:
     os.execv(sys.executable, [sys.executable, "-m", "detent.worker.supervise", str(reading)])
 
 
+@contextmanager
+def _without_tls() -> Iterator[None]:
+    """What is imported meanwhile gets no `ssl`, as in a Python that was built without it. A driver may bring asyncio,
+    which no supervisor uses, and with it OpenSSL, 4 MB; its own TLS is its own. Whoever wants it after may have it."""
+    if "ssl" in sys.modules:
+        yield
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["ssl"]
+
+
+def _give_back() -> None:
+    """What importing took for a moment goes back to the system, where the C library knows how."""
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
 def main() -> int:
     """Until told to stop; the exit code."""
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
@@ -54,7 +77,8 @@ def main() -> int:
     set_up_output(charge.options.log_format)
     clock = SystemClock()
     notify = Notify(charge.notify_socket)
-    store = open_store(charge.url, clock=clock)
+    with _without_tls():
+        store = open_store(charge.url, clock=clock)
     supervisor = Supervisor(
         store,
         charge.options,
@@ -64,6 +88,7 @@ def main() -> int:
         after_outage=charge.after_outage,
         sinks=charge.sinks,
     )
+    _give_back()
     return supervisor.run()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -105,6 +104,8 @@ def postgres_constraints() -> dict[str, Constraint]:
 @functools.cache
 def sqlite_schema() -> dict[tuple[str, str], str]:
     """The text that SQLite keeps for every table, unique index and trigger of Detent's, by (type, name)."""
+    import sqlite3
+
     with closing(sqlite3.connect(":memory:")) as connection:
         for migration in load("detent.store.sqlite"):
             connection.executescript(migration.sql)

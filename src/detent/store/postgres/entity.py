@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from detent.errors import DetentError, TransitionRace
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.guard import quoted
 from detent.model.records import Moved
 from detent.store.attaching import decide
 from detent.store.postgres.driver.session import Session
@@ -27,6 +26,8 @@ def move(
 
     The statements are made of quoted names only; every value is a parameter.
     """
+    from detent.lifecycle.guard import quoted
+
     table, id_column, state_column = (quoted(name).replace("%", "%%") for name in names)
     look = f"SELECT {state_column}::text FROM {table} WHERE {id_column} = %s FOR UPDATE"
     found = session.run(Statement(look, (entity_id,), lambda rows: [str(row[0]) for row in rows]))

@@ -6,7 +6,6 @@ beside them in the database: one look at it says whether they are this version's
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import cache
 from importlib.resources import files
@@ -34,6 +33,8 @@ def functions() -> tuple[tuple[str, str], ...]:
 @cache
 def fingerprint() -> str:
     """What tells the functions of this version from those of any other."""
+    import hashlib
+
     texts = [*(text for _, text in functions()), *facade()]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:32]
 

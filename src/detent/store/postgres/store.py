@@ -1,4 +1,8 @@
-"""The record in a PostgreSQL database."""
+"""The record in a PostgreSQL database.
+
+What few processes do, such as migrating and repairing, is imported where it is done: every supervisor has a store, and
+needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ from typing import Any, TypeVar
 
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
 from detent.model.records import Moved, RepairStep, Violation
@@ -18,8 +21,6 @@ from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.invariants.walk import step
-from detent.store.migrate import names
-from detent.store.postgres import schema
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
 from detent.store.postgres.driver.bounds import Bounds
@@ -28,15 +29,11 @@ from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
-from detent.store.postgres.facts import facts
-from detent.store.postgres.repair import PostgresHands, violations
-from detent.store.postgres.roles import roles_sql
 from detent.store.postgres.statements.enqueue import lanes_make
 from detent.store.postgres.statements.holding import commit_check
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
-from detent.store.repair import repair
 
 __all__ = ["PostgresStore"]
 
@@ -94,6 +91,8 @@ class PostgresStore(PostgresVerbs):
 
     def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""
+        from detent.store.postgres import schema
+
         with self._pool.connection() as connection:
             there = schema.look(connection, self._name)
         if not there and not create:
@@ -103,22 +102,32 @@ class PostgresStore(PostgresVerbs):
 
     def migrate(self) -> list[str]:
         """All missing steps and this version's functions in one transaction, under one lock."""
+        from detent.store.migrate import names
+        from detent.store.postgres import schema
+
         with closing(self._pool.connect()) as connection:
             taken, changed = schema.install(connection, self._name)
         return [*names(taken), *(f"function {name}" for name in changed)]
 
     def migration_sql(self) -> str:
         """With the functions of this version, also where only they are other ones."""
+        from detent.store.postgres import schema
+
         with self._pool.connection() as connection:
             return schema.script(connection, schema.applied_steps(connection, self._name))
 
     def facts(self) -> Facts:
         """Of the server, as its settings stand for this login."""
+        from detent.store.postgres import schema
+        from detent.store.postgres.facts import facts
+
         with self._pool.connection() as connection, translating(self._name):
             return facts(connection, schema.applied_steps(connection, self._name))
 
     def install_roles(self) -> None:
         """Make the group roles, and give them what the catalogue says. Whoever calls it needs CREATEROLE."""
+        from detent.store.postgres.roles import roles_sql
+
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
             connection.execute(roles_sql().encode())
 
@@ -153,6 +162,8 @@ class PostgresStore(PostgresVerbs):
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """The triggers belong to the table's owner, who calls this."""
+        from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
+
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
             there = connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone()
             if there is None or there[0] is None:
@@ -178,6 +189,8 @@ class PostgresStore(PostgresVerbs):
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
+        from detent.store.postgres.repair import violations
+
         with self._snapshot() as connection:
             return violations(connection, watch)
 
@@ -201,6 +214,9 @@ class PostgresStore(PostgresVerbs):
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
         this."""
+        from detent.store.postgres.repair import PostgresHands
+        from detent.store.repair import repair
+
         if apply:
             return self._pooled.transact(
                 lambda connection: repair(PostgresHands(connection), actor, reason, apply=True)

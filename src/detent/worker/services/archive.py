@@ -7,19 +7,21 @@ between, the jobs are still there and are written again another time, under the 
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from detent.errors import InvalidSetting
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
+
+if TYPE_CHECKING:
+    from gzip import GzipFile
 
 __all__ = ["Archive", "check_directory"]
 
@@ -48,13 +50,15 @@ class Archive:
                     file.writelines(_line(verbs, job))
 
     @contextmanager
-    def _member(self, now: datetime) -> Iterator[gzip.GzipFile]:
+    def _member(self, now: datetime) -> Iterator[GzipFile]:
+        from gzip import GzipFile
+
         path = self._directory / f"jobs-{now:%Y-%m-%d}-{self._worker_id}.jsonl.gz"
         is_new = not path.exists()
         with path.open("ab") as raw:
             begun = raw.tell()
             try:
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as member:
+                with GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as member:
                     yield member
                 raw.flush()
                 os.fsync(raw.fileno())

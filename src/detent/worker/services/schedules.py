@@ -6,7 +6,6 @@ from datetime import datetime
 
 from detent.model.ids import Ids
 from detent.model.service_records import Agenda
-from detent.schedule.firing import fire_due
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
@@ -19,4 +18,11 @@ def _next_tick(agenda: Agenda) -> datetime | None:
 
 def schedules(store: Store, ids: Ids) -> Service:
     """Within a second of its time; two at once would only be in each other's way."""
-    return Service("schedules", 1.0, lambda _now: fire_due(store, ids), alone=True, at=_next_tick)
+
+    def run(_now: float) -> None:
+        # Calendars and zones are had only where a tick comes.
+        from detent.schedule.firing import fire_due
+
+        fire_due(store, ids)
+
+    return Service("schedules", 1.0, run, alone=True, at=_next_tick)
