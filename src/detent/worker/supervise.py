@@ -23,7 +23,7 @@ from detent.worker.options import WorkerOptions
 from detent.worker.output import set_up_output
 from detent.worker.supervisor import STOPPING, Supervisor
 
-__all__ = ["Charge", "become_supervisor"]
+__all__ = ["Charge", "become_supervisor", "without_tls"]
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def become_supervisor(charge: Charge) -> NoReturn:
 
 
 @contextmanager
-def _without_tls() -> Iterator[None]:
+def without_tls() -> Iterator[None]:
     """What is imported meanwhile gets no `ssl`, as in a Python that was built without it. A driver may bring asyncio,
     which no supervisor uses, and with it OpenSSL, 4 MB; its own TLS is its own. Whoever wants it after may have it."""
     if "ssl" in sys.modules:
@@ -77,7 +77,7 @@ def main() -> int:
     set_up_output(charge.options.log_format)
     clock = SystemClock()
     notify = Notify(charge.notify_socket)
-    with _without_tls():
+    with without_tls():
         store = open_store(charge.url, clock=clock)
     supervisor = Supervisor(
         store,

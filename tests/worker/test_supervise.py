@@ -1,0 +1,33 @@
+"""The supervisor as a process: it has in memory what it uses, and little else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+STARTS = """
+import json, sys
+from detent.store.open import open_store
+from detent.worker.supervise import without_tls
+
+with without_tls():
+    open_store("postgresql://nobody@localhost/none")
+print(json.dumps(sorted(sys.modules)))
+import ssl, urllib.request
+assert ssl.create_default_context() and urllib.request.HTTPSHandler
+"""
+NOT_USED = {"ssl", "hashlib", "sqlite3", "gzip", "cronsim", "click", "smtplib", "urllib.request"} | {
+    *("detent.app", "detent.cli", "detent.client", "detent.declare", "detent.lifecycle.guard", "detent.schedule"),
+    *("detent.store.migrate", "detent.store.repair", "detent.store.sqlite", "detent.alerts.posting"),
+}
+
+
+def test_it_has_little_in_memory_and_can_still_have_tls() -> None:
+    """W1: neither the command line nor the application, nor what only some of its work needs; OpenSSL alone is 4 MB.
+    A sink that wants TLS later gets it."""
+    said = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+    loaded = set(json.loads(said.stdout))
+    assert {"psycopg", "detent.worker.supervisor"} <= loaded
+    assert loaded & NOT_USED == set()
