@@ -1,6 +1,6 @@
 """A process that makes a database ready. Run as a module; it talks in lines.
 
-starter URL            says "up", waits for a line, makes the database ready, says "ready"
+starter URL many N     N copies of it, made before they know the database, make it ready at once; says how each ended
 starter URL count      makes it ready and says how many statements that took
 starter URL die N      is killed while it makes the database ready, after its Nth statement
 """
@@ -16,6 +16,8 @@ from types import FrameType
 from typing import Any
 
 from detent.store.open import open_store
+
+FIRST = os.getpid()
 
 
 class StatementCounter:
@@ -38,20 +40,32 @@ class StatementCounter:
         sys.setprofile(self)
 
 
-def main(url: str, task: str = "wait", last: str | None = None) -> None:
+def main(url: str, task: str, last: str | None = None) -> None:
     """Do as told by the command line."""
+    if task == "many":
+        _say(" ".join(map(str, many(url, int(last or 1)))))
+        return
     with closing(open_store(url)) as store:
-        if task == "wait":
-            _say("up")
-            sys.stdin.readline()
-            store.ready()
-            _say("ready")
-            return
         counter = StatementCounter(int(last) if last else None)
         counter.listen()
         store.ready()
         sys.setprofile(None)
         _say(str(counter.seen))
+
+
+def many(url: str, processes: int) -> list[int]:
+    """Let so many processes go at once; their exit codes. Returns in this one alone."""
+    waits, go = os.pipe()
+    pids = [os.fork() for _ in range(processes) if os.getpid() == FIRST]
+    if os.getpid() == FIRST:
+        os.close(waits)
+        os.close(go)
+        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    os.close(go)
+    os.read(waits, 1)
+    with closing(open_store(url)) as store:
+        store.ready()
+    sys.exit(0)
 
 
 def _say(line: str) -> None:
