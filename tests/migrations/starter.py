@@ -1,6 +1,6 @@
 """A process that makes a database ready. Run as a module; it talks in lines.
 
-starter URL many N     N copies of it, made before they know the database, make it ready at once; says how each ended
+starter URL many N     N copies of it make it ready at once, and each says an id of its own
 starter URL count      makes it ready and says how many statements that took
 starter URL die N      is killed while it makes the database ready, after its Nth statement
 """
@@ -43,7 +43,7 @@ class StatementCounter:
 def main(url: str, task: str, last: str | None = None) -> None:
     """Do as told by the command line."""
     if task == "many":
-        _say(" ".join(map(str, many(url, int(last or 1)))))
+        many(url, int(last or 1))
         return
     with closing(open_store(url)) as store:
         counter = StatementCounter(int(last) if last else None)
@@ -53,19 +53,19 @@ def main(url: str, task: str, last: str | None = None) -> None:
         _say(str(counter.seen))
 
 
-def many(url: str, processes: int) -> list[int]:
-    """Let so many processes go at once; their exit codes. Returns in this one alone."""
+def many(url: str, processes: int) -> None:
+    """Let so many processes go at once; this one ends well when all of them have."""
     waits, go = os.pipe()
     pids = [os.fork() for _ in range(processes) if os.getpid() == FIRST]
     if os.getpid() == FIRST:
         os.close(waits)
         os.close(go)
-        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        sys.exit(sum(1 for pid in pids if os.waitpid(pid, 0)[1]))
     os.close(go)
     os.read(waits, 1)
     with closing(open_store(url)) as store:
         store.ready()
-    sys.exit(0)
+        _say(str(store.ids_reserve(1)))
 
 
 def _say(line: str) -> None:

@@ -1,12 +1,10 @@
-"""The first touch: who may create the record, how many at once, and what is refused."""
+"""The first touch: who may create the record, and what is refused. Many at once are in tests/migrations."""
 
 from __future__ import annotations
 
-import multiprocessing
 import secrets
 from collections.abc import Iterator
 from contextlib import closing
-from multiprocessing.connection import Connection as Pipe
 
 import pytest
 
@@ -15,45 +13,6 @@ from detent.store.open import open_store
 from detent.store.postgres.schema import KNOWN
 from tests.contract.kit import enqueue
 from tests.store.postgres.kit import as_user, run_sql
-
-PATIENCE = 60.0
-
-
-def start(url: str, pipe: Pipe) -> None:
-    """Wait for the word, then touch the database for the first time."""
-    with closing(open_store(url)) as store:
-        pipe.send("here")
-        pipe.recv()
-        store.ready()
-        pipe.send(store.ids_reserve(1))
-
-
-def test_twelve_processes_at_once_on_an_empty_database(postgres_url: str) -> None:
-    """All are ready, the record was created once, and nobody got an error."""
-    context = multiprocessing.get_context("spawn")
-    pairs = [context.Pipe() for _ in range(12)]
-    processes = [context.Process(target=start, args=(postgres_url, there)) for _, there in pairs]
-    for process in processes:
-        process.start()
-    try:
-        for ours, _ in pairs:
-            assert ours.poll(PATIENCE)
-            assert ours.recv() == "here"
-        for ours, _ in pairs:
-            ours.send("go")
-        answers = []
-        for ours, _ in pairs:
-            assert ours.poll(PATIENCE)
-            answers.append(ours.recv())
-        for process in processes:
-            process.join(PATIENCE)
-    finally:
-        for process in processes:
-            process.kill()
-    assert sorted(answers) == list(range(1, 13))
-    assert [process.exitcode for process in processes] == [0] * 12
-    steps = run_sql(postgres_url, "SELECT version FROM detent.migration ORDER BY version")
-    assert steps == [(step.version,) for step in KNOWN]
 
 
 @pytest.fixture

@@ -1,22 +1,14 @@
-"""Several processes: the first start, and forks."""
+"""Forks. Many processes at the first start are in tests/migrations."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 from detent.model.clock import SystemClock
-from detent.store.sqlite.schema import KNOWN
 from detent.store.sqlite.store import SqliteStore
 from tests.store.sqlite.kit import Process
 
-FIRST_START = """
-say("here")
-hear()
-store.ready()
-say(str(store.ids_reserve(1)))
-"""
 FORK = """
 store.ready()
 store.job_enqueue([new_job(1)])
@@ -74,23 +66,6 @@ if os.getpid() != process:
 say(str(with_child[0]))
 say(str(store.job_get([1])[0] is not None))
 """
-
-
-def test_twelve_processes_start_at_once_on_an_empty_database(tmp_path: Path) -> None:
-    """One of them creates the record; all of them find it whole."""
-    path = tmp_path / "t.db"
-    with ExitStack() as stack:
-        starters = [stack.enter_context(Process(FIRST_START, path)) for _ in range(12)]
-        assert [starter.hear() for starter in starters] == ["here"] * 12
-        for starter in starters:
-            starter.say()
-        ids = [int(starter.hear()) for starter in starters]
-        for starter in starters:
-            starter.ends_well()
-    assert sorted(ids) == list(range(1, 13))
-    with closing(sqlite3.connect(path)) as mine:
-        steps = mine.execute("SELECT version FROM detent_migration ORDER BY version").fetchall()
-    assert steps == [(step.version,) for step in KNOWN]
 
 
 def test_both_sides_of_a_fork_keep_what_they_wrote(tmp_path: Path) -> None:
