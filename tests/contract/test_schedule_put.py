@@ -31,7 +31,7 @@ def line(store: Store, name: str = "nightly") -> list[tuple[str | None, str, str
 def test_a_new_one_stands_as_it_was_said(store: Store, clock: StoreClock) -> None:
     """J11"""
     clock.advance(1)
-    item = schedule(tenant="t", priority=-3, dead_letter=False, idempotent=False, catch_up="all")
+    item = schedule(tenant="t", priority=-3, dead_letter=False, idempotent=False, catch_up="all", cost=3)
     row = store.schedule_put(item)
     pause: dict[str, Any] = {"last_at": None, "paused_at": None, "paused_by": None, "reason": None}
     assert row == ScheduleRow(**msgspec.structs.asdict(item), **pause, changed_at=clock.now())
@@ -54,6 +54,13 @@ def test_other_words_keep_the_next_tick_and_the_pause(store: Store, clock: Store
     row = store.schedule_put(schedule(catch_up="all", next_at=FIRST + timedelta(days=1)))
     assert (row.catch_up, row.next_at, row.paused_by, row.changed_at) == ("all", FIRST, "ana", clock.now())
     assert line(store)[-1][:3] == ("paused", "paused", "change")
+
+
+def test_another_cost_is_a_change(store: Store) -> None:
+    store.schedule_put(schedule(cost=3))
+    assert store.schedule_put(schedule(cost=4)).cost == 4
+    assert store.schedule_put(schedule()).cost is None
+    assert [trigger for _, _, trigger, _, _ in line(store)] == ["create", "change", "change"]
 
 
 def test_other_times_begin_anew(store: Store, clock: StoreClock) -> None:

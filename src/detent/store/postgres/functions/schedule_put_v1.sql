@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.schedule_put_v1(
   p_name text, p_tenant text, p_cron text, p_zone text, p_catch_up text, p_task text, p_payload text, p_queue text,
   p_priority smallint, p_attempts_max integer, p_dead_letter boolean, p_idempotent boolean, p_unique_pending boolean,
-  p_limit_key text, p_cost integer, p_next_at timestamptz
+  p_limit_key text, p_next_at timestamptz, p_cost integer DEFAULT NULL
 ) RETURNS SETOF detent.schedule
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 DECLARE

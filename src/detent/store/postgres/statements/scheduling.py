@@ -26,7 +26,7 @@ _ROW = ", ".join(_FIELDS)
 _PUT = f"""
 SELECT {_ROW} FROM detent.schedule_put_v1(
   %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint, %s::integer,
-  %s::boolean, %s::boolean, %s::boolean, %s::text, %s::integer, %s::timestamptz)
+  %s::boolean, %s::boolean, %s::boolean, %s::text, %s::timestamptz, %s::integer)
 """
 _FIRE = """
 SELECT detent.schedule_fire_v1(%s::text, %s::timestamptz, %s::timestamptz[], %s::bigint[], %s::timestamptz)
@@ -38,8 +38,7 @@ def schedule_put(item: NewSchedule) -> Statement[ScheduleRow]:
     params = (
         *(item.name, item.tenant, item.cron, item.zone, item.catch_up, item.task, item.payload, item.queue),
         *(item.priority, item.attempts_max, item.dead_letter, item.idempotent, item.unique_pending, item.limit_key),
-        item.cost,
-        moment(item.next_at, field="next_at"),
+        *(moment(item.next_at, field="next_at"), item.cost),
     )
     return Statement(_PUT, params, lambda rows: _schedules(rows)[0])
 
