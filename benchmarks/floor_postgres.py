@@ -45,7 +45,7 @@ CREATE TABLE floor.job (
   committed_at timestamptz,
   CHECK ((state = 'running') = (ended < attempt)),
   CHECK (state <> 'succeeded' OR committed_at IS NOT NULL)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 50);
 CREATE TABLE floor.ready (
   lane_id integer, ready_at timestamptz, job_id bigint, PRIMARY KEY (lane_id, ready_at, job_id)
 );
