@@ -29,6 +29,16 @@ def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell,
     assert shell.run("jobs", "why", told).out.endswith(": its process ended with exit code 3\n")
 
 
+def test_an_error_of_many_words_keeps_the_list_readable(shell: Shell, world: World) -> None:
+    """J10: an error of megabytes filled the screen, and was the answer to `why`; `show` has all of it."""
+    dead = world.dead(error=f"ValueError: {'x' * 5000} at last")
+    for said in (shell.run("dead", "list").out, shell.run("jobs", "why", dead).out):
+        assert "ValueError: xxx" in said
+        assert said.rstrip().endswith("x…")
+        assert max(map(len, said.splitlines())) < 500
+    assert "at last" in shell.run("dead", "show", dead).out
+
+
 def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
     """J10: by task, queue, reason and kind of error, with how many, since when, and one to look at."""
     first, last = world.dead(), world.dead()

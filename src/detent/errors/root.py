@@ -5,13 +5,18 @@ from __future__ import annotations
 __all__ = ["DetentError", "Refused", "essence"]
 
 
-def essence(error: str | None) -> str:
+_LINE_MAX = 300
+
+
+def essence(error: str | None, *, letters_max: int = _LINE_MAX) -> str:
     """What a stored error comes down to, in one line: of a traceback the line that names the exception, which is not
-    the last one where its message has several; of anything else the first line."""
+    the last one where its message has several; of anything else the first line. Cut where it is too long to be read
+    beside others; the job has all of it."""
     lines = (error or "").strip().split("\n")
     frames = [place for place, text in enumerate(lines) if text.startswith(('  File "', "  |   File"))]
     after = (text.removeprefix("  | ") for text in lines[frames[-1] + 1 if frames else 0 :])
-    return next((text for text in after if text[:1].strip()), "")
+    line = next((text for text in after if text[:1].strip()), "")
+    return line if len(line) <= letters_max else f"{line[: letters_max - 1]}…"
 
 
 class DetentError(Exception):

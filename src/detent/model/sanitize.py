@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import traceback
 
 from detent.errors import essence
@@ -30,7 +31,7 @@ def error_text(error: BaseException | str, bytes_max: int = 16_384) -> str:
 def error_kind(error: str | None) -> str:
     """What a stored error has in common with others of its kind: the name of the exception's class, or the first words
     where it names none. Empty where there is no error."""
-    line = essence(error)
+    line = essence(error, letters_max=sys.maxsize)
     named = _KIND.match(line)
     return named[0] if named else line[:_KIND_MAX]
 
