@@ -20,7 +20,7 @@ from detent.model.ids import ReservedIds
 from detent.model.records import Abort
 from detent.schedule.firing import fire_due
 from detent.testing.harness import Harness
-from detent.testing.stores import plain_connection
+from detent.testing.stores import is_sqlite, plain_connection
 from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
 from tests.faults.tasks import INSERT
@@ -222,8 +222,10 @@ def test_an_effect_outside_the_boundary_is_found_to_be_doubled(harness: Harness)
 
     harness.app.task(name="leave_row_outside", retry=Retry(100, base=1))(leave_row_outside)
     deed = Deed(lambda harness: send(harness, "leave_row_outside"), lambda harness, _: harness.work())
+    # A file is written to in many statements after that one, and every fourth is enough; on a server it is the last.
+    every = not is_sqlite(harness.url)
     with pytest.raises(AssertionError, match="before statement"):
-        die_everywhere(True, lambda k, after: settled(harness, deed, k, after, False))
+        die_everywhere(every, lambda k, after: settled(harness, deed, k, after, False))
 
 
 @pytest.mark.timeout(600)
