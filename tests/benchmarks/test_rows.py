@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ def test_who_did_not_take_part_is_not_run() -> None:
     alone = results((1, "drain", "Detent", 100.0))
     assert FAST.is_met(alone) is None
     assert FAST.cells(alone)[3] == "not run"
+
+
+def test_what_only_stands_beside_is_neither_met_nor_missed() -> None:
+    both = results((1, "drain", "Detent", 100.0), (1, "drain", "floor", 10.0))
+    beside = replace(FAST, wanted=None)
+    assert beside.is_met(both) is None
+    assert beside.cells(both)[2:] == ("beside × floor", "10.00 [10.00..10.00]", "100/s", "floor 10", "")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.what}, {row.database}, {row.wanted}")
