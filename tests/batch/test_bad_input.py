@@ -60,6 +60,38 @@ def test_the_same_target_twice_stops_the_plan_and_says_which(detent: Harness, re
     assert detent.app.verify() == []
 
 
+@pytest.mark.parametrize(("times", "tries"), [(2, 3), (9, 3)])
+def test_targets_that_raise_are_asked_for_as_often_as_the_batch_says(detent: Harness, times: int, tries: int) -> None:
+    """B2: once it was the patience for dying workers, twenty tries over a quarter of an hour, with nothing to see."""
+    calls: list[int] = []
+
+    @detent.app.batch(name="shy", retry=Retry(2))
+    @dataclass
+    class Shy:
+        def targets(self) -> Iterator[str]:
+            calls.append(1)
+            yield "a"
+            if len(calls) <= times:
+                raise RuntimeError("no list today")
+            yield "b"
+
+        def preview(self, ref: str) -> Change[int]:
+            return Change(before=1, after=2)
+
+        def apply(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
+
+    run = detent.app.preview(Shy())
+    for _ in range(6):
+        detent.work()
+        detent.clock.advance(64)
+    assert len(calls) == tries
+    if times < tries:
+        assert run.wait(timeout=0).total == 2
+    else:
+        with pytest.raises(RunStuck, match="raised RuntimeError: no list today"):
+            run.wait(timeout=0)
+
+
 @pytest.mark.parametrize("ref", [7, None, "", "a\0b", "x" * 600])
 def test_what_is_no_ref_stops_the_plan(detent: Harness, ref: Any) -> None:
     run = detent.app.preview(rule_of(detent.app, ["a", ref]))

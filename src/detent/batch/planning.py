@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from detent.batch.ground import Ground, Runs
@@ -48,7 +48,7 @@ class Planning:
         stored = self._stored_refs(run)
         refs: list[str] = []
         first = 1
-        async for found in colour.each(value.targets):
+        async for found in self._found(ctx, value):
             ref = self._checked(found)
             # What an attempt before this one has stored is compared, which is far cheaper than to store it again.
             before = await colour.ask(next, stored, None) if not refs else None
@@ -64,6 +64,19 @@ class Planning:
         if left_over is not None:
             raise Fatal(f"targets() ended before {left_over!r:.80}, which it gave before it was cut off; preview anew")
         await colour.ask(self._add, ctx, run, first, refs, True)
+
+    async def _found(self, ctx: Context, value: Any) -> AsyncIterator[object]:
+        """What `targets` gives. Where it raises it is asked again as often as the batch says, and then given up."""
+        try:
+            async for found in self.plan_colour.each(value.targets):
+                yield found
+        except (Throttled, Snooze, Fatal):
+            raise
+        except Exception as error:
+            retries = self._batch.options.retry.retries
+            if await self.plan_colour.ask(gives_up, self._ground.store(), ctx, retries):
+                raise Fatal(f"targets() raised {type(error).__name__}: {error}") from error
+            raise
 
     def _stored_refs(self, run: int) -> Iterator[str]:
         """The refs of the run so far, in their order; no more than a page of them in memory."""
