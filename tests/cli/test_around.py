@@ -68,6 +68,16 @@ def test_an_operation_counts_first_then_does_it(shell: Shell, world: World) -> N
     assert [row[1:3] for row in shell.run("operations", "list").rows] == [["ACTION", "STATE"], ["move", "done"]]
 
 
+def test_an_operation_counts_what_it_can_be_done_to(shell: Shell, world: World) -> None:
+    """J14: it counted whatever fitted the filter, also what had succeeded long ago."""
+    world.dead(queue="mail")
+    world.pending(queue="mail")
+    for action, many in (("cancel", 1), ("retry", 1), ("discard", 1)):
+        start = ("operations", "start", action, "--queue", "mail")
+        assert shell.run(*start, "--dry-run", "--json").json == {"would_affect": many}
+    assert shell.run("operations", "start", "cancel", "--state", "quarantined", "--dry-run").out == "would affect 0\n"
+
+
 def test_an_operation_is_stopped(shell: Shell, world: World) -> None:
     """J14: cancellable."""
     job = world.pending()

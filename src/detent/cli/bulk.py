@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["bulk", "bulk_by_state", "say_operation"]
 
 _LONG = 1000
+_POSSIBLE = {
+    "cancel": ("pending", "running"),
+    "retry": ("failed", "quarantined", "cancelled"),
+    "discard": ("failed", "quarantined"),
+    "move": ("pending",),
+}
 
 
 def bulk(
@@ -74,7 +80,7 @@ def _each(
     **where: Any,
 ) -> list[Operation] | None:
     """The operations that were carried out; None where it was only asked how many it would affect."""
-    fits = [(jobs, jobs.count()) for jobs in (app.jobs(limit=1, **chosen) for chosen in each)]
+    fits = [(app.jobs(limit=1, **chosen), _affected(app, action, chosen)) for chosen in each]
     count = sum(many for _, many in fits)
     if dry_run:
         _say_how_many(session, count)
@@ -92,6 +98,13 @@ def _each(
                 say_operation(session, operation)
             done.append(operation)
     return done
+
+
+def _affected(app: Detent, action: str, chosen: dict[str, Any]) -> int:
+    """How many of those that fit are in a state in which it can be done to them."""
+    asked = chosen.get("state")
+    states = [state for state in _POSSIBLE[action] if asked in (None, state)]
+    return sum(app.jobs(limit=1, **{**chosen, "state": state}).count() for state in states)
 
 
 def _watch(operation: Operation) -> None:

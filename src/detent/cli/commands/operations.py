@@ -32,7 +32,7 @@ def command() -> None:
 @click.option("--to-queue", metavar="NAME", help="Where a move goes.")
 @click.option("--to-priority", type=int, metavar="N", help="The priority that a move gives.")
 @click.option("--all", "every", is_flag=True, help="Every job, without any filter.")
-@click.option("--dry-run", is_flag=True, help="Only say how many fit.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would affect.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @reason_option
 @click.pass_obj
