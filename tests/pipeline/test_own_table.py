@@ -112,6 +112,22 @@ def test_a_page_that_was_stored_meanwhile_leaves_nothing(harness: Harness) -> No
     assert run.counts["consolidated"] == 1
 
 
+def test_records_are_staged_in_the_order_of_their_keys(harness: Harness) -> None:
+    """P2: two pages with the same stones, written at the same time, would wait crosswise for each other's rows."""
+    staged: list[list[str]] = []
+
+    @dataclass
+    class Ordered(RawStones):
+        def stage(self, tx: Any, records: list[tuple[str, Any]]) -> None:
+            staged.append([key for key, _ in records])
+            super().stage(tx, records)
+
+    source = declare(harness.app, Ordered)
+    source.odd_page = lambda partition, offset: Page([(key, {"price": 1}) for key in ("c", "a", "é", "b", "a")])
+    assert worked_off(harness, Ordered()).state == "completed"
+    assert staged == [["a", "b", "c", "é"]] * 2
+
+
 @pytest.mark.parametrize(("before", "after"), [(RawStones, Stones), (Stones, RawStones)], ids=["theirs", "ours"])
 def test_code_that_changes_its_mind_in_the_middle_of_a_run(
     harness: Harness, before: type[Any], after: type[Any]

@@ -214,9 +214,9 @@ class Pipeline:
         return list(parts.items())
 
     def checked_page(self, page: object, offset: str) -> tuple[dict[str, Any], str | None]:
-        """The records of a page by key, as they are stored (as they are, where the pipeline stores them itself), and
-        the next offset. Where a key is there twice, its last record counts. Refuses what is no page, or would be
-        fetched for ever, with `InvalidInput`."""
+        """The records of a page in the order of their keys, as they are stored (as they are, where the pipeline stores
+        them itself), and the next offset. Where a key is there twice, its last record counts. Refuses what is no page,
+        or would be fetched for ever, with `InvalidInput`."""
         settings, most = self._settings, self._settings.page_records_max
         if not isinstance(page, Page):
             raise InvalidInput("page", f"a value of type {type(page).__name__}", "a Page")
@@ -228,6 +228,8 @@ class Pipeline:
             records[key] = one[1] if stages else self._carried(key, one[1])
             if len(records) > most:
                 raise InvalidInput("page", f"more than {most} records", f"at most {most} (page_records_max)")
+        # In one order everywhere: pages that share keys and are written at the same time do not wait crosswise.
+        records = dict(sorted(records.items()))
         if page.next is None:
             return records, None
         following = jsondoor.encode(page.next, field="next offset", size_max=settings.metadata_max)
