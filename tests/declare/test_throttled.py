@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
 
+import httpx2
 import pytest
 
 from detent import Throttled
@@ -63,3 +66,27 @@ def test_an_error_of_urllib_is_a_response_too() -> None:
     with pytest.raises(Throttled) as caught:
         Throttled.check(HTTPError("http://shop", 429, "Too Many Requests", headers, None))
     assert caught.value.retry_after == 7
+
+
+def test_a_response_of_httpx2_asks_for_what_the_server_said() -> None:
+    """B5: from a real server to the exception, with the helper in between."""
+
+    class Shop(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(429)
+            self.send_header("Retry-After", "9")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            answer = httpx2.get(f"http://127.0.0.1:{server.server_port}/price", trust_env=False)
+        finally:
+            server.shutdown()
+    with pytest.raises(Throttled) as caught:
+        Throttled.check(answer)
+    assert caught.value.retry_after == 9
