@@ -95,9 +95,8 @@ def worker(url: str, directory: Path, workflow: str, *options: str) -> Iterator[
 
 
 @pytest.fixture
-def app(database_url: str) -> Iterator[Detent]:
-    with Detent(database_url) as app:
-        app.migrate()
+def app(ready_url: str) -> Iterator[Detent]:
+    with Detent(ready_url) as app:
         yield app
 
 
@@ -118,11 +117,11 @@ def test_the_whole_story(postgres_url: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whatever_a_run_contains_does_no_harm(app: Detent, tmp_path: Path, database_url: str) -> None:
+def test_whatever_a_run_contains_does_no_harm(app: Detent, tmp_path: Path, ready_url: str) -> None:
     """W5: quotes, dollars, backticks, backslashes and options go as values through psql, bash and back."""
-    refs = HOSTILE if not is_sqlite(database_url) else HOSTILE[:2]
+    refs = HOSTILE if not is_sqlite(ready_url) else HOSTILE[:2]
     runs = [app.ops.queue(f"shop {ref}", f"env {ref}", git_sha=ref, git_ref=ref) for ref in refs]
-    with worker(database_url, tmp_path, RECORD, "--drain") as process:
+    with worker(ready_url, tmp_path, RECORD, "--drain") as process:
         said, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, said
     recorded = (tmp_path / "recorded").read_text().split("\0")[:-1]
@@ -138,10 +137,10 @@ def test_whatever_a_run_contains_does_no_harm(app: Detent, tmp_path: Path, datab
     assert app.verify() == []
 
 
-def test_the_same_run_is_tried_again_and_then_it_has_failed(app: Detent, tmp_path: Path, database_url: str) -> None:
+def test_the_same_run_is_tried_again_and_then_it_has_failed(app: Detent, tmp_path: Path, ready_url: str) -> None:
     """O2, W5: the run that failed, not the next one; nothing stays open."""
-    runs = [app.ops.queue("shop", "staging") for _ in range(1 if is_sqlite(database_url) else 2)]
-    with worker(database_url, tmp_path, FAILS, "--drain") as process:
+    runs = [app.ops.queue("shop", "staging") for _ in range(1 if is_sqlite(ready_url) else 2)]
+    with worker(ready_url, tmp_path, FAILS, "--drain") as process:
         said, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, said
     assert (tmp_path / "recorded").read_text() == "xx" * len(runs)
@@ -157,11 +156,11 @@ def test_the_same_run_is_tried_again_and_then_it_has_failed(app: Detent, tmp_pat
         }
 
 
-def test_a_run_ends_whatever_its_workflow_leaves(app: Detent, tmp_path: Path, database_url: str) -> None:
+def test_a_run_ends_whatever_its_workflow_leaves(app: Detent, tmp_path: Path, ready_url: str) -> None:
     """O2, W5: a line that is too long is cut; what cannot be kept with the run fails it, and says so. Both left the run
     open until it went stale."""
     run = app.ops.queue("shop", "staging")
-    with worker(database_url, tmp_path, LEAVES, "--drain") as process:
+    with worker(ready_url, tmp_path, LEAVES, "--drain") as process:
         said, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, said
     ended = app.ops.get(run)
@@ -172,10 +171,10 @@ def test_a_run_ends_whatever_its_workflow_leaves(app: Detent, tmp_path: Path, da
     assert set(longest) == {"x"}
 
 
-def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, database_url: str) -> None:
+def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, ready_url: str) -> None:
     """J8, W5: the worker hears of it with its next line, ends what it had begun, and takes the next run."""
     run = app.ops.queue("shop", "staging")
-    with worker(database_url, tmp_path, SLOW):
+    with worker(ready_url, tmp_path, SLOW):
         next(event for event in app.ops.events(run, follow=True) if event.message == "still at it")
         child = int((tmp_path / "recorded").read_text())
         app.ops.cancel(run, actor="bob", reason="wrong branch")
@@ -187,10 +186,10 @@ def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, d
     assert app.ops.get(run).metadata == {"cancelled_by": "bob", "reason": "wrong branch"}
 
 
-def test_a_worker_that_is_told_to_stop_ends_its_processes(app: Detent, tmp_path: Path, database_url: str) -> None:
+def test_a_worker_that_is_told_to_stop_ends_its_processes(app: Detent, tmp_path: Path, ready_url: str) -> None:
     """W5: at once, in the middle of a workflow that would go on for ever, with a process in it that does not listen."""
     run = app.ops.queue("shop", "staging")
-    with worker(database_url, tmp_path, SLOW) as process:
+    with worker(ready_url, tmp_path, SLOW) as process:
         next(event for event in app.ops.events(run, follow=True) if event.message == "still at it")
         child = int((tmp_path / "recorded").read_text())
         process.terminate()
