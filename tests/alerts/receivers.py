@@ -123,9 +123,11 @@ class MailReceiver:
     mails: list[EmailMessage] = field(default_factory=list)
     envelopes: list[tuple[str, list[str]]] = field(default_factory=list)
     secured: list[bool] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One conversation."""
+        self.writers.append(writer)
         sender, recipients, secure, known = "", [], False, self.login is None
 
         async def say(*lines: str) -> None:
@@ -191,13 +193,22 @@ def mail_receiver(receiver: MailReceiver) -> Iterator[MailReceiver]:
     try:
         yield receiver
     finally:
-        loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(_hang_up(server, receiver.writers))
         loop.close()
+
+
+async def _hang_up(server: asyncio.Server, writers: list[asyncio.StreamWriter]) -> None:
+    """End every conversation, also one that is under way: what is left open would fail a test that comes later."""
+    server.close()
+    conversations = asyncio.all_tasks() - {asyncio.current_task()}
+    for conversation in conversations:
+        conversation.cancel()
+    await asyncio.gather(*conversations, return_exceptions=True)
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.sleep(0)  # in which they are closed
 
 
 def self_signed(directory: Path) -> tuple[Path, Path]:
