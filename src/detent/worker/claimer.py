@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
+from detent.model.limit_records import LimitRow
 from detent.model.records import Claimed
 from detent.store.contract import Store
 from detent.worker.board import Board
@@ -16,7 +18,7 @@ from detent.worker.core import Want
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
 
-__all__ = ["Claimer"]
+__all__ = ["Claimer", "look_every"]
 
 _LOOK_AGAIN = 0.1
 _PAUSE_FIRST = 0.05
@@ -29,6 +31,15 @@ _LET_BEGIN = 0.0005
 that from beginning for as long, since the loop has to wait for the interpreter."""
 _LIMITS_EVERY = 5.0
 """Seconds between two looks whether there are any limits: they are declared rarely."""
+_BUSY_FOR = 10.0
+"""Seconds after a claim for which a small bucket is looked at as often as it fills up."""
+
+
+def look_every(limits: Sequence[LimitRow]) -> float:
+    """Seconds after which to look again, so that no bucket overflows meanwhile: half the time in which the smallest one
+    fills up, and a second at most."""
+    filled = (limit.burst * limit.per / limit.rate for limit in limits if limit.rate)
+    return max(_PAUSE_FIRST, min([_PAUSE_UNSURE, *(one / 2 for one in filled)]))
 
 
 class Claimer:
@@ -69,8 +80,9 @@ class Claimer:
         self._pause = _PAUSE_FIRST
         self._is_woken = True
         self._had_waited = False
-        self._limits = False
+        self._limits: Sequence[LimitRow] = ()
         self._ask_limits_at = 0.0
+        self._claimed_at = -math.inf
         self.room = threading.Event()
         self.limited = False
 
@@ -105,9 +117,9 @@ class Claimer:
         if self._stopping.is_set():
             return
         try:
-            limits = self._are_limits()
-            self.limited = limits and self._holding() > 0
-            pause = min(self._pause, _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE)
+            limits = self._known_limits()
+            self.limited = bool(limits) and self._holding() > 0
+            pause = min(self._pause, self._longest_pause(limits))
             version = self._store.wake.version(pause)
             if not self._claim_first(wants) and not self._stopping.is_set():
                 if self._options.drain:
@@ -117,12 +129,17 @@ class Claimer:
         except DatabaseError as error:
             self._patience.failed("waiting for work", error)
 
-    def _are_limits(self) -> bool:
+    def _known_limits(self) -> Sequence[LimitRow]:
         now = self._clock.monotonic()
         if now >= self._ask_limits_at:
-            self._limits = bool(self._store.limit_list())
+            self._limits = self._store.limit_list()
             self._ask_limits_at = now + _LIMITS_EVERY
         return self._limits
+
+    def _longest_pause(self, limits: Sequence[LimitRow]) -> float:
+        if limits and self._clock.monotonic() < self._claimed_at + _BUSY_FOR:
+            return look_every(limits)
+        return _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE
 
     def _claim(self, want: Want) -> int:
         """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
@@ -143,6 +160,7 @@ class Claimer:
                 continue
             self._patience.worked()
             if jobs:
+                self._claimed_at = self._clock.monotonic()
                 self._after_tenant = jobs[-1].tenant
                 self._took(lease_id, jobs)
             return len(jobs)
