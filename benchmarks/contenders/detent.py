@@ -190,6 +190,11 @@ def chain(count: int) -> program.Answer:
     return {}
 
 
+if program.THREADS and __name__ != "__main__":
+    from benchmarks.contenders import threads
+
+    threads.keep(Path(program.THREADS))
+
 if __name__ == "__main__":
     program.serve(
         {

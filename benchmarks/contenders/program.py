@@ -13,11 +13,13 @@ from pathlib import Path
 
 from benchmarks.contenders.board import Board
 
-__all__ = ["BULK", "URL", "Answer", "pick_up", "rate", "serve"]
+__all__ = ["BULK", "THREADS", "URL", "Answer", "pick_up", "rate", "serve"]
 
 BULK = 1000
 """Jobs in one call for many."""
 URL = os.environ.get("BENCH_URL", "")
+THREADS = os.environ.get("BENCH_THREADS", "")
+"""Where a worker is to write down what its threads use, if anywhere."""
 PATIENCE = 30.0
 
 Answer = dict[str, float]

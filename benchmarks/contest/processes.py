@@ -35,6 +35,11 @@ class Tree:
         self._programs.append(program)
 
     @property
+    def tops(self) -> list[int]:
+        """The programs themselves, by their numbers."""
+        return [program.pid for program in self._programs]
+
+    @property
     def is_alive(self) -> bool:
         """Whether one of them still runs."""
         return any(program.poll() is None for program in self._programs)
@@ -57,7 +62,7 @@ class Tree:
     def memory(self) -> dict[str, float]:
         """Megabytes resident and proportional (memory that is shared is divided): of the one that supervises, and of
         the largest one below it that runs the user's code."""
-        tops = [program.pid for program in self._programs]
+        tops = self.tops
         children = [process for top in tops for process in _below(top) if CHILD in _words(process)]
         return {
             "supervisor_mb": max(map(_resident, tops), default=0.0),
