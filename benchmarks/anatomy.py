@@ -58,7 +58,9 @@ def drained(place: Arena, count: int) -> dict[str, float]:
             place.wait_for(count - count // 5, tree)
             ended, done = _used(place, tree, kept), place.board.total()
     used = {name: (ended[name] - began.get(name, 0.0)) / (done - begun) for name in ended}
-    named = {name: used.pop(name, 0.0) for name in ("MainThread", "detent-claimer", "detent-flusher", "around", "server")}
+    named = {
+        name: used.pop(name, 0.0) for name in ("MainThread", "detent-claimer", "detent-flusher", "around", "server")
+    }
     if place.contender.database == "SQLite":
         del named["server"]
     del used["measuring"]
