@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from detent.errors import AlreadyCommitted, DetentError, LeaseLost
+from detent.model.limit_records import Charge
 from detent.model.records import Claimed, Finished, Renewal
 from detent.store.batches import BATCHES
 from detent.store.contract import CATALOGUE, Store
@@ -96,6 +97,7 @@ CALLS: dict[str, Call] = {
     "effect_begin": lambda store, held: store.effect_begin(held.job_id, held.attempt, "marker"),
     "job_finish": lambda store, held: finish(store, held, '"mine"'),
     "job_abort": lambda store, held: abort(store, held, "released"),
+    "limit_charge": lambda store, held: store.limit_charge([Charge(held.job_id, held.attempt, 2.0)])[0],
     "commit_block": a_commit_block,
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
-from detent.app.detent import Detent
 from detent.cli import render
 from detent.cli.command import Group, duration
 from detent.cli.failures import FAILED, OK
@@ -16,6 +16,9 @@ from detent.lifecycle.library import PIPELINE_RUN
 from detent.model.escape import line
 from detent.model.pipeline_records import PipelineRunRow
 from detent.views.pipelines import PipelineView, pipeline_view, share_done
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
 __all__ = ["command", "show_pipeline_run"]
 
