@@ -12,7 +12,8 @@ _ROUNDS_MAX = 20
 
 
 def promote(store: Store) -> Service:
-    """Whatever waits for its time becomes claimable within a second of it."""
+    """Whatever waits for its time becomes claimable within a second of it. What was enqueued for less than two seconds
+    later may be up to two late where nothing else happens: workers hear of it with their next sign of life."""
 
     def run(_now: float) -> None:
         for _ in range(_ROUNDS_MAX):
