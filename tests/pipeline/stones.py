@@ -10,8 +10,9 @@ from typing import Any
 
 from detent import Page, Partition
 from detent.app.detent import Detent
+from detent.testing.harness import Harness
 
-__all__ = ["Source", "Stones", "canonical", "declare", "make_table"]
+__all__ = ["Source", "Stones", "canonical", "declare", "make_table", "worked_off"]
 
 PAGE = 3
 
@@ -122,3 +123,14 @@ def canonical(url: str) -> dict[str, tuple[int, int, int]]:
     with closing(plain_connection(url)) as connection:
         rows = connection.execute("SELECT id, price, times, gone FROM canonical ORDER BY id").fetchall()
     return {key: tuple(rest) for key, *rest in rows}
+
+
+def worked_off(harness: Harness, value: Any, **options: Any) -> Any:
+    """A run that has ended, one way or the other."""
+    run = harness.app.start(value, **options)
+    for _ in range(8):
+        harness.work()
+        if run.refresh().ended:
+            break
+        harness.clock.advance(70)
+    return run

@@ -13,8 +13,7 @@ from detent import Fatal, Page, Partition, Retry
 from detent.errors import InvalidSetting
 from detent.testing.harness import Harness
 from tests.pipeline.raw import AsyncStones, declare
-from tests.pipeline.stones import Stones, canonical
-from tests.pipeline.test_own_table import worked_off
+from tests.pipeline.stones import Stones, canonical, worked_off
 
 
 def test_a_plan_that_is_awaited(harness: Harness) -> None:

@@ -15,18 +15,7 @@ from detent.app.detent import Detent
 from detent.errors import InvalidArguments, InvalidInput, InvalidSetting, NotFound
 from detent.testing.harness import Harness
 from detent.testing.stores import is_sqlite, plain_connection
-from tests.pipeline.stones import Stones, canonical, declare
-
-
-def worked_off(harness: Harness, **options: Any) -> Any:
-    """A run that has ended, one way or the other."""
-    run = harness.app.start(Stones(), **options)
-    for _ in range(8):
-        harness.work()
-        if run.refresh().ended:
-            break
-        harness.clock.advance(70)
-    return run
+from tests.pipeline.stones import Stones, canonical, declare, worked_off
 
 
 @pytest.mark.parametrize(
@@ -47,7 +36,7 @@ def test_a_plan_that_is_none(harness: Harness, plan: Callable[[], Any], said: st
     """P1: the run fails at once with what is wrong; no partition, no job is left."""
     source = declare(harness.app)
     source.odd_plan = plan
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert run.state == "failed"
     assert said in run.error
     assert run.counts["partitions"] == 0
@@ -61,9 +50,9 @@ def test_a_plan_without_partitions(harness: Harness) -> None:
     """P1, P6: there is nothing to fetch: the run completes, the watermark moves, and nothing is retired."""
     source = declare(harness.app)
     source.put(range(3), 100, harness.clock.now())
-    worked_off(harness)
+    worked_off(harness, Stones())
     source.odd_plan = list
-    run = worked_off(harness, full=True)
+    run = worked_off(harness, Stones(), full=True)
     assert (run.state, run.counts["partitions"]) == ("completed", 0)
     assert source.retired == []
     assert harness.app.watermark("stones") == run.captured_at
@@ -77,7 +66,7 @@ def test_a_plan_that_raises_is_made_again(harness: Harness) -> None:
         raise ConnectionError("no such source")
 
     source.odd_plan = raises
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert (run.state, len(source.plans)) == ("failed", 4)
     assert "no such source" in run.error
 
@@ -101,7 +90,7 @@ def test_a_page_that_is_none(harness: Harness, page: Callable[..., Any], said: s
     """P2: its partition fails at once with what is wrong, and nothing of the page is staged."""
     source = declare(harness.app)
     source.odd_page = page
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert run.state == "failed"
     failed = list(run.partitions("failed"))
     assert len(failed) == 2
@@ -114,7 +103,7 @@ def test_a_page_without_end(harness: Harness) -> None:
     source = declare(harness.app)
     object.__setattr__(harness.app.settings, "page_records_max", 100)
     source.odd_page = lambda part, offset: Page(records=((str(n), n) for n in count()))  # type: ignore[arg-type]
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert (run.state, run.counts["staged"]) == ("failed", 0)
     assert "more than 100 records" in (next(run.partitions("failed")).error or "")
 
@@ -124,7 +113,7 @@ def test_pages_that_go_in_a_circle_end(harness: Harness) -> None:
     source = declare(harness.app)
     object.__setattr__(harness.app.settings, "pages_max", 5)
     source.odd_page = lambda part, offset: Page(records=[("a", 1)], next=1 - offset)
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert run.state == "failed"
     assert "more than 5 pages" in (next(run.partitions("failed")).error or "")
 
@@ -139,7 +128,7 @@ def test_empty_pages_and_keys_that_repeat(harness: Harness) -> None:
         2: Page(records=[("y", {"price": 9})], next=None),
     }
     source.odd_page = lambda part, offset: pages[offset]
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     assert run.state == "completed"
     assert (run.counts["records"], run.counts["staged"], run.counts["consolidated"]) == (3, 2, 2)
     assert canonical(harness.url) == {"x": (12, 1, 0), "y": (19, 1, 0)}
@@ -159,7 +148,7 @@ def test_a_watermark_that_cannot_be_saved(harness: Harness) -> None:
     with closing(plain_connection(harness.url)) as connection:
         connection.execute(break_)
         connection.commit()
-    run = worked_off(harness)
+    run = worked_off(harness, Stones())
     with closing(plain_connection(harness.url)) as connection:
         connection.execute("DROP TRIGGER broken" + ("" if is_sqlite(harness.url) else " ON detent.watermark"))
         connection.commit()
@@ -169,7 +158,7 @@ def test_a_watermark_that_cannot_be_saved(harness: Harness) -> None:
     assert len(canonical(harness.url)) == 3
     (alert,) = harness.store.alert_list("firing")
     assert alert.policy == "consolidation_failed"
-    again = worked_off(harness)
+    again = worked_off(harness, Stones())
     assert (again.state, again.is_full) == ("completed", True)
 
 

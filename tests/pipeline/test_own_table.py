@@ -16,7 +16,7 @@ from detent.model.pipeline_records import NewPage
 from detent.testing.harness import Harness
 from detent.testing.stores import is_sqlite, plain_connection
 from tests.pipeline.raw import AsyncStones, RawStones, declare, raw
-from tests.pipeline.stones import Stones, canonical
+from tests.pipeline.stones import Stones, canonical, worked_off
 
 
 @pytest.fixture(params=[RawStones, AsyncStones], ids=["plain", "async"])
@@ -24,17 +24,6 @@ def kind(request: pytest.FixtureRequest) -> type[Any]:
     """The pipeline in both colours."""
     found: type[Any] = request.param
     return found
-
-
-def worked_off(harness: Harness, value: Any, **options: Any) -> Any:
-    """A run that has ended, one way or the other."""
-    run = harness.app.start(value, **options)
-    for _ in range(8):
-        harness.work()
-        if run.refresh().ended:
-            break
-        harness.clock.advance(70)
-    return run
 
 
 def staged_by_detent(url: str) -> set[str]:
