@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from threading import Event
 
-from detent.errors import AlreadyCommitted, LeaseLost
+from detent.errors import AlreadyCommitted, DatabaseUnreachable, LeaseLost
 from detent.model.records import Abort, Finish
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, another_store, deadlocks, plain_connection
@@ -29,9 +29,10 @@ def work(store: Store, seed: int, over: Event) -> int:
             if fate < 0.1:
                 continue
             try:
+                # The server ends a block that idles by its own clock for longer than the lease has by the test's.
                 with store.commit_block(held.job_id, held.attempt) as tx:
                     tx.execute("INSERT INTO effect VALUES (:job)", {"job": held.job_id})
-            except (LeaseLost, AlreadyCommitted):
+            except (LeaseLost, AlreadyCommitted, DatabaseUnreachable):
                 refusals += 1
             if fate < 0.2:
                 continue

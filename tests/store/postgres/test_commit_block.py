@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from time import sleep
 from typing import Literal
 
 import psycopg
@@ -13,7 +14,7 @@ from detent.model.clock import TurnableClock
 from detent.model.records import Cancelled
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import LEASE, claim_one, enqueue, job
+from tests.contract.kit import LEASE, claim_one, enqueue, job, new_job
 from tests.store.postgres.kit import behind_proxy, run_sql
 
 ORDERS = "CREATE TABLE orders (id integer PRIMARY KEY)"
@@ -143,14 +144,53 @@ def test_the_users_mistakes_are_the_users(postgres_store_url: str) -> None:
             assert tx.connection.execute("SELECT count(*) FROM orders").fetchone() == (2,)
 
 
-def test_a_block_that_idles_past_its_lease_is_ended_by_the_server(postgres_store_url: str) -> None:
-    """An open transaction never outlives its lease by idling, so it holds nothing back."""
+def test_a_block_may_idle_as_long_as_its_lease_has_left(postgres_store_url: str) -> None:
+    """An open transaction never outlives its lease by idling, so it holds nothing back; the session is as before."""
     with closing(open_store(postgres_store_url)) as store:
         job_id = enqueue(store)
         held = claim_one(store)
         with store.commit_block(job_id, held.attempt) as tx:
             assert tx.execute("SHOW idle_in_transaction_session_timeout")[0] == [("30s",)]
         assert store.together(lambda verbs: verbs.now()) is not None
+
+
+@pytest.mark.parametrize("then", ["a statement", "an intent", "the mark", "an error of its own"])
+def test_a_block_that_idles_for_longer_is_ended_by_the_server(postgres_store_url: str, then: str) -> None:
+    """C4, R4: it comes out as what the database did, whatever the block does next; nothing of it stays, and the job is
+    still there for the next attempt."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        run_sql(postgres_store_url, f"UPDATE detent.test_clock SET at = at + interval '{LEASE - 1} seconds'")
+
+        def too_slow() -> None:
+            with store.commit_block(job_id, held.attempt) as tx:
+                tx.execute("INSERT INTO orders VALUES (1)")
+                wait_until_ended(postgres_store_url)
+                if then == "a statement":
+                    tx.execute("INSERT INTO orders VALUES (2)")
+                elif then == "an intent":
+                    tx.intend(new_job(store))
+                elif then == "an error of its own":
+                    raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError if then == "an error of its own" else DatabaseUnreachable) as raised:
+            too_slow()
+        assert isinstance(raised.value, ZeroDivisionError) or "stood idle" in str(raised.value)
+        assert effects(postgres_store_url) == []
+        assert job(store, job_id).committed_at is None
+        with store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO orders VALUES (3)")
+        assert effects(postgres_store_url) == [(3,)]
+
+
+def wait_until_ended(url: str) -> None:
+    """Until nobody idles inside a transaction there."""
+    while run_sql(
+        url, "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()"
+    ):
+        sleep(0.05)
 
 
 def test_the_mark_refuses_whoever_lost_the_lease_meanwhile(postgres_store_url: str) -> None:

@@ -29,6 +29,11 @@ __all__ = ["database_name", "is_lost", "is_of_the_server", "is_passing", "no_con
 _PASSING = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock timeout: nothing was written, and the same again may well succeed (R4)."""
 
+_IDLED = "25P03"
+_IDLED_SAID = (
+    "the transaction stood idle for longer than it may (inside ctx.commit(): than its lease had left), so the server "
+    "ended it and nothing of it was written; do what is slow before the block"
+)
 _NOT_LET_IN = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|permission denied for database"
     r"|not permitted to log in|(?:role|user|database) \"[^\"]*\" does not exist|no such (?:user|database)"
@@ -42,7 +47,6 @@ _BY_CODE: dict[str, type[DatabaseError]] = {
     "53200": DatabaseBusy,
     "53300": DatabaseBusy,
     "25006": DatabaseReadOnly,
-    "25P03": DatabaseUnreachable,
     "57P01": DatabaseUnreachable,
     "57P02": DatabaseUnreachable,
     "57P03": DatabaseUnreachable,
@@ -81,11 +85,11 @@ def is_passing(error: BaseException) -> bool:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, so that nobody here knows what became of the statement."""
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+    if not isinstance(error, psycopg.Error):
         return False
-    return (
-        error.sqlstate is None or error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", "25P03")
-    )
+    if error.sqlstate is None:
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", _IDLED)
 
 
 def is_of_the_server(error: BaseException) -> bool:
@@ -98,7 +102,7 @@ def is_of_the_server(error: BaseException) -> bool:
 
 def translated(error: psycopg.Error, database: str, *, committing: bool = False) -> DetentError:
     """The same failure as an error of Detent's. A connection lost while committing leaves the outcome unknown."""
-    said = str(error).strip() or type(error).__name__
+    said = _IDLED_SAID if error.sqlstate == _IDLED else str(error).strip() or type(error).__name__
     if is_lost(error):
         return (OutcomeUnknown if committing else DatabaseUnreachable)(database, said)
     code = error.sqlstate or ""

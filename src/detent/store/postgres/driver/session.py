@@ -114,7 +114,7 @@ def roll_back(connection: Connection) -> None:
     if not connection.closed:
         try:
             connection.execute("ROLLBACK")
-        except psycopg.OperationalError:
+        except psycopg.Error:
             connection.close()
 
 
