@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detent.errors import InvalidInput, InvalidPayload
-from detent.model.jsondoor import check_text, decode, encode, fingerprint, text
+from detent.model.jsondoor import check_text, decode, encode, encode_scalars, fingerprint, text
 
 SIZE_MAX = 1_000_000
 
@@ -41,6 +41,29 @@ def nested(levels: int, inner: object = 1) -> object:
     for level in range(levels):
         inner = [inner] if level % 2 else {"a": inner}
     return inner
+
+
+KINDS = {"a": int, "b": float, "c": str, "d": bool}
+
+
+def glance(value: dict[str, Any], size_max: int = SIZE_MAX) -> str | None:
+    return encode_scalars(value, KINDS, size_max=size_max)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), ODD_LEAVES))
+def test_a_glance_never_lets_in_what_the_door_refuses(value: dict[str, Any]) -> None:
+    """J2"""
+    if (seen := glance(value)) is not None:
+        assert seen == put(value)
+        assert all(type(part) is KINDS[name] for name, part in value.items())
+
+
+@given(st.integers(-(2**63) + 1, 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), KEYS, st.booleans())
+def test_a_glance_is_enough_for_plain_values(a: int, b: float, c: str, d: bool) -> None:
+    value = {"a": a, "b": b, "c": c, "d": d}
+    assert glance(value) == put(value)
+    assert glance(value, len(put(value).encode())) is not None
+    assert glance(value, len(put(value).encode()) - 1) is None
 
 
 class Color(Enum):

@@ -34,8 +34,9 @@ from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 SMALL = 1
 GROWING = ("job", "ready", "waiting")
 BATCH = 10
-ROWS_MORE = 5
-"""Rows more at most: where a look meets an entry that the other database had already marked as gone."""
+ROWS_MORE = 50
+"""Rows more at most: where a look meets entries that the other database had already marked as gone. Every measurement
+before it left some, since it was rolled back. Whoever walks through the crowd meets all `SIZE` of it."""
 DEEPER = 2
 """Times as many pages at most: two levels of a tree, where there is one page in the small database."""
 TOUCHED = """

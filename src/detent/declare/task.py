@@ -168,9 +168,12 @@ class Task(Generic[P, R, D]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""
         settings = self._settings
-        text = jsondoor.encode(
-            self._bound(args, kwargs), field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max
-        )
+        bound = self._bound(args, kwargs)
+        if self._scalars is not None:
+            plain = jsondoor.encode_scalars(bound, self._scalars, size_max=settings.payload_max)
+            if plain is not None:
+                return Call(self, plain)
+        text = jsondoor.encode(bound, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
         if not jsondoor.fits(text, self._arguments):
             self.decode(text)
         return Call(self, text)
@@ -223,6 +226,12 @@ class Task(Generic[P, R, D]):
         """The names, where all of them may be given by place; otherwise none."""
         kinds = {parameter.kind for parameter in self._parameters.values()}
         return tuple(self._parameters) if kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD} else ()
+
+    @cached_property
+    def _scalars(self) -> dict[str, type] | None:
+        """The kinds of all arguments, where each is a plain number or string; otherwise None."""
+        kinds: dict[str, Any] = {name: self._hints.get(name) for name in self._parameters}
+        return kinds if all(kind in (bool, int, float, str) for kind in kinds.values()) else None
 
     @cached_property
     def _signature(self) -> inspect.Signature:

@@ -24,7 +24,7 @@ import functools
 import json
 import math
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar, overload
 
 import msgspec
@@ -38,6 +38,7 @@ T = TypeVar("T")
 _DEPTH_MAX = 64
 # Any integer beyond the doubles has at least this many digits.
 _DIGITS_SUSPECT = 309
+_SURELY_FINITE = 2**63
 _EVERY_DIGIT_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _SHOWN_MAX = 60
 
@@ -63,6 +64,28 @@ def encode(value: object, *, field: str, size_max: int, depth_max: int = _DEPTH_
     if not _is_proven(encoded, value, depth_max):
         _explain(value, field, depth_max)
     return encoded.decode()
+
+
+def encode_scalars(values: dict[str, Any], kinds: Mapping[str, type], *, size_max: int) -> str | None:
+    """The same text as `encode`, at a third of its cost, for what is seen at a glance to be numbers and strings of
+    exactly these kinds; None for anything that wants the closer look."""
+    for name, value in values.items():
+        kind = type(value)
+        if kind is not kinds[name]:
+            return None
+        if kind is str:
+            if "\0" in value:
+                return None
+        elif kind is float:
+            if value - value != 0.0:  # infinite, or not a number
+                return None
+        elif not -_SURELY_FINITE < value < _SURELY_FINITE:
+            return None
+    try:
+        encoded = _encode(values)
+    except UnicodeError:
+        return None
+    return encoded.decode() if len(encoded) <= size_max else None
 
 
 def check_text(text: str | bytes, *, field: str, size_max: int, depth_max: int = _DEPTH_MAX) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec.structs import astuple
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.records import Enqueued, NewJob
@@ -12,32 +14,50 @@ from detent.store.postgres.statements.base import Row, Statement, flags, numbers
 __all__ = ["ids_reserve", "job_enqueue", "lanes_make", "new_jobs", "refusal"]
 
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
-_COLUMNS: tuple[tuple[str, str, str], ...] = (
-    ("p_ids", "bigint[]", "{}"),
-    ("p_nonces", "bigint[]", "{}"),
-    ("p_tasks", "text[]", "{}"),
-    ("p_payloads", "text[]", "{}"),
-    ("p_queues", "text[]", '{"default"}'),
-    ("p_tenants", "text[]", '{""}'),
-    ("p_priorities", "smallint[]", "{0}"),
-    ("p_attempts_max", "integer[]", "{4}"),
-    ("p_dead_letters", "boolean[]", "{t}"),
-    ("p_idempotents", "boolean[]", "{t}"),
-    ("p_unique_pendings", "boolean[]", "{f}"),
-    ("p_due_ats", "timestamptz[]", "{}"),
-    ("p_expires_ats", "timestamptz[]", "{}"),
-    ("p_metadatas", "text[]", "{}"),
-    ("p_correlation_ids", "text[]", "{}"),
-    ("p_traceparents", "text[]", "{}"),
-    ("p_run_ids", "bigint[]", "{}"),
-    ("p_limit_keys", "text[]", "{}"),
-    ("p_keys", "text[]", "{}"),
-    ("p_fingerprints", "text[]", "{}"),
-    ("p_key_ttls", "double precision[]", "{}"),
-    ("p_groups", "bigint[]", "{}"),
-    ("p_costs", "integer[]", "{}"),
+_Written = Callable[[tuple[Any, ...]], str]
+
+
+def _single(written: _Written) -> _Written:
+    """One for all where all are equal."""
+    return lambda values: written(values[:1] if values.count(values[0]) == len(values) else values)
+
+
+def _if_any(written: _Written) -> _Written:
+    """Nothing where all are null."""
+    return lambda values: "{}" if values.count(None) == len(values) else written(values)
+
+
+def _times_of(field: str) -> _Written:
+    return _if_any(lambda values: times(values, field=field))
+
+
+_COLUMNS: tuple[tuple[str, str, str, _Written, str], ...] = (
+    ("id", "p_ids", "bigint[]", numbers, "{}"),
+    ("nonce", "p_nonces", "bigint[]", _single(numbers), "{}"),
+    ("task", "p_tasks", "text[]", _single(texts), "{}"),
+    ("payload", "p_payloads", "text[]", _single(texts), "{}"),
+    ("queue", "p_queues", "text[]", _single(texts), '{"default"}'),
+    ("tenant", "p_tenants", "text[]", _single(texts), '{""}'),
+    ("priority", "p_priorities", "smallint[]", _single(numbers), "{0}"),
+    ("attempts_max", "p_attempts_max", "integer[]", _single(numbers), "{4}"),
+    ("dead_letter", "p_dead_letters", "boolean[]", _single(flags), "{t}"),
+    ("idempotent", "p_idempotents", "boolean[]", _single(flags), "{t}"),
+    ("unique_pending", "p_unique_pendings", "boolean[]", _single(flags), "{f}"),
+    ("due_at", "p_due_ats", "timestamptz[]", _times_of("due_at"), "{}"),
+    ("expires_at", "p_expires_ats", "timestamptz[]", _times_of("expires_at"), "{}"),
+    ("metadata", "p_metadatas", "text[]", _if_any(texts), "{}"),
+    ("correlation_id", "p_correlation_ids", "text[]", _if_any(texts), "{}"),
+    ("traceparent", "p_traceparents", "text[]", _if_any(texts), "{}"),
+    ("run_id", "p_run_ids", "bigint[]", _if_any(numbers), "{}"),
+    ("limit_key", "p_limit_keys", "text[]", _if_any(texts), "{}"),
+    ("key", "p_keys", "text[]", _if_any(texts), "{}"),
+    ("fingerprint", "p_fingerprints", "text[]", _if_any(texts), "{}"),
+    ("key_ttl", "p_key_ttls", "double precision[]", _if_any(numbers), "{}"),
+    ("group", "p_groups", "bigint[]", _if_any(numbers), "{}"),
+    ("cost", "p_costs", "integer[]", _if_any(numbers), "{}"),
 )
-"""Each with its type and what a function takes where it is not said."""
+"""Each field of a new job: the argument, its type, how it is written, and what the function takes where it is not
+said."""
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
@@ -73,16 +93,20 @@ def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqu
 
 
 def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
-    """New jobs as arguments by name, and their values. Only what differs from the default is said: to read a short call
-    costs the server a fraction."""
+    """New jobs as arguments by name, one array per column, and their values. Only what differs from the default is
+    said: to read a short call costs the server a fraction."""
     if not items:
         return "", ()
-    said = [
-        (f"{name} => %s::{kind}", value)
-        for (name, kind, default), value in zip(_COLUMNS, _columns(items), strict=True)
-        if value != default
-    ]
-    return ", ".join(place for place, _ in said), tuple(value for _, value in said)
+    columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, items), strict=True), strict=True))
+    if columns["key"].count(None) == len(items):
+        columns["fingerprint"] = ()
+    places: list[str] = []
+    said: list[str] = []
+    for field, argument, kind, written, default in _COLUMNS:
+        if (value := written(columns[field])) != default:
+            places.append(f"{argument} => %s::{kind}")
+            said.append(value)
+    return ", ".join(places), tuple(said)
 
 
 def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
@@ -90,41 +114,3 @@ def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
     if answer == "id_conflict":
         return IdConflict(job_id)
     return KeyConflict(item.key or "", item.tenant, job_id)
-
-
-def _columns(items: Sequence[NewJob]) -> tuple[str, ...]:
-    """New jobs as one array per column: single where all are equal, empty where all are null."""
-    keyed = any(item.key is not None for item in items)
-    return (
-        numbers([item.id for item in items]),
-        _same(numbers, [item.nonce for item in items]),
-        _same(texts, [item.task for item in items]),
-        _same(texts, [item.payload for item in items]),
-        _same(texts, [item.queue for item in items]),
-        _same(texts, [item.tenant for item in items]),
-        _same(numbers, [item.priority for item in items]),
-        _same(numbers, [item.attempts_max for item in items]),
-        _same(flags, [item.dead_letter for item in items]),
-        _same(flags, [item.idempotent for item in items]),
-        _same(flags, [item.unique_pending for item in items]),
-        _some(lambda values: times(values, field="due_at"), [item.due_at for item in items]),
-        _some(lambda values: times(values, field="expires_at"), [item.expires_at for item in items]),
-        _some(texts, [item.metadata for item in items]),
-        _some(texts, [item.correlation_id for item in items]),
-        _some(texts, [item.traceparent for item in items]),
-        _some(numbers, [item.run_id for item in items]),
-        _some(texts, [item.limit_key for item in items]),
-        _some(texts, [item.key for item in items]),
-        texts([item.fingerprint for item in items]) if keyed else "{}",
-        _some(numbers, [item.key_ttl for item in items]),
-        _some(numbers, [item.group for item in items]),
-        _some(numbers, [item.cost for item in items]),
-    )
-
-
-def _same(written: Callable[[Iterable[Any]], str], values: list[Any]) -> str:
-    return written(values[:1] if values.count(values[:1][0] if values else None) == len(values) else values)
-
-
-def _some(written: Callable[[Iterable[Any]], str], values: list[Any]) -> str:
-    return "{}" if values.count(None) == len(values) else written(values)
