@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import astuple
@@ -17,47 +18,35 @@ _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
 _Written = Callable[[tuple[Any, ...]], str]
 
 
-def _single(written: _Written) -> _Written:
-    """One for all where all are equal."""
-    return lambda values: written(values[:1] if values.count(values[0]) == len(values) else values)
-
-
-def _if_any(written: _Written) -> _Written:
-    """Nothing where all are null."""
-    return lambda values: "{}" if values.count(None) == len(values) else written(values)
-
-
-def _times_of(field: str) -> _Written:
-    return _if_any(lambda values: times(values, field=field))
-
-
-_COLUMNS: tuple[tuple[str, str, str, _Written, str], ...] = (
-    ("id", "p_ids", "bigint[]", numbers, "{}"),
-    ("nonce", "p_nonces", "bigint[]", _single(numbers), "{}"),
-    ("task", "p_tasks", "text[]", _single(texts), "{}"),
-    ("payload", "p_payloads", "text[]", _single(texts), "{}"),
-    ("queue", "p_queues", "text[]", _single(texts), '{"default"}'),
-    ("tenant", "p_tenants", "text[]", _single(texts), '{""}'),
-    ("priority", "p_priorities", "smallint[]", _single(numbers), "{0}"),
-    ("attempts_max", "p_attempts_max", "integer[]", _single(numbers), "{4}"),
-    ("dead_letter", "p_dead_letters", "boolean[]", _single(flags), "{t}"),
-    ("idempotent", "p_idempotents", "boolean[]", _single(flags), "{t}"),
-    ("unique_pending", "p_unique_pendings", "boolean[]", _single(flags), "{f}"),
-    ("due_at", "p_due_ats", "timestamptz[]", _times_of("due_at"), "{}"),
-    ("expires_at", "p_expires_ats", "timestamptz[]", _times_of("expires_at"), "{}"),
-    ("metadata", "p_metadatas", "text[]", _if_any(texts), "{}"),
-    ("correlation_id", "p_correlation_ids", "text[]", _if_any(texts), "{}"),
-    ("traceparent", "p_traceparents", "text[]", _if_any(texts), "{}"),
-    ("run_id", "p_run_ids", "bigint[]", _if_any(numbers), "{}"),
-    ("limit_key", "p_limit_keys", "text[]", _if_any(texts), "{}"),
-    ("key", "p_keys", "text[]", _if_any(texts), "{}"),
-    ("fingerprint", "p_fingerprints", "text[]", _if_any(texts), "{}"),
-    ("key_ttl", "p_key_ttls", "double precision[]", _if_any(numbers), "{}"),
-    ("group", "p_groups", "bigint[]", _if_any(numbers), "{}"),
-    ("cost", "p_costs", "integer[]", _if_any(numbers), "{}"),
+_COLUMNS: tuple[tuple[str, str, str, _Written, Any], ...] = (
+    ("id", "p_ids", "bigint[]", numbers, None),
+    ("nonce", "p_nonces", "bigint[]", numbers, None),
+    ("task", "p_tasks", "text[]", texts, None),
+    ("payload", "p_payloads", "text[]", texts, None),
+    ("queue", "p_queues", "text[]", texts, "default"),
+    ("tenant", "p_tenants", "text[]", texts, ""),
+    ("priority", "p_priorities", "smallint[]", numbers, 0),
+    ("attempts_max", "p_attempts_max", "integer[]", numbers, 4),
+    ("dead_letter", "p_dead_letters", "boolean[]", flags, True),
+    ("idempotent", "p_idempotents", "boolean[]", flags, True),
+    ("unique_pending", "p_unique_pendings", "boolean[]", flags, False),
+    ("due_at", "p_due_ats", "timestamptz[]", partial(times, field="due_at"), None),
+    ("expires_at", "p_expires_ats", "timestamptz[]", partial(times, field="expires_at"), None),
+    ("metadata", "p_metadatas", "text[]", texts, None),
+    ("correlation_id", "p_correlation_ids", "text[]", texts, None),
+    ("traceparent", "p_traceparents", "text[]", texts, None),
+    ("run_id", "p_run_ids", "bigint[]", numbers, None),
+    ("limit_key", "p_limit_keys", "text[]", texts, None),
+    ("key", "p_keys", "text[]", texts, None),
+    ("fingerprint", "p_fingerprints", "text[]", texts, None),
+    ("key_ttl", "p_key_ttls", "double precision[]", numbers, None),
+    ("group", "p_groups", "bigint[]", numbers, None),
+    ("cost", "p_costs", "integer[]", numbers, None),
 )
-"""Each field of a new job: the argument, its type, how it is written, and what the function takes where it is not
-said."""
+"""Each field of a new job: the argument, its type, how it is written, and what the function takes for all of them where
+it is not said."""
+_ONE_FOR_ALL = frozenset(column[0] for column in _COLUMNS[1:11])
+"""What may be said once, where all are equal."""
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
@@ -98,14 +87,16 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
     if not items:
         return "", ()
     columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, items), strict=True), strict=True))
-    if columns["key"].count(None) == len(items):
-        columns["fingerprint"] = ()
+    keyless = columns["key"].count(None) == len(items)
     places: list[str] = []
     said: list[str] = []
     for field, argument, kind, written, default in _COLUMNS:
-        if (value := written(columns[field])) != default:
-            places.append(f"{argument} => %s::{kind}")
-            said.append(value)
+        values = columns[field]
+        alike = values.count(values[0]) == len(values)
+        if (alike and values[0] == default) or (keyless and field == "fingerprint"):
+            continue
+        places.append(f"{argument} => %s::{kind}")
+        said.append(written(values[:1] if alike and field in _ONE_FOR_ALL else values))
     return ", ".join(places), tuple(said)
 
 
