@@ -31,7 +31,7 @@ class FirstOf:
         self._left = times
 
     def __call__(self, request: Request) -> Loss | None:
-        if self._left and request.verb == self._verb and (request.verb != "COMMIT" or request.after == "job_commit"):
+        if self._left and request.verb == self._verb and (request.verb != "COMMIT" or request.after == "job_mark"):
             self._left -= 1
             return self._loss
         return None

@@ -219,6 +219,26 @@ MUTANTS = (
         (Edit("postgres/functions/job_commit_v1.sql", "IF j.committed_at IS NOT NULL THEN", "IF false THEN"),),
         ("contract/test_job_commit.py::test_a_second_commit_is_refused[postgres]",),
     ),
+    Mutant(
+        "unique commit",
+        "postgres",
+        "the mark of a block does not ask for an earlier one",
+        (Edit("postgres/functions/job_mark_v1.sql", "AND committed_at IS NULL\n", "\n"),),
+        ("store/postgres/test_commit_block.py::test_of_two_blocks_of_one_attempt_the_first_to_end_is_the_commit",),
+    ),
+    Mutant(
+        "lease check",
+        "postgres",
+        "the mark of a block does not ask for the lease",
+        (
+            Edit(
+                "postgres/functions/job_mark_v1.sql",
+                "\n       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t;",
+                ";",
+            ),
+        ),
+        ("store/postgres/test_commit_block.py::test_the_mark_refuses_whoever_lost_the_lease_meanwhile",),
+    ),
     # -- whoever ends another's attempt asks again, where it acts ------------------------------------------------
     Mutant(
         "expiry re-check in the reaper",

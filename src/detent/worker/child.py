@@ -34,6 +34,7 @@ from detent.worker.flusher import Flusher
 from detent.worker.given_up import GivenUp
 from detent.worker.hooks import Hooks
 from detent.worker.options import WorkerOptions
+from detent.worker.pace import Pace
 from detent.worker.patience import Patience
 from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
@@ -98,6 +99,7 @@ class Child:
             holding=lambda: len(self._core.held),
         )
         self._threads = ThreadPoolExecutor(max_workers=options.slots, thread_name_prefix="detent-job")
+        self._pace = Pace()
         self._hooks = Hooks(app, channel)
         self._solos = Solos(options)
         self._running: dict[Held, Running] = {}
@@ -305,6 +307,10 @@ class Child:
     def _run_one_after_another(self, held: Held | None, attempt: Attempt) -> None:
         """On a thread: a plain function, and then whatever plain function is next. By way of the loop, each would wait
         for two other threads to get their turns."""
+        with self._pace.on_a_thread():
+            self._run_those_alike(held, attempt)
+
+    def _run_those_alike(self, held: Held | None, attempt: Attempt) -> None:
         while held is not None:
             timeout = attempt.task.options.timeout
             now = self._clock.monotonic()

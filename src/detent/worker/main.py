@@ -25,10 +25,6 @@ from detent.worker.output import set_up_output
 
 __all__ = ["cannot_start", "load_app", "main", "set_up"]
 
-_SWITCH_INTERVAL = 0.0001
-"""Seconds. A verb comes back from the database several times, and waits each time: with half a millisecond a drain on
-SQLite is a fifth slower. Threads that all compute lose some 3 % by it."""
-
 
 def load_app(where: str) -> Detent:
     """The application at `module:name`. `InvalidSetting` where there is none."""
@@ -94,8 +90,6 @@ def main() -> None:
         if options.debug:
             raise
         os._exit(1)
-    # A thread that comes back from the database waits for one that computes: not the usual five milliseconds.
-    sys.setswitchinterval(_SWITCH_INTERVAL)
     board = Board(int(sys.argv[2]), options.slots)
     Child(app, app.store, options, channel, board, clock).run()
 

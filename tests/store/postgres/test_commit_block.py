@@ -205,3 +205,18 @@ def test_the_mark_refuses_whoever_lost_the_lease_meanwhile(postgres_store_url: s
         with pytest.raises(LeaseLost, match="its lease has expired"):
             block.__exit__(None, None, None)
         assert effects(postgres_store_url) == []
+
+
+def test_of_two_blocks_of_one_attempt_the_first_to_end_is_the_commit(postgres_store_url: str) -> None:
+    """C1: the second found no commit when it began, and finds one at its end."""
+    run_sql(postgres_store_url, ORDERS)
+    with closing(open_store(postgres_store_url)) as store:
+        job_id = enqueue(store)
+        held = claim_one(store)
+        late = store.commit_block(job_id, held.attempt)
+        late.__enter__().execute("INSERT INTO orders VALUES (1)")
+        with store.commit_block(job_id, held.attempt) as tx:
+            tx.execute("INSERT INTO orders VALUES (2)")
+        with pytest.raises(AlreadyCommitted):
+            late.__exit__(None, None, None)
+        assert effects(postgres_store_url) == [(2,)]

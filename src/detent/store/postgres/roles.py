@@ -22,6 +22,7 @@ BESIDE = {
     "migrations": "viewer",
     "agenda": "worker",
     "commit_check": "worker",
+    "job_mark": "worker",
     "fire_stands_for": "worker",
     "batch_holds": "worker",
     "batch_lock": "client",

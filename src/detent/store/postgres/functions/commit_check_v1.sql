@@ -11,21 +11,27 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s' AS $$
 DECLARE
   t    timestamptz := detent.clock();
+  held record;
   j    detent.job;
-  left_ms double precision;
 BEGIN
   IF p_settled THEN
     PERFORM 1 FROM detent.job k WHERE k.id = p_job_id FOR UPDATE;
   END IF;
-  SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id;
-  IF j.committed_at IS NOT NULL THEN
-    committed_attempt := j.attempt;
+  SELECT k.state = 'running' AND k.attempt = p_attempt AND k.committed_at IS NULL AND l.expires_at > t AS holds,
+         1000 * extract(epoch FROM l.expires_at - t) AS milliseconds
+    INTO held
+    FROM detent.job k LEFT JOIN detent.lease l ON l.id = k.lease_id
+   WHERE k.id = p_job_id;
+  IF held.holds THEN
+    PERFORM set_config(
+      'idle_in_transaction_session_timeout', ceil(least(greatest(held.milliseconds, 1), 86400000))::text, true);
   ELSE
-    instead := detent.holder_lost(j, p_attempt, t);
-  END IF;
-  IF instead IS NULL AND committed_attempt IS NULL THEN
-    left_ms := 1000 * extract(epoch FROM (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) - t);
-    PERFORM set_config('idle_in_transaction_session_timeout', ceil(least(greatest(left_ms, 1), 86400000))::text, true);
+    SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id;
+    IF j.committed_at IS NOT NULL THEN
+      committed_attempt := j.attempt;
+    ELSE
+      instead := detent.holder_lost(j, p_attempt, t);
+    END IF;
   END IF;
   xact := pg_current_xact_id()::text;
   RETURN NEXT;

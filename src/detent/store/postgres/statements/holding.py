@@ -74,12 +74,7 @@ SELECT instead, committed_attempt, other_xact, answer, job_id, cause
   FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text{})
 """
 # In one trip. The COMMIT may only follow a mark that was set, so here a refusal is an error; its text says which.
-_COMMIT_AND_END = """
-SELECT CASE WHEN instead IS NULL AND committed_attempt IS NULL AND NOT other_xact THEN 0
-            ELSE concat('detent refuses|', other_xact, '|', committed_attempt, '|', instead, '|')::integer END
-  FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text);
-COMMIT
-"""
+_COMMIT_AND_END = "SELECT detent.job_mark_v1(%s::bigint, %s::integer, %s::text, %s::text); COMMIT"
 _REFUSES = re.compile(r"detent refuses\|([tf])\|(\d*)\|([^|]*)\|")
 _FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
 _ABORT = """
