@@ -50,8 +50,14 @@ class Sending:
     traceparent: str | None = None
 
 
+_AS_DECLARED = Sending()
+"""Nothing was said."""
+
+
 def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
     """How it shall be sent, as said. Refuses a word it does not know, and one key for many jobs."""
+    if not options:
+        return _AS_DECLARED
     for name in options:
         if name not in _SENDING:
             raise InvalidInput(name, "no option of enqueue", ", ".join(_SENDING))
@@ -61,19 +67,31 @@ def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
 
 
 def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings) -> list[NewJob]:
-    """The same for many. Neighbours of one task differ by their arguments alone, unless these make a key."""
+    """One for each call, as `new_job` makes them."""
     made: list[NewJob] = []
     task: Task[..., Any, Any] | None = None
+    alike: NewJob | None = None
     for call in calls:
-        if checked(call).task is task:
-            made.append(replace(made[-1], payload=call.payload))
-            continue
-        made.append(new_job(call, sending, settings=settings))
-        options = call.task.options
-        keyed = sending.key is not None or options.unique is not None
-        keyed = keyed or callable(options.limit_key) or callable(options.cost)
-        task = None if keyed else call.task
+        if checked(call).task is not task:
+            task, alike = call.task, _alike(call, sending, settings)
+        made.append(
+            new_job(call, sending, settings=settings) if alike is None else replace(alike, payload=call.payload)
+        )
     return made
+
+
+def _alike(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | None:
+    """The job of which those of the same task differ by their arguments alone; None where these make a key or a cost.
+    Where nothing is said about how to send it, it is the same for as long as the task lives."""
+    task, options = call.task, call.task.options
+    keyed = sending.key is not None or options.unique is not None
+    if keyed or callable(options.limit_key) or callable(options.cost):
+        return None
+    if sending is not _AS_DECLARED:
+        return new_job(call, sending, settings=settings)
+    if task.alike is None:
+        task.alike = new_job(call, sending, settings=settings)
+    return task.alike
 
 
 def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:

@@ -23,6 +23,7 @@ from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
 from detent.model import jsondoor
 from detent.model.backoff import Retry
+from detent.model.records import NewJob
 
 __all__ = ["Call", "Options", "Task", "name_of"]
 
@@ -113,6 +114,7 @@ class Task(Generic[P, R, D]):
         self.name = name_of(function) if name is None else name
         self.aliases = _aliases(aliases)
         self.options = options
+        self.alike: NewJob | None = None  # what its jobs have in common; made by the first enqueue
         self._settings = settings
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", self.name)
