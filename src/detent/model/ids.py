@@ -65,10 +65,10 @@ class ReservedIds:
         self._start_afresh()
 
     def _start_afresh(self) -> None:
-        self._pid = os.getpid()
         self._rest = range(0)
         self._nonce = random.SystemRandom().getrandbits(_NONCE_BITS)
         self._random = random.Random(self._seed)
+        self._pid = os.getpid()  # last: whoever sees it without the lock sees the rest, too
 
     def _follow_fork(self) -> None:
         if os.getpid() != self._pid:
@@ -90,14 +90,13 @@ class ReservedIds:
             return [*taken, *fresh[:missing]]
 
     def left(self) -> int:
-        with self._lock:
-            self._follow_fork()
-            return len(self._rest)
+        return len(self._rest) if os.getpid() == self._pid else 0
 
     def nonce(self) -> int:
-        with self._lock:
-            self._follow_fork()
-            return self._nonce
+        if os.getpid() != self._pid:
+            with self._lock:
+                self._follow_fork()
+        return self._nonce
 
     def random(self) -> float:
         with self._lock:
