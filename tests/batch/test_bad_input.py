@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from detent import Change, Context, Detent, Fatal, Limit, Retry, Run, Throttled
+from detent import Change, Context, Detent, Fatal, Limit, Retry, Run, Snooze, Throttled
 from detent.errors import InvalidInput, NotFound, PreviewNotReady, RunStuck
 from detent.testing.harness import Harness
 from detent.views.runs import run_view
@@ -106,6 +106,23 @@ def test_a_run_without_targets_is_previewed_and_cannot_be_applied(detent: Harnes
     assert run.wait(timeout=0).counts == {}
     with pytest.raises(InvalidInput):
         detent.app.apply(run, actor="ana")
+
+
+def test_a_run_that_somebody_stops_says_who_and_why_and_goes_back(detent: Harness) -> None:
+    """B3, J14: wrong prices, seen half-way."""
+    app, rule = reprice(detent, shop := Shop(5))
+    before = dict(shop.prices)
+    run = works(detent, app.preview(rule()))
+    shop.fails("ring-4", "ring-5", error=Snooze(600))
+    app.apply(run, actor="ana")
+    detent.work()
+    app.jobs(task="reprice.apply").cancel(actor="ana", reason="wrong prices").wait()
+    assert works(detent, run).counts == {"applied": 3, "failed": 2}
+    (cause,) = run_view(app.store, run.id).causes
+    assert (cause.targets, cause.error) == (2, "it was cancelled (cancel by ana: wrong prices)")
+    app.roll_back(run, actor="ana")
+    assert works(detent, run).state == "rolled_back"
+    assert shop.prices == before
 
 
 def test_a_target_that_cannot_be_previewed_is_said_and_left_out_only_on_request(detent: Harness) -> None:

@@ -9,8 +9,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from detent.errors import NotFound, essence
-from detent.model.batch_records import BatchRunRow
+from detent.model.batch_records import BatchRunRow, TargetRow
 from detent.store.contract import Verbs
+from detent.views.jobs import explain
 
 __all__ = ["Cause", "RunView", "causes_of", "run_view"]
 
@@ -90,28 +91,38 @@ def causes_of(verbs: Verbs, row: BatchRunRow) -> tuple[list[Cause], int]:
     """What the failures of a run come down to, the commonest first; and how many targets were counted for that: those
     that could not be previewed, those that failed, and those that could not be reverted."""
     counted: Counter[str] = Counter()
-    examples: dict[str, str] = {}
+    examples: dict[str, TargetRow] = {}
     for state, many in (("preview", row.preview_failed), ("failed", row.failed), ("applied", row.revert_failed)):
         if state != "preview" or row.state == "preview":
-            for ref, error in _failures(verbs, row.id, state, many):
-                cause = essence(error) or "no error recorded"
+            for target in _failures(verbs, row.id, state, many):
+                cause = essence(target.preview_error if state == "preview" else target.error)
                 counted[cause] += 1
-                examples.setdefault(cause, ref)
+                examples.setdefault(cause, target)
     causes = [
-        Cause(error=error, targets=many, example=examples[error]) for error, many in counted.most_common(_CAUSES_MAX)
+        Cause(error=error or _unsaid(verbs, examples[error]), targets=many, example=examples[error].ref)
+        for error, many in counted.most_common(_CAUSES_MAX)
     ]
     return causes, counted.total()
 
 
-def _failures(verbs: Verbs, run_id: int, state: str, many: int) -> Iterator[tuple[str, str | None]]:
-    """Refs and errors of the targets in that state which failed, of whom there are so many."""
+def _unsaid(verbs: Verbs, target: TargetRow) -> str:
+    """What happened to a target whose function never said why: somebody stopped its job."""
+    job_id = target.revert_job_id or target.apply_job_id
+    try:
+        return "no error recorded" if job_id is None else explain(verbs, job_id)
+    except NotFound:
+        return "no error recorded"
+
+
+def _failures(verbs: Verbs, run_id: int, state: str, many: int) -> Iterator[TargetRow]:
+    """The targets in that state which failed, of whom there are so many."""
     after_n = looked_at = found = 0
     while found < many and looked_at < _LOOKED_AT_MAX:
         page = verbs.target_list(run_id, state=state, after_n=after_n, limit=_PAGE)
         for target in page:
             if state == "failed" or target.preview_error is not None or target.revert_state == "failed":
                 found += 1
-                yield target.ref, target.preview_error if state == "preview" else target.error
+                yield target
         looked_at += len(page)
         if len(page) < _PAGE:
             return
