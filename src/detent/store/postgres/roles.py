@@ -15,8 +15,8 @@ INCLUDES = {
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
 # Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, ticks without a
-# job of their own, parts of the verbs of batch runs, what there is to do, the entry of a commit block, the sign of a
-# waiter, the life of the server.
+# job of their own, parts of the verbs of batch runs, what there is to do, the entry of a commit block and its mark, the
+# sign of a waiter, the life of the server.
 BESIDE = {
     "lanes_make": "client",
     "migrations": "viewer",

@@ -16,8 +16,6 @@ __all__ = ["ids_reserve", "job_enqueue", "lanes_make", "new_jobs", "refusal"]
 
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
 _Written = Callable[[tuple[Any, ...]], str]
-
-
 _COLUMNS: tuple[tuple[str, str, str, _Written, Any], ...] = (
     ("id", "p_ids", "bigint[]", numbers, None),
     ("nonce", "p_nonces", "bigint[]", numbers, None),
@@ -45,8 +43,8 @@ _COLUMNS: tuple[tuple[str, str, str, _Written, Any], ...] = (
 )
 """Each field of a new job: the argument, its type, how it is written, and what the function takes for all of them where
 it is not said."""
-_ONE_FOR_ALL = frozenset(column[0] for column in _COLUMNS[1:11])
-"""What may be said once, where all are equal."""
+_ONE_FOR_ALL = {"nonce", "task", "payload", *(field for field, *_, default in _COLUMNS if default is not None)}
+"""What is never null, and may be said once where all are equal."""
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
