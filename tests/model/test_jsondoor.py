@@ -105,7 +105,7 @@ def glance(value: dict[str, Any], size_max: int = SIZE_MAX) -> str | None:
         *({"c": "a\0b"}, {"c": "\udfff"}, {"a": 10**309}, {"a": -(10**400)}),
         *({"b": math.nan}, {"b": math.inf}, {"b": -math.inf}, {"a": True}, {"b": 1}, {"d": 1}, {"c": Name("x")}),
     ],
-    ids=repr,
+    ids=lambda value: repr(value)[:20],
 )
 def test_what_a_glance_leaves_to_the_closer_look(value: dict[str, Any]) -> None:
     """J2"""
