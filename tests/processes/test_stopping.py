@@ -10,7 +10,9 @@ from pathlib import Path
 from detent.testing.stores import plain_connection
 from tests.processes.kit import Bench, is_alive, kill, until
 
-WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'detent.horizon'::regclass ORDER BY pid"
+WAITING = """SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+             WHERE NOT l.granted AND l.relation = 'detent.horizon'::regclass AND d.datname = current_database()
+             ORDER BY l.pid"""
 
 
 def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:

@@ -79,7 +79,7 @@ def test_nothing_is_left_in_the_session(postgres_store_url: str) -> None:
     """Behind a transaction pooler the next caller gets the session: no settings, prepared statements or locks stay."""
     left = """
         SELECT (SELECT count(*) FROM pg_prepared_statements),
-               (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+               (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
                (SELECT count(*) FROM pg_settings WHERE source = 'session' AND name <> 'application_name')
     """
     with (
