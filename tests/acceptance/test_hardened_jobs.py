@@ -268,7 +268,7 @@ def sqlite_queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Queue]:
     harness.close()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     what=st.sampled_from(["fine", "flaky", "broken", "fatal"]),
     deeds=st.lists(st.sampled_from([*ACTIONS, "work", "wait", "crash"]), max_size=8),
