@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import psycopg
@@ -14,10 +15,12 @@ from detent.errors import DatabaseError
 from detent.model.records import Enqueued, Finish
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
-from detent.store.postgres.roles import INCLUDES
+from detent.store.postgres.roles import INCLUDES, roles_sql
 from detent.store.postgres.store import PostgresStore
+from detent.testing.postgres import Cluster
 from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
+from tests.app.shop import until
 from tests.contract.kit import claim, claim_one, enqueue, job, new_job
 from tests.store.postgres.kit import as_user, run_sql
 
@@ -132,3 +135,28 @@ def test_roles_may_be_installed_again(postgres_store_url: str, login: Login) -> 
         store.install_roles()
     with closing(open_store(url)) as client:
         enqueue(client)
+
+
+def test_roles_may_be_installed_for_two_databases_at_once(
+    postgres_store_url: str, postgres_cluster: Cluster, postgres_template: str
+) -> None:
+    """S2: they are the whole server's; who came second was refused."""
+    prefix = f"t_{secrets.token_hex(4)}_"
+    script = roles_sql().replace("detent_", prefix)
+    waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    other = f"{postgres_template}_roles"
+    other_url = postgres_cluster.create_database(other, template=postgres_template)
+    drop = [f"DROP OWNED BY {prefix}{role}" for role in INCLUDES]
+    try:
+        with psycopg.connect(postgres_store_url) as first, ThreadPoolExecutor(1) as thread:
+            first.execute(script.encode())
+            second = thread.submit(run_sql, other_url, script)
+            until(lambda: run_sql(other_url, waits) != [] or second.done())
+            first.commit()
+            second.result(60)
+        viewer = f"SELECT has_table_privilege('{prefix}viewer', 'detent.transition', 'SELECT')"
+        assert run_sql(postgres_store_url, viewer) == run_sql(other_url, viewer) == [(True,)]
+        run_sql(other_url, *drop)
+        run_sql(postgres_store_url, *drop, *(f"DROP ROLE {prefix}{role}" for role in INCLUDES))
+    finally:
+        postgres_cluster.drop_database(other)

@@ -41,6 +41,8 @@ _MAKE = """DO $$ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'detent_{role}') THEN
     CREATE ROLE detent_{role} NOLOGIN;
   END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+  NULL; -- roles are the whole server's: somebody made it meanwhile, for another database
 END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA detent FROM detent_{role};
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM detent_{role};
