@@ -7,11 +7,12 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import pytest
 
 from detent.errors import DatabaseBusy, DatabaseUnreachable
-from detent.store.postgres.driver.pool import SILENCE, Pool
+from detent.store.postgres.driver.pool import SILENCE, Pool, PooledConnection
 from detent.testing.proxy import Proxy
 
 SIZE = 2
@@ -46,6 +47,9 @@ def test_statements_are_prepared_where_nobody_stands_between(pool: Pool) -> None
 
 def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
     """Being busy is no loss: whoever comes too many is refused, and those who hold one keep it."""
+    opened = pool._opened()
+    for connection in [opened.getconn(SECONDS_MAX) for _ in range(SIZE)]:
+        opened.putconn(connection)  # made by now, however long that takes
     busy, done = threading.Barrier(SIZE + 1), threading.Event()
 
     def hold() -> object:
@@ -61,6 +65,24 @@ def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
             pass
         done.set()
         assert [one.result() for one in held] == [(1,), (1,)]
+
+
+def test_a_connection_that_is_slow_to_come_is_not_lost(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool was given up for a new one, which asked the slow server for more connections than there may be."""
+    make, go = PooledConnection.connect, threading.Event()
+
+    def slowly(*args: Any, **options: Any) -> PooledConnection:
+        assert go.wait(SECONDS_MAX)
+        return make(*args, **options)
+
+    with pool.connection():
+        opened = pool._opened()
+        monkeypatch.setattr(PooledConnection, "connect", slowly)
+        with pytest.raises(DatabaseBusy), pool.connection():
+            pass
+        assert pool._opened() is opened
+        go.set()
+        opened.putconn(opened.getconn(SECONDS_MAX))
 
 
 def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str) -> None:

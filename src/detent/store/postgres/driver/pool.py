@@ -102,6 +102,7 @@ class Pool:
         self._lock = threading.Lock()
         self._pool: ConnectionPool[PooledConnection] | None = None
         self._living: weakref.WeakSet[PooledConnection] = weakref.WeakSet()
+        self._made = 0
 
     @contextmanager
     def connection(self) -> Iterator[PooledConnection]:
@@ -146,8 +147,10 @@ class Pool:
     def _renewed(self, pool: ConnectionPool[PooledConnection]) -> bool:
         """Whether the pool counts connections that are nobody's any more, and so was given up for a new one. An
         interrupt between two steps of lending loses one; those that are lent are closed when they come back."""
-        size = pool.get_stats()["pool_size"]
-        if size < self._size_max or size <= len(self._living):
+        stats = pool.get_stats()
+        # One that is being made counts from its beginning, and a slow server takes long to give it: it is not lost.
+        coming = max(0, stats.get("connections_num", 0) - stats.get("connections_errors", 0) - self._made)
+        if stats["pool_size"] < self._size_max or stats["pool_size"] <= len(self._living) + coming:
             return False
         with self._lock:
             if self._pool is pool:
@@ -165,6 +168,7 @@ class Pool:
 
     def _take_in(self, connection: PooledConnection) -> None:
         self._living.add(connection)
+        self._made += 1
         hear(connection)
         # A pooler gives numbers of its own to those who connect to it.
         found = connection.execute("SELECT pg_backend_pid()").fetchone()
@@ -178,6 +182,7 @@ class Pool:
         with self._lock:
             if self._pool is None:
                 self.connect().close()  # says at once, and precisely, what the pool would only time out on
+                self._made = 0
                 pool = ConnectionPool(
                     self._url,
                     kwargs=self._options,
