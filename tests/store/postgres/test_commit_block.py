@@ -149,8 +149,9 @@ def test_a_block_may_idle_as_long_as_its_lease_has_left(postgres_store_url: str)
     with closing(open_store(postgres_store_url)) as store:
         job_id = enqueue(store)
         held = claim_one(store)
+        run_sql(postgres_store_url, "UPDATE detent.test_clock SET at = at + interval '4 seconds'")
         with store.commit_block(job_id, held.attempt) as tx:
-            assert tx.execute("SHOW idle_in_transaction_session_timeout")[0] == [("30s",)]
+            assert tx.execute("SHOW idle_in_transaction_session_timeout")[0] == [(f"{LEASE - 4:g}s",)]
         assert store.together(lambda verbs: verbs.now()) is not None
 
 
@@ -162,11 +163,12 @@ def test_a_block_that_idles_for_longer_is_ended_by_the_server(postgres_store_url
     with closing(open_store(postgres_store_url)) as store:
         job_id = enqueue(store)
         held = claim_one(store)
-        run_sql(postgres_store_url, f"UPDATE detent.test_clock SET at = at + interval '{LEASE - 1} seconds'")
 
         def too_slow() -> None:
             with store.commit_block(job_id, held.attempt) as tx:
                 tx.execute("INSERT INTO orders VALUES (1)")
+                # As if its lease had been nearly over: from here on, so that the machine may be slow until here.
+                tx.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
                 wait_until_ended(postgres_store_url)
                 if then == "a statement":
                     tx.execute("INSERT INTO orders VALUES (2)")
