@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import closing
 
 import pytest
@@ -19,6 +20,8 @@ from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 from tests.invariants.walking import walked
 from tests.plans.crowd import fill
+
+SECONDS_MAX = 30.0
 
 
 @pytest.mark.parametrize("rows_max", [1, 5, 2000])
@@ -84,20 +87,24 @@ def test_a_look_that_takes_long_is_broken_off_on_sqlite(sqlite_url: str) -> None
 
 
 def _broken_off(store: Store) -> list[DatabaseBusy]:
-    """Look, and break it off until it ends."""
-    begun = threading.Event()
+    """Look again and again, and break it off until it ends: a single look may be over before anybody gets to that."""
+    begun, over = threading.Event(), threading.Event()
     errors: list[DatabaseBusy] = []
 
     def look() -> None:
         try:
-            store.verify(lambda _left: begun.set())
+            while not over.is_set():
+                store.verify(lambda _left: begun.set())
         except DatabaseBusy as error:
             errors.append(error)
 
     thread = threading.Thread(target=look)
     thread.start()
-    assert begun.wait(30)
-    while thread.is_alive():
+    assert begun.wait(SECONDS_MAX)
+    deadline = time.monotonic() + SECONDS_MAX
+    while thread.is_alive() and time.monotonic() < deadline:
         store.break_off()
         thread.join(0.001)
+    over.set()
+    thread.join()
     return errors

@@ -30,12 +30,13 @@ SECRET = "open-sesame"
 
 
 def test_no_server() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))  # nobody else gets this port, and nobody listens there
         port = door.getsockname()[1]
-    with closing(open_store(f"postgresql://ana:{SECRET}@127.0.0.1:{port}/shop")) as store:
-        assert store.name == f"postgresql://ana@127.0.0.1:{port}/shop"
-        with pytest.raises(DatabaseUnreachable) as caught:
-            store.ready()
+        with closing(open_store(f"postgresql://ana:{SECRET}@127.0.0.1:{port}/shop")) as store:
+            assert store.name == f"postgresql://ana@127.0.0.1:{port}/shop"
+            with pytest.raises(DatabaseUnreachable) as caught:
+                store.ready()
     assert SECRET not in str(caught.value)
     assert store.name in str(caught.value)
 
