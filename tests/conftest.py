@@ -44,6 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go."""
     if _is_roomy(Path(MEMORY)):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+    if config.pluginmanager.hasplugin("hypothesispytest"):
+        from hypothesis import HealthCheck, settings
+
+        # It fails an example of more than 0.2 s: a machine that stood still for a moment is no error.
+        patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.register_profile("patient", patient)
+        settings.load_profile("patient")
 
 
 def _is_roomy(place: Path) -> bool:
