@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,7 @@ URL_VARIABLE = "DETENT_TEST_DATABASE_URL"
 VERSION_MIN = 15
 CONNECTIONS_MAX = 300
 STOP_SECONDS_MAX = 60.0
+IN_USE_SECONDS_MAX = 60.0
 
 
 class PostgresUnavailable(RuntimeError):
@@ -60,18 +62,18 @@ class Cluster:
         with self._connect() as connection:
             # Copying files costs two checkpoints, dear on a server that syncs, nothing on one that does not.
             synced = connection.execute("SHOW fsync").fetchone() == ("on",)
-            connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
-                    sql.Identifier(name), sql.Identifier(template), sql.Literal("wal_log" if synced else "file_copy")
-                )
+            making = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
+                sql.Identifier(name), sql.Identifier(template), sql.Literal("wal_log" if synced else "file_copy")
             )
+            _once_nobody_is_there(connection, making)
         self._databases.add(name)
         return self.url_of(name)
 
     def drop_database(self, name: str) -> None:
         """Drop a database together with the connections to it; one that is not there is fine."""
         with self._connect() as connection:
-            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+            dropping = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+            _once_nobody_is_there(connection, dropping)
         self._databases.discard(name)
 
     def url_of(self, name: str) -> str:
@@ -166,6 +168,19 @@ def major_version(bin_dir: Path) -> int:
         if number := re.search(r"\(PostgreSQL\) (\d+)", said):
             return int(number[1])
     return 0
+
+
+def _once_nobody_is_there(connection: psycopg.Connection[TupleRow], statement: sql.Composed) -> None:
+    """Make or drop a database. Of a connection that was closed a process is left, which the server waits for, five
+    seconds long; on a slow machine that is not always enough, so it is told again."""
+    until = time.monotonic() + IN_USE_SECONDS_MAX
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > until:
+                raise
 
 
 def _launch(bin_dir: Path, settings: dict[str, str]) -> Cluster:
