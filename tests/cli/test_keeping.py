@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from detent.testing.stores import plain_connection, table
+from detent.cli.commands import doctor
+from detent.model.clock import TurnableClock
+from detent.testing.stores import START, plain_connection, table
 from tests.cli.kit import Shell, World
 
 
@@ -180,6 +185,25 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     assert f"job {job_id}, due" in ended.out
     assert "paused: mail" in ended.out
     assert "none is alive, and 1 jobs are pending" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("ahead", "takes", "verdict"), [(0, 3600, "ok"), (7, 0, "warn"), (-7, 0, "warn"), (-3600, 30, "warn")]
+)
+def test_doctor_takes_no_slow_answer_for_a_wrong_clock(
+    monkeypatch: pytest.MonkeyPatch, ahead: int, takes: int, verdict: str
+) -> None:
+    """U2: a database that took six seconds to answer was said to be six seconds apart."""
+    here = TurnableClock(START)
+
+    def now() -> datetime:
+        there = here.now() + timedelta(seconds=ahead)
+        here.advance(takes)
+        return there
+
+    monkeypatch.setattr(doctor, "SystemClock", lambda: here)
+    app: Any = SimpleNamespace(store=SimpleNamespace(now=now))
+    assert doctor._clocks(app).verdict == verdict
 
 
 def test_doctor_fails_where_the_record_is_damaged(shell: Shell, world: World) -> None:
