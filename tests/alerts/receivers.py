@@ -19,7 +19,7 @@ from typing import Any
 
 __all__ = ["HttpReceiver", "MailReceiver", "http_receiver", "mail_receiver", "self_signed"]
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 @dataclass

@@ -112,19 +112,19 @@ def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: S
 def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_shell: Shell) -> None:
     """W1, W4: with a line that says so and exit code 0; nothing was begun, so nothing is left."""
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    sqlite_shell.environment["DETENT_DATABASE_URL"] = f"postgresql://nobody@127.0.0.1:{port}/nothing"
-    process = sqlite_shell.start("worker", "shop:app", "--name", "w1")
-    assert process.stderr is not None
-    try:
-        assert "starting failed, trying again" in process.stderr.readline()
-        process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=SECONDS_MAX)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        closed.bind(("127.0.0.1", 0))  # and kept, not listened at: nobody else gets the port meanwhile
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        sqlite_shell.environment["DETENT_DATABASE_URL"] = f"postgresql://nobody@{address}/nothing"
+        process = sqlite_shell.start("worker", "shop:app", "--name", "w1")
+        assert process.stderr is not None
+        try:
+            assert "starting failed, trying again" in process.stderr.readline()
+            process.send_signal(signal.SIGTERM)
+            _, rest = process.communicate(timeout=SECONDS_MAX)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
     assert process.returncode == 0
     assert rest.endswith("worker w1 ends, told to stop before it had begun\n")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.docs.test_blocks import ROOT, blocks
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECONDS_MAX = 60
+SECONDS_MAX = 100
 
 
 def shell_block(first_line: str) -> str:
