@@ -12,6 +12,7 @@ _APP = "detent.cli.demo.shop:app"
 _LEASE = "2s"
 _SLOTS = "8"
 _LOG_LINES = 5
+_STOP_SECONDS_MAX = 20.0
 
 
 class Crew:
@@ -49,9 +50,16 @@ class Crew:
         return process.pid
 
     def end(self) -> None:
-        """Nobody is left after this."""
-        for name in self.at_work:
-            self.kill(name)
+        """Nobody is left after this: a worker that is told to stop goes when those it has started are gone."""
+        workers = [self._workers[name] for name in self.at_work]
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            try:
+                worker.wait(_STOP_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
 
     def last_words(self) -> str:
         """The end of what the workers logged, for a message."""
