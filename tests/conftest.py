@@ -12,6 +12,7 @@ import itertools
 import os
 import secrets
 import shutil
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -41,7 +42,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go."""
+    """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go.
+
+    What a script starts in the background ignores Ctrl-C, and so do all its children: a test that interrupts one would
+    wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if _is_roomy(Path(MEMORY)):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     if config.pluginmanager.hasplugin("hypothesispytest"):
