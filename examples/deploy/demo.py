@@ -101,7 +101,7 @@ def play(app: Detent, directory: Path) -> None:
             for run in runs:
                 for event in app.ops.events(run, follow=True):
                     print(f"  {run.id}  {event.level:<7}  {event.message}")
-            worker.wait(60)
+            worker.wait(240)
         finally:
             worker.terminate()
             worker.wait()

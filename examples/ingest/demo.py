@@ -24,7 +24,7 @@ def drain(directory: Path, url: str) -> None:
     command = [sys.executable, "-m", "detent.cli", "worker", "ingest:app", "--drain"]
     environment = os.environ | {"DETENT_DATABASE_URL": url, "PYTHONPATH": str(HERE)}
     with (directory / "worker.log").open("ab") as log:
-        subprocess.run(command, cwd=directory, env=environment, stdout=log, stderr=log, timeout=60, check=True)
+        subprocess.run(command, cwd=directory, env=environment, stdout=log, stderr=log, timeout=240, check=True)
 
 
 def refused(what: str, error: Exception) -> None:
