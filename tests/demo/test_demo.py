@@ -9,8 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 DEMO = [sys.executable, "-m", "detent.cli", "demo"]
-SECONDS_MAX = 100
+SECONDS_MAX = 600
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 
 
 def environment(temporary: Path) -> dict[str, str]:

@@ -10,10 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_blocks import ROOT, blocks
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECONDS_MAX = 100
+SECONDS_MAX = 200
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 
 
 def shell_block(first_line: str) -> str:

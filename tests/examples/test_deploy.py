@@ -17,7 +17,8 @@ from detent.testing.stores import is_sqlite
 from tests.processes.kit import is_alive, until
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
-SECONDS_MAX = 100
+SECONDS_MAX = 300
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 HOSTILE = [
     'it\'s "quoted"',
     "$(touch pwned)`touch pwned`",

@@ -22,7 +22,8 @@ from tests.mutants.mutants import GUARDS, MUTANTS, Edit, Mutant
 
 ROOT = Path(__file__).parents[2]
 FAILED = re.compile(r"^FAILED tests/(\S+?)(?: - .*)?$", re.MULTILINE)
-SECONDS_MAX = 100
+SECONDS_MAX = 300
+pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 UNNEEDED = ("cacheprovider", "hypothesispytest", "xdist")
 """Plugins that take longer to load than the tests to run."""
 TESTS_FAILED = 1
