@@ -107,9 +107,7 @@ def on_postgres(postgres_cluster: Cluster, postgres_template: str) -> Iterator[l
     for size in SIZES:
         name = f"{postgres_template}_batch_{size}"
         url = postgres_cluster.create_database(name, template=postgres_template)
-        test_postgres._run(
-            url, *(f"ALTER TABLE detent.{t} SET (autovacuum_enabled = false)" for t in ("target", "job"))
-        )
+        test_postgres._run(url, test_postgres.UNDISTURBED)
         with closing(open_store(url)) as store:
             made.append((url, filled(store, size)))
     yield made
