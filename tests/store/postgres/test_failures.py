@@ -91,11 +91,9 @@ def test_all_connections_in_use_is_busy(postgres_store_url: str) -> None:
 def test_a_connection_that_died_idle_is_replaced_unnoticed(postgres_store_url: str) -> None:
     with closing(PostgresStore(postgres_store_url, connections_max=1)) as store:
         enqueue(store)
-        mine = "application_name = 'detent' AND datname = current_database() AND pid <> pg_backend_pid()"
-        gone = run_sql(
-            postgres_store_url, f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE {mine}"
-        )
-        assert gone == [(True,)]
+        with store._pool.connection() as connection:
+            pid = connection.info.backend_pid
+        assert run_sql(postgres_store_url, f"SELECT pg_terminate_backend({pid}, 60000)") == [(True,)]
         enqueue(store)
 
 
