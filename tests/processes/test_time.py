@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from datetime import datetime
+
 import pytest
 
 from tests.processes.kit import Bench, is_alive, until
@@ -68,6 +71,29 @@ def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
     assert bench.rests(job, "succeeded").result == "awake"
     assert bench.outcomes(job) == ["done"]
     assert len(gate.entered()) == 1
+
+
+def test_a_worker_that_stood_still_takes_nothing_away_from_itself(bench: Bench) -> None:
+    """J5, J7: as on a machine that was paused. Its leases have run out, and it renews them: one all alone had taken its
+    own jobs away, and used up their attempts."""
+
+    def leased_until() -> datetime | None:
+        return bench.app.executions(job.id)[-1].expires_at
+
+    gate = bench.gate()
+    job = bench.send("hold_once", gate=str(gate))
+    worker = bench.worker(lease=1.0)
+    gate.entered()
+    for _ in range(4):
+        worker.signal(signal.SIGSTOP)
+        ends_at = leased_until()
+        assert ends_at is not None
+        until(lambda: bench.app.store.now() > ends_at, "the end of the lease")  # noqa: B023
+        worker.signal(signal.SIGCONT)
+        until(lambda: leased_until() != ends_at, "a new lease, or none")  # noqa: B023
+    gate.open()
+    bench.rests(job, "succeeded")
+    assert bench.outcomes(job) == ["done"]
 
 
 @pytest.mark.parametrize("task", ["listen", "listen_apart", "hold_async", "hold_apart"])

@@ -256,6 +256,7 @@ class Supervisor:
         with self._lock:
             children = list(self._children)
         holders = {lease: child for child in children for lease in child.leases}
+        self._notice_delay()
         began_at = self._clock.monotonic()
         if holders:
             self._waiting_since = self._waiting_since or began_at
@@ -277,6 +278,12 @@ class Supervisor:
                     child.cancel(sorted(renewal.cancel_requested), began_at)
         self._renewed_at, self._waiting_since = began_at, None
 
+    def _notice_delay(self) -> None:
+        """Where we have not renewed for so long, this process stood still, or the database did: whoever stood still too
+        has not renewed either, and is not dead."""
+        if self._clock.monotonic() - self._renewed_at > 2 * self._options.lease / 3:
+            self._services.saw_outage()
+
     # -- the rest ----------------------------------------------------------------------------------------------
 
     def _serve_forever(self) -> None:
@@ -292,6 +299,7 @@ class Supervisor:
                 pause = min(_TICK, pause)
 
     def _serve(self) -> None:
+        self._notice_delay()
         with self._lock:
             children = list(self._children)
         idle = bool(children) and all(child.is_idle for child in children)

@@ -1,8 +1,8 @@
 """What the dead held: taken away when its lease has run out, but not while the living cannot renew.
 
 After an outage of the database every lease may have run out though its holder lives. So whoever saw an outage itself
-waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, or the server is
-younger than a lease. A fresh worker that saw nothing of the kind reaps at once.
+waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, it stood still itself,
+or the server is younger than a lease. A fresh worker that saw nothing of the kind reaps at once.
 """
 
 from __future__ import annotations
