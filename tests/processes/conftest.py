@@ -59,7 +59,9 @@ def postgres_bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[B
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """One whose worker has begun: many tests send jobs to it, and it must survive them all."""
     with bench_on(request.param, tmp_path_factory.mktemp("shop"), request) as one:
-        worker = one.worker(slots=8, lease=3.0, queues=("default", "capped"), queue_slots={"capped": 2})
+        # Whoever listens ends within the grace on a slow machine too, and its process is kept.
+        calm = {"lease": 3.0, "cancel_grace": 5.0}
+        worker = one.worker(slots=8, queues=("default", "capped"), queue_slots={"capped": 2}, **calm)
         yield one
         assert worker.process.poll() is None, worker.log
         worker.signal(signal.SIGTERM)

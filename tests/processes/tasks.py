@@ -145,7 +145,7 @@ def hold_database(ctx: Context, gate: str) -> None:
 
     def write(verbs: object) -> None:
         inside.set()
-        time.sleep(0.5)
+        time.sleep(600)
 
     with Detent(app.settings.database_url) as own:
         threading.Thread(target=own.store.together, args=(write,), daemon=True).start()
@@ -288,7 +288,7 @@ TRIED_TWICE: tuple[Callable[..., Any], ...] = (
     *(fork_deaf, fork_and_return, unstorable, commit_then, remember),
 )
 A_SECOND: tuple[Callable[..., Any], ...] = (
-    *(hold, hold_async, listen, stubborn_async, hold_interpreter, block_loop_async, fork_deaf),
+    *(hold, hold_async, listen, stubborn_async, hold_interpreter, block_loop_async),
 )
 APART: tuple[Callable[..., Any], ...] = (
     *(add, add_async, which_process, hold, listen, kill_process, exit_process, chatty, commit_then),
@@ -304,12 +304,14 @@ def make_app(url: str | None = None) -> Detent:
     for function in APART:
         app.task(name=f"{function.__name__}_apart", retry=AGAIN, process=True)(function)
     app.task(name="hold_apart_1s", retry=Retry(0), process=True, timeout=1)(hold)
+    # Time enough to start what they are to leave behind, on a machine that starts processes slowly.
+    app.task(name="fork_deaf_8s", retry=Retry(0), timeout=8)(fork_deaf)
     app.task(name="hold_interpreter", retry=Retry(0))(hold_interpreter)
     app.task(name="hold_database", retry=Retry(0))(hold_database)
     app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
     app.task(name="pay", retry=AGAIN, idempotent=False, probe=has_paid)(pay)
     app.task(name="pay_async", retry=AGAIN, idempotent=False, probe=has_paid_async)(pay_async)
-    app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=0.5)(pay)
+    app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=2)(pay)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_once", retry=Retry(0))(hold)
     app.task(name="exit_process_once", retry=Retry(0))(exit_process)
@@ -323,7 +325,7 @@ def make_app(url: str | None = None) -> Detent:
     shell(app, "no_such", ["/no/such/program"], retry=Retry(0))
     shell(app, "leave_behind", leave_behind, retry=AGAIN)
     shell(app, "tree", tree, retry=AGAIN, grace=0.3)
-    shell(app, "tree_1s", tree, retry=Retry(0), grace=0.3, timeout=1)
+    shell(app, "tree_8s", tree, retry=Retry(0), grace=0.3, timeout=8)
 
     @app.on_failure
     def remember(job: Job[Any]) -> None:

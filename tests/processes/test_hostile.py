@@ -153,7 +153,7 @@ def test_what_a_function_left_behind_goes_with_its_child(sqlite_bench: Bench) ->
     """W1: children that ignore SIGTERM, one of them in a session of its own, do not outlive their job's time-out."""
     bench = sqlite_bench
     gate = bench.gate()
-    job = bench.send("fork_deaf_1s", gate=str(gate))
+    job = bench.send("fork_deaf_8s", gate=str(gate))
     bench.worker(grace=0.2)
     bench.rests(job, "quarantined")
     deaf = [int(pid) for pid in Path(f"{gate}.deaf").read_text().split()]

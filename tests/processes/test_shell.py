@@ -84,7 +84,7 @@ def test_a_time_out_stops_the_whole_group_and_spares_the_worker(shop: Bench) -> 
     """W2, J12."""
     before = shop.rests(shop.send("which_process"), "succeeded").result
     gate = shop.gate()
-    job = shop.send("tree_1s", gate=str(gate))
+    job = shop.send("tree_8s", gate=str(gate))
     shop.rests(job, "quarantined")
     assert shop.outcomes(job) == ["timed_out"]
     until(lambda: not any(map(is_alive, gate.entered(3))), "the end of the tree")
