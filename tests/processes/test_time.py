@@ -62,12 +62,12 @@ def test_a_function_that_deafens_its_process_is_cut_short_all_the_same(
 
 
 def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
-    """J5: a handler that holds the interpreter for three leases is not taken over while its process lives."""
+    """J5: a handler that holds the interpreter for two leases is not taken over while its process lives."""
     gate = bench.gate()
-    job = bench.send("hold_interpreter", gate=str(gate), seconds=4)
-    bench.worker(lease=1.0)
+    job = bench.send("hold_interpreter", gate=str(gate), seconds=10)
+    bench.worker(lease=5.0)
     gate.entered()
-    bench.worker(lease=1.0)
+    bench.worker(lease=5.0)
     assert bench.rests(job, "succeeded").result == "awake"
     assert bench.outcomes(job) == ["done"]
     assert len(gate.entered()) == 1
