@@ -144,7 +144,7 @@ def test_the_health_of_a_worker_can_be_asked_for(sqlite_bench: Bench) -> None:
     gate = bench.gate()
     bench.send("hold", gate=str(gate))
     assert bench.cli("doctor", "--worker", "w1").returncode == 1
-    worker = bench.worker(name="w1")
+    worker = bench.worker(name="w1", grace=600.0)
     gate.entered()
     until(lambda: "1 of 4 slots" in bench.cli("doctor", "--worker", "w1").stdout, "the worker seen at work")
     assert bench.cli("doctor", "--worker", "w2").returncode == 1
@@ -181,6 +181,7 @@ def test_a_worker_tells_systemd_how_it_is(sqlite_bench: Bench) -> None:
     until(lambda: "WATCHDOG=1" in said(), "WATCHDOG")
     worker.signal(signal.SIGTERM)
     assert worker.ends() == 0
+    until(lambda: "STOPPING=1" in said(), "STOPPING")
     assert said().count("STOPPING=1") == 1
 
 

@@ -24,7 +24,7 @@ def due_once(bench: Bench, name: str) -> None:
             task="add",
             payload='{"a":1,"b":2}',
             queue="default",
-            attempts_max=1,
+            attempts_max=3,
             next_at=now - timedelta(seconds=1),
         )
     )
