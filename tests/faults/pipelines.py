@@ -6,7 +6,9 @@ the same source, and the test changes it while they work.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +42,18 @@ class Source:
             found[int(n)] = (int(price), datetime.fromisoformat(at))
         return found
 
+    def waits(self, partition: Partition) -> bool:
+        """The last partition is had when somebody has died: so a run does not end before."""
+        return partition.key == f"p{PARTS - 1:02}" and not self._struck.exists()
+
+    def strike(self) -> None:
+        """Somebody has died."""
+        self._struck.touch()
+
+    @property
+    def _struck(self) -> Path:
+        return self.directory / "struck"
+
     def create(self, size: int) -> None:
         (self.directory / "size").write_text(str(size))
         (self.directory / "changes").touch()
@@ -66,6 +80,8 @@ class Mirror:
         ]
 
     def page(self, partition: Partition, offset: int) -> Page:
+        while source().waits(partition):
+            time.sleep(0.02)
         asked = partition.payload
         changes = source().changes()
         if asked["since"] is None:
@@ -97,6 +113,8 @@ class OwnMirror(Mirror):
     consolidated: what was staged twice, or taken twice, shows."""
 
     async def page(self, partition: Partition, offset: int) -> Page:  # type: ignore[override]
+        while source().waits(partition):
+            await asyncio.sleep(0.02)
         return Mirror.page(self, partition, offset)
 
     async def stage(self, tx: Any, records: list[tuple[str, Any]]) -> None:

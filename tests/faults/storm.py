@@ -56,7 +56,7 @@ class Storm:
         self._over = threading.Event()
 
     def rage(self, seconds: float, kills_max: int) -> None:
-        """Until that many kills, or until the time is up; the workers that are left go on."""
+        """Until that many kills, or until the time is up and somebody was killed; the workers that are left go on."""
         for _ in range(WORKERS):
             self._start()
         arriving = threading.Thread(target=self._arrive)
@@ -65,7 +65,7 @@ class Storm:
             # However slowly workers start on this machine, the time counts from when they are at work.
             until(lambda: self._look() and len(self._up) >= UP_MIN, "workers at work")
             end = time.monotonic() + seconds
-            while len(self.kills) < kills_max and time.monotonic() < end:
+            while len(self.kills) < kills_max and not (self.kills and time.monotonic() > end):
                 self._strike()
         finally:
             self._over.set()

@@ -52,6 +52,7 @@ class Gale:
             with suppress(ProcessLookupError):
                 os.kill(self._chance.choice(below), signal.SIGKILL)
         self.kills += 1
+        Source(self._directory).strike()
 
     def rage(self, run: PipelineRun, kills_max: int, seconds: float, meanwhile: object) -> None:
         """Until the run has ended; after so many kills it is left in peace."""
