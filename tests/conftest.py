@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from detent.model.clock import TurnableClock
 from detent.store.contract import Store
@@ -31,10 +30,6 @@ from detent.testing.stores import START, StoreClock, install_clock, turnable_sto
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
-
-# What is measured is what comes out, not how long a machine that many share takes for it.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
