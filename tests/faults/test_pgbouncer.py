@@ -51,7 +51,7 @@ def test_workers_and_clients_behind_a_pooler(bounced: Ring) -> None:
 def test_nothing_is_prepared_behind_a_pooler(bounced: Ring) -> None:
     """What one session prepared, another would not know: a pooler is noticed, whatever it is called."""
     with closing(Pool(bounced.url, "bounced", size_max=1, wait_seconds_max=5.0)) as pool, pool.connection() as behind:
-        assert not behind.is_direct
+        assert behind.line is None
         assert behind.prepare_threshold is None
 
 

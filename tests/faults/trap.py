@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from detent.store.postgres.driver.line import Line
 from detent.store.sqlite.driver.guarded import _GuardedCursor
 
 __all__ = ["killed_at"]
@@ -89,6 +90,7 @@ def _set(trap: Trap) -> None:
     sqlite3.Cursor = Cursor  # type: ignore[misc]
     sqlite3.Connection = Connection  # type: ignore[misc]
     psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
+    _trap_method(trap, Line, "_trip")
 
 
 def _trap_method(trap: Trap, kind: type, name: str) -> None:

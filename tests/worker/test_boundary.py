@@ -139,6 +139,7 @@ def test_the_connection_comes_back_as_it_was(place: Place) -> None:
         "SELECT set_config('search_path', 'pg_catalog', false)",
         "CREATE TEMP TABLE mine (a int)",
         "SELECT pg_advisory_lock(7)",
+        "DEALLOCATE ALL",
     )
     look = """SELECT current_setting('statement_timeout'), current_setting('search_path'),
                      to_regclass('pg_temp.mine')::text,

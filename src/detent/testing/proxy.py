@@ -29,7 +29,7 @@ _READY = re.compile(rb"Z\x00\x00\x00\x05[ITE]\Z")
 """How an answer of PostgreSQL's ends: ready for the next request."""
 
 _VERB = re.compile(rb"\bdetent\.(\w+)_v\d+\(|\A(?:[PQ]....\x00?)(COMMIT)\b", re.DOTALL)
-_ENDS = re.compile(rb";\s*COMMIT\s*\x00\Z")
+_ENDS = re.compile(rb";\s*COMMIT\s*\x00\Z|P....\x00COMMIT\x00", re.DOTALL)
 
 
 class Request(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.store.postgres.named import translate
+from detent.store.postgres.named import KEPT_LENGTH_MAX, positional, translate
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,15 @@ from detent.store.postgres.named import translate
 )
 def test_translation(given: str, expected: str) -> None:
     assert translate(given, {"a", "b"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "names"),
+    [
+        ("SELECT :b, :a, :b", "SELECT $1, $2, $1", ("b", "a")),
+        ("SELECT ':a', x % 2, /* :b */ :c", "SELECT ':a', x % 2, /* :b */ :c", ()),
+        ("SELECT :a" + " " * KEPT_LENGTH_MAX, "SELECT $1" + " " * KEPT_LENGTH_MAX, ("a",)),
+    ],
+)
+def test_translation_by_place(given: str, expected: str, names: tuple[str, ...]) -> None:
+    assert positional(given, ("a", "b")) == (expected.encode(), names)

@@ -35,14 +35,11 @@ def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_statements_are_prepared_where_nobody_stands_between(pool: Pool) -> None:
-    """A plan that the server keeps saves it the reading of every call; `faults/test_pgbouncer.py` has the rest."""
+def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
+    """`test_line.py` has the way, `faults/test_pgbouncer.py` a pooler in between."""
     with pool.connection() as connection:
-        assert connection.is_direct
-        for _ in range(2):
-            connection.execute("SELECT %s::integer", (1,), prepare=connection.is_direct)
-        kept = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'SELECT $1%'")
-        assert kept.fetchone() == (1,)
+        assert connection.line is not None
+        assert connection.line.ask("SELECT 1") == [(1,)]
 
 
 def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:

@@ -15,11 +15,12 @@ from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, 
 from detent.model.records import Commit, Moved, NewJob
 from detent.store.intents import failed_inside, numbered, refuse_ending
 from detent.store.postgres.driver.failures import is_of_the_server, translated
-from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
 from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
-from detent.store.postgres.named import translate
+from detent.store.postgres.named import positional, translate
+from detent.store.postgres.statements.base import Row
 from detent.store.postgres.statements.enqueue import ids_reserve
-from detent.store.postgres.statements.holding import commit_and_end, commit_check, commit_refused, job_commit
+from detent.store.postgres.statements.holding import commit_check, job_commit, job_mark, mark_refused
 
 __all__ = ["PostgresTx", "commit_block", "holders_block"]
 
@@ -30,7 +31,7 @@ _OF_THE_SESSION = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
 class PostgresTx:
     """The hand on the transaction that will mark the attempt committed."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: PooledConnection, name: str) -> None:
         self.leaves_traces = False
         self.failed: psycopg.Error | None = None
         self._unsent = False
@@ -65,17 +66,32 @@ class PostgresTx:
         refuse_ending(sql)
         values = params or {}
         try:
-            with self._connection.cursor(row_factory=tuple_row) as cursor:
-                cursor.execute(translate(sql, values).encode(), values)
-                self.leaves_traces |= _leaves_traces(sql, cursor.statusmessage)
-                rows = cursor.fetchall() if cursor.description else []
-                return rows, max(0, cursor.rowcount)
+            rows, count, said = self._sent(sql, values)
+            self.leaves_traces |= _leaves_traces(sql, said)
+            return rows, count
         except psycopg.Error as error:
             self.failed = error
             self._unsent |= not self._in_error
             if is_of_the_server(error):
                 raise translated(error, self._name) from error
             raise
+
+    def _sent(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, str | None]:
+        """The short way, unless the connection may have been taught something by its user meanwhile."""
+        line = None if self.leaves_traces else self._connection.line
+        text, names = positional(sql, tuple(values))
+        if line is not None and names:
+            return line.run(text, [values[name] for name in names])
+        with self._connection.cursor(row_factory=tuple_row) as cursor:
+            cursor.execute(translate(sql, values).encode(), values)
+            return cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount), cursor.statusmessage
+
+    def end(self) -> None:
+        """The user's part is over. Refuses where a statement of it has failed."""
+        if self.leaves_traces:
+            self._connection.forget()
+        if self.has_failed:
+            raise failed_inside(self.failed) from self.failed
 
     def intend(self, job: NewJob) -> None:
         """Enqueue a job together with the mark."""
@@ -95,8 +111,9 @@ def _leaves_traces(sql: str, said: str | None) -> bool:
     return (said or "").partition(" ")[0] not in _ORDINARY or _OF_THE_SESSION.search(sql) is not None
 
 
-def _wipe(connection: Connection) -> None:
+def _wipe(connection: PooledConnection) -> None:
     """Settings, temporary tables, locks of the session: nothing of the block is left for whoever comes next."""
+    connection.forget()
     if not connection.closed:
         try:
             connection.execute("DISCARD ALL")
@@ -121,8 +138,7 @@ def commit_block(
             tx = PostgresTx(connection, name)
             after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
             yield tx
-            if tx.has_failed:
-                raise failed_inside(tx.failed) from tx.failed
+            tx.end()
             mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
             answer = session.run(job_commit(mark, xact)) if mark.intents else None
             if isinstance(answer, DetentError):
@@ -134,7 +150,7 @@ def commit_block(
             if mark.intents:
                 commit(connection, name)
             else:
-                session.commit_with(*commit_and_end(mark, xact), lambda said: commit_refused(said, mark))
+                session.commit_with(job_mark(mark, xact), lambda said: mark_refused(said, mark))
         except OutcomeUnknown as lost:
             _settle(lost, lambda: settle(job_id, attempt), attempt)
 
@@ -154,8 +170,7 @@ def holders_block(
             tx = PostgresTx(connection, name)
             after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
             yield tx
-            if tx.has_failed:
-                raise failed_inside(tx.failed) from tx.failed
+            tx.end()
             refused, now_in = session.run(commit_check(job_id, attempt))
             if now_in != xact:
                 raise WrongPlace("COMMIT or ROLLBACK", "inside a block", "the block ends its transaction by itself")

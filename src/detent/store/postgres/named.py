@@ -1,15 +1,20 @@
-"""`:name` parameters in a user's statement, as on SQLite, for a driver that writes them %(name)s."""
+"""`:name` parameters in a user's statement, as on SQLite, for drivers that write them in other ways."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from functools import lru_cache
 
-__all__ = ["translate"]
+__all__ = ["positional", "translate"]
 
-# What a colon or a percent sign may stand in without meaning anything to us, and then the two themselves. A name may
-# have a dollar sign in it, and end in e before a quote: neither begins anything then. A colon right after a value is
-# that of a slice: x[1:a] names a column, x[1 : :a] a parameter.
+KEPT_MAX = 256
+KEPT_LENGTH_MAX = 4096
+"""How many statements are kept translated, and how long each may be."""
+
+# What a colon may stand in without meaning anything to us, and then the colon itself. A name may have a dollar sign in
+# it, and end in e before a quote: neither begins anything then. A colon right after a value is that of a slice: x[1:a]
+# names a column, x[1 : :a] a parameter.
 _TOKEN = re.compile(
     r"""
       (?P<quiet>
@@ -19,7 +24,6 @@ _TOKEN = re.compile(
       )
       | (?P<comment>/\*)
       | (?P<param>(?<![\w\])'"]):(?P<name>[^\W\d]\w*))
-      | (?P<percent>%)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -27,21 +31,36 @@ _IN_COMMENT = re.compile(r"/\*|\*/")
 
 
 def translate(sql: str, known: Container[str]) -> str:
-    """The statement for psycopg: `:name` becomes %(name)s where `name` is known, and every other % is doubled.
+    """The statement for psycopg: `:name` becomes %(name)s where `name` is known, and every other % is doubled."""
+    return "".join(text.replace("%", "%%") + (f"%({name})s" if name else "") for text, name in _parts(sql, known))
 
-    Strings, quoted names, dollar quotes, comments (which may be nested) and casts are left as they are.
-    """
+
+def positional(sql: str, known: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
+    """The statement for libpq: `:name` becomes $1, $2 where `name` is known; and the names in that order."""
+    return _kept(sql, known) if len(sql) <= KEPT_LENGTH_MAX else _positional(sql, known)
+
+
+def _positional(sql: str, known: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
+    places: dict[str, int] = {}
     parts: list[str] = []
-    place = 0
+    for text, name in _parts(sql, known):
+        parts.append(f"{text}${places.setdefault(name, len(places) + 1)}" if name else text)
+    return "".join(parts).encode(), tuple(places)
+
+
+_kept = lru_cache(KEPT_MAX)(_positional)
+
+
+def _parts(sql: str, known: Container[str]) -> Iterator[tuple[str, str | None]]:
+    """Text, and the parameter that follows it, if one does. Strings, quoted names, dollar quotes, comments (which may
+    be nested) and casts are text."""
+    begun = place = 0
     while (found := _TOKEN.search(sql, place)) is not None:
-        parts.append(sql[place : found.start()])
         place = _comment_end(sql, found.end()) if found["comment"] else found.end()
         if found["param"] and found["name"] in known:
-            parts.append(f"%({found['name']})s")
-        else:
-            parts.append(sql[found.start() : place].replace("%", "%%"))
-    parts.append(sql[place:])
-    return "".join(parts)
+            yield sql[begun : found.start()], found["name"]
+            begun = place
+    yield sql[begun:], None
 
 
 def _comment_end(sql: str, place: int) -> int:

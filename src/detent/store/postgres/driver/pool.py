@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from detent.errors import DatabaseBusy, DatabaseReadOnly
 from detent.model.clock import SystemClock
 from detent.store.postgres.driver.failures import no_connection
+from detent.store.postgres.driver.line import Line
 
 __all__ = ["Connection", "Pool", "PooledConnection"]
 
@@ -43,17 +44,19 @@ SILENCE: dict[str, int] = {
 would wait; unless the url says otherwise."""
 
 _POOL_NAME = "detent"
-_ONLY_WHERE_ASKED = 1 << 30
 _REAL = SystemClock()
 
 
 class PooledConnection(psycopg.Connection[TupleRow]):
-    """One of our pool's, told apart from those of a pool of the user's.
+    """One of our pool's, told apart from those of a pool of the user's. `line` is the short way to its server, where
+    nobody stands in between."""
 
-    `is_direct`: nobody stands between it and its server, so that what is prepared on it is there the next time.
-    """
+    line: Line | None = None
 
-    is_direct = False
+    def forget(self) -> None:
+        """Somebody has had it who may have changed its session: what was prepared may be gone."""
+        if self.line is not None:
+            self.line.forget()
 
 
 def _is_of_another_pool(record: logging.LogRecord) -> bool:
@@ -173,8 +176,7 @@ class Pool:
         # A pooler gives numbers of its own to those who connect to it.
         found = connection.execute("SELECT pg_backend_pid()").fetchone()
         if found == (connection.info.backend_pid,):
-            connection.is_direct = True
-            connection.prepare_threshold = _ONLY_WHERE_ASKED
+            connection.line = Line(connection)
 
     def _opened(self) -> ConnectionPool[PooledConnection]:
         if os.getpid() != self._pid:

@@ -13,7 +13,7 @@ from detent.model.clock import Clock
 from detent.model.ids import SeededIds
 from detent.store.postgres.driver.failures import is_passing, translating
 from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
-from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statements.base import Row, Statement
 
 __all__ = [
     "AlchemySession",
@@ -67,8 +67,7 @@ class PoolSession:
 
     def _one(self, connection: PooledConnection, statement: Statement[T]) -> T:
         with translating(self._name, committing=statement.writes):
-            cursor = connection.execute(statement.sql, statement.params, prepare=connection.is_direct)
-            rows = cursor.fetchall()
+            rows = _rows(connection, statement)
         return statement.decode(rows)
 
     def _many(self, connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -123,24 +122,32 @@ class ConnectionSession:
 
     def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
         self._connection = connection
+        self._line = connection.line if isinstance(connection, PooledConnection) else None
         self._name = name
 
     def begin_with(self, statement: Statement[T]) -> T:
         """Begin the transaction with its first statement, in one trip."""
-        with translating(self._name), psycopg.ClientCursor(self._connection, row_factory=tuple_row) as cursor:
-            cursor.execute(f"BEGIN; {statement.sql}", statement.params)
-            cursor.nextset()
-            rows = cursor.fetchall()
+        with translating(self._name):
+            if self._line is not None:
+                rows = self._line.begin_with(statement.sql, statement.params)
+            else:
+                with psycopg.ClientCursor(self._connection, row_factory=tuple_row) as cursor:
+                    cursor.execute(f"BEGIN; {statement.sql}", statement.params)
+                    cursor.nextset()
+                    rows = cursor.fetchall()
         return statement.decode(rows)
 
-    def commit_with(self, sql: str, params: tuple[Any, ...], refused: Callable[[str], DetentError | None]) -> None:
+    def commit_with(self, last: Statement[None], refused: Callable[[str], DetentError | None]) -> None:
         """A last statement and the COMMIT, in one trip. Raises what `refused` makes of an error; rolled back then."""
         try:
-            with psycopg.ClientCursor(self._connection) as cursor:
-                cursor.execute(sql, params)
-                while cursor.nextset():
-                    pass
-                said = cursor.statusmessage
+            if self._line is not None:
+                said: str | None = self._line.commit_with(last.sql, last.params)
+            else:
+                with psycopg.ClientCursor(self._connection) as cursor:
+                    cursor.execute(f"{last.sql}; COMMIT", last.params)
+                    while cursor.nextset():
+                        pass
+                    said = cursor.statusmessage
         except (psycopg.Error, UnicodeEncodeError) as error:
             roll_back(self._connection)
             with translating(self._name, committing=True):
@@ -149,13 +156,20 @@ class ConnectionSession:
 
     def run(self, statement: Statement[T]) -> T:
         """Durable when the owner commits."""
-        with translating(self._name), self._connection.cursor(row_factory=tuple_row) as cursor:
-            rows = cursor.execute(statement.sql, statement.params).fetchall()
+        with translating(self._name):
+            rows = _rows(self._connection, statement)
         return statement.decode(rows)
 
     def together(self, work: Callable[[Session], T]) -> T:
         """The owner's transaction holds it together."""
         return work(self)
+
+
+def _rows(connection: psycopg.Connection[Any], statement: Statement[T]) -> list[Row]:
+    if isinstance(connection, PooledConnection) and connection.line is not None:
+        return connection.line.ask(statement.sql, statement.params)
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return cursor.execute(statement.sql, statement.params).fetchall()
 
 
 class AlchemySession:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -31,19 +30,19 @@ from detent.store.postgres.statements.enqueue import new_jobs, refusal
 
 __all__ = [
     "claim_find",
-    "commit_and_end",
     "commit_check",
-    "commit_refused",
     "effect_begin",
     "event_append",
     "job_abort",
     "job_claim",
     "job_commit",
     "job_finish",
+    "job_mark",
     "job_recover",
     "job_start",
     "lease_reap",
     "lease_renew",
+    "mark_refused",
 ]
 
 Place = tuple[datetime, int]
@@ -73,8 +72,8 @@ _COMMIT = """
 SELECT instead, committed_attempt, other_xact, answer, job_id, cause
   FROM detent.job_commit_v1(%s::bigint, %s::integer, %s::text, %s::text{})
 """
-# In one trip. The COMMIT may only follow a mark that was set, so here a refusal is an error; its text says which.
-_COMMIT_AND_END = "SELECT detent.job_mark_v1(%s::bigint, %s::integer, %s::text, %s::text); COMMIT"
+# In one trip with the COMMIT, which may only follow a mark that was set: so a refusal is an error. Its text says which.
+_MARK = "SELECT detent.job_mark_v1(%s::bigint, %s::integer, %s::text, %s::text)"
 _REFUSES = re.compile(r"detent refuses\|([tf])\|(\d*)\|([^|]*)\|")
 _FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
 _ABORT = """
@@ -216,14 +215,14 @@ def job_commit(item: Commit, xact: str | None = None) -> Statement[Committed | D
     return Statement(statement, (item.job_id, item.attempt, item.result, xact, *values), decode)
 
 
-def commit_and_end(item: Commit, xact: str) -> tuple[str, tuple[Any, ...]]:
-    """The mark of a block without intents, and the COMMIT after it. What it raises `commit_refused` can read."""
+def job_mark(item: Commit, xact: str) -> Statement[None]:
+    """The mark of a block without intents, for a trip that ends with COMMIT. What it raises `mark_refused` can read."""
     assert not item.intents
-    return _COMMIT_AND_END, (item.job_id, item.attempt, item.result, xact)
+    return Statement(_MARK, (item.job_id, item.attempt, item.result, xact), lambda rows: None)
 
 
-def commit_refused(said: str, item: Commit) -> DetentError | None:
-    """What an error of `commit_and_end` means, where it is a refusal of the mark."""
+def mark_refused(said: str, item: Commit) -> DetentError | None:
+    """What an error of `job_mark` means, where it is a refusal of the mark."""
     found = _REFUSES.search(said)
     if found is None:
         return None
