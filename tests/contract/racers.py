@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.synchronize import Barrier as ProcessBarrier
 from threading import Barrier
 from typing import NamedTuple
 
-from detent.errors import DetentError, KeyConflict
+from detent.errors import DatabaseBusy, DetentError, KeyConflict
 from detent.model.jsondoor import fingerprint
 from detent.model.records import Cancelled, Enqueued, NewJob
 from detent.store.contract import Store
@@ -18,6 +19,8 @@ from detent.testing.stores import another_store, plain_connection
 
 PATIENCE = 90.0
 """Seconds that rivals wait for each other at the start: only a broken race waits so long."""
+TRIES_MAX = 6
+"""A file that a stalled rival holds for ten seconds is busy, and nothing was written: whoever hears that asks again."""
 
 
 class Bid(NamedTuple):
@@ -68,11 +71,18 @@ def _bid(url: str, store: Store, bid: Bid) -> Outcome:
             (answer,) = store.on(connection).job_enqueue([item])
             connection.rollback()
     else:
-        (answer,) = store.job_enqueue([item])
+        (answer,) = _enqueued(store, item)
     if isinstance(answer, KeyConflict):
         return Outcome(bid, answer.job_id, False, True)
     assert isinstance(answer, Enqueued), answer
     return Outcome(bid, answer.job_id, answer.created, False)
+
+
+def _enqueued(store: Store, item: NewJob) -> Sequence[Enqueued | DetentError]:
+    for _ in range(TRIES_MAX - 1):
+        with suppress(DatabaseBusy):
+            return store.job_enqueue([item])
+    return store.job_enqueue([item])
 
 
 def claim_until_none_is_left(store: Store, seed: int, start: Barrier) -> list[int]:
