@@ -43,9 +43,9 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + postgres.STOP_SECONDS_MAX
     while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true within 30 s"
+        assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.02)
 
 
