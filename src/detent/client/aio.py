@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager
-from contextvars import copy_context
 from sys import exc_info
 from typing import Any, TypeVar, Unpack
 
 from detent.client.aio_answers import answer_of
+from detent.client.aio_threads import KeptThread
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
 from detent.client.follow import event_pages
 from detent.client.job import Job
@@ -150,13 +149,7 @@ async def on_one_thread(block: AbstractContextManager[R]) -> AsyncIterator[tuple
 
     However it is left, by a cancel too, the block comes to its end: whatever was begun on the thread comes first.
     """
-    thread, entered = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-block"), False
-
-    def begin(work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        return asyncio.get_running_loop().run_in_executor(thread, copy_context().run, work, *args)
-
-    async def run(work: Callable[..., Any], *args: Any) -> Any:
-        return await begin(work, *args)
+    thread, entered = KeptThread.take(), False
 
     def enter() -> R:
         nonlocal entered
@@ -169,11 +162,9 @@ async def on_one_thread(block: AbstractContextManager[R]) -> AsyncIterator[tuple
             block.__exit__(*error)
 
     try:
-        yield await run(enter), run
+        yield await thread.do(enter), thread.do
     except BaseException:
-        await asyncio.shield(begin(leave, *exc_info()))
+        await asyncio.shield(answer_of(thread.end_with(leave, *exc_info())))
         raise
     else:
-        await asyncio.shield(begin(leave, None, None, None))
-    finally:
-        thread.shutdown(wait=False)
+        await asyncio.shield(answer_of(thread.end_with(leave, None, None, None)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from detent.client.aio_answers import answer_of
+from detent.client.aio_threads import KeptThread
 from detent.declare.task import Call
 from detent.errors import WrongPlace
 from detent.store.contract import Store, Tx
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
     from detent.worker.context import AttemptContext
 
-__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "not_awaited", "on_thread", "over"]
-
-T = TypeVar("T")
+__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "not_awaited", "over"]
 
 
 class Outcome(NamedTuple):
@@ -69,7 +68,7 @@ class Block:
 class AsyncBlock:
     """The same for async functions: each statement on the block's own thread, so the loop goes on."""
 
-    def __init__(self, block: Block, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, block: Block, thread: KeptThread) -> None:
         self._block = block
         self._thread = thread
         self.not_begun = 0
@@ -84,7 +83,7 @@ class AsyncBlock:
 
     async def _execute(self, sql: str, params: dict[str, Any] | None) -> Outcome:
         self.not_begun -= 1
-        return await on_thread(self._thread, self._block.execute, sql, params)
+        return await self._thread.do(self._block.execute, sql, params)
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
         self._block.intend(call, key=key)
@@ -102,7 +101,7 @@ class Boundary:
         self._tx: AbstractContextManager[Tx] | None = None
         self._block: Block
         self._async_block: AsyncBlock
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: KeptThread | None = None
         self._entered = False
 
     def __enter__(self) -> Block:
@@ -126,14 +125,13 @@ class Boundary:
             self._context.block_left()
 
     async def __aenter__(self) -> AsyncBlock:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-commit")
+        thread = self._thread = KeptThread.take()
         try:
-            block = self._async_block = AsyncBlock(await on_thread(self._thread, self.__enter__), self._thread)
+            block = self._async_block = AsyncBlock(await thread.do(self.__enter__), thread)
             return block
         except BaseException as error:
             # Whoever was cancelled while it waited is gone when its turn comes: then nothing must stay open.
-            self._thread.submit(self._leave_behind, error)
-            self._thread.shutdown(wait=False)
+            thread.end_with(self._leave_behind, error)
             raise
 
     def _leave_behind(self, error: BaseException) -> None:
@@ -147,11 +145,8 @@ class Boundary:
         forgotten = not_awaited() if error is None and self._async_block.not_begun else None
         if forgotten is not None:
             kind, error = WrongPlace, forgotten
-        try:
-            # A cancel must not leave the block half way: its end is waited for.
-            await asyncio.shield(on_thread(self._thread, self.__exit__, kind, error, trace))
-        finally:
-            self._thread.shutdown(wait=False)
+        # A cancel must not leave the block half way: its end is waited for.
+        await asyncio.shield(answer_of(self._thread.end_with(self.__exit__, kind, error, trace)))
         if forgotten is not None:
             raise forgotten
 
@@ -164,8 +159,3 @@ def over(word: str) -> WrongPlace:
 def not_awaited() -> WrongPlace:
     """To commit without a statement that the function asked for would lose it without a word."""
     return WrongPlace("tx.execute", "without await in an async commit block", "write `await tx.execute(...)`")
-
-
-async def on_thread(thread: ThreadPoolExecutor, work: Callable[..., T], *args: Any) -> T:
-    """Run on that thread without holding up the loop."""
-    return await asyncio.get_running_loop().run_in_executor(thread, work, *args)
