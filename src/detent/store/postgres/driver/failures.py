@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -122,16 +121,24 @@ def no_connection(error: psycopg.Error, database: str) -> DetentError:
     return translated(error, database)
 
 
-@contextmanager
-def translating(database: str, *, committing: bool = False) -> Iterator[None]:
-    """Around whatever talks to psycopg, or to SQLAlchemy over it."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise translated(error, database, committing=committing) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8") from error
-    except Exception as error:
-        if isinstance(original := getattr(error, "orig", None), psycopg.Error):
-            raise translated(original, database, committing=committing) from error
-        raise
+class translating:
+    """Around whatever talks to psycopg, or to SQLAlchemy over it. A class, since it stands around every statement."""
+
+    __slots__ = ("_committing", "_database")
+
+    def __init__(self, database: str, *, committing: bool = False) -> None:
+        self._database = database
+        self._committing = committing
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        if error is None:
+            return
+        if isinstance(error, psycopg.Error):
+            raise translated(error, self._database, committing=self._committing) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8") from error
+        if isinstance(error, Exception) and isinstance(original := getattr(error, "orig", None), psycopg.Error):
+            raise translated(original, self._database, committing=self._committing) from error

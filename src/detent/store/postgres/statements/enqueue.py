@@ -16,35 +16,49 @@ __all__ = ["ids_reserve", "job_enqueue", "lanes_make", "new_jobs", "refusal"]
 
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
 _Written = Callable[[tuple[Any, ...]], str]
-_COLUMNS: tuple[tuple[str, str, str, _Written, Any], ...] = (
-    ("id", "p_ids", "bigint[]", numbers, None),
-    ("nonce", "p_nonces", "bigint[]", numbers, None),
-    ("task", "p_tasks", "text[]", texts, None),
-    ("payload", "p_payloads", "text[]", texts, None),
-    ("queue", "p_queues", "text[]", texts, "default"),
-    ("tenant", "p_tenants", "text[]", texts, ""),
-    ("priority", "p_priorities", "smallint[]", numbers, 0),
-    ("attempts_max", "p_attempts_max", "integer[]", numbers, 4),
-    ("dead_letter", "p_dead_letters", "boolean[]", flags, True),
-    ("idempotent", "p_idempotents", "boolean[]", flags, True),
-    ("unique_pending", "p_unique_pendings", "boolean[]", flags, False),
-    ("due_at", "p_due_ats", "timestamptz[]", partial(times, field="due_at"), None),
-    ("expires_at", "p_expires_ats", "timestamptz[]", partial(times, field="expires_at"), None),
-    ("metadata", "p_metadatas", "text[]", texts, None),
-    ("correlation_id", "p_correlation_ids", "text[]", texts, None),
-    ("traceparent", "p_traceparents", "text[]", texts, None),
-    ("run_id", "p_run_ids", "bigint[]", numbers, None),
-    ("limit_key", "p_limit_keys", "text[]", texts, None),
-    ("key", "p_keys", "text[]", texts, None),
-    ("fingerprint", "p_fingerprints", "text[]", texts, None),
-    ("key_ttl", "p_key_ttls", "double precision[]", numbers, None),
-    ("group", "p_groups", "bigint[]", numbers, None),
-    ("cost", "p_costs", "integer[]", numbers, None),
+_FIELDS = NewJob.__struct_fields__
+_NEVER_NULL = ("nonce", "task", "payload")
+
+
+class _Column:
+    """A field of a new job: where it stands there, the argument it becomes and its type, how it is written, and what
+    the function takes for all of them where it is not said. What is never null may be said once where all are equal."""
+
+    def __init__(self, field: str, argument: str, kind: str, written: _Written, default: Any = None) -> None:
+        self.place = _FIELDS.index(field)
+        self.said = f"{argument} => %s::{kind}"
+        self.written = written
+        self.default = default
+        self.once = default is not None or field in _NEVER_NULL
+        self.is_of_key = field == "fingerprint"
+
+
+_COLUMNS = (
+    _Column("id", "p_ids", "bigint[]", numbers),
+    _Column("nonce", "p_nonces", "bigint[]", numbers),
+    _Column("task", "p_tasks", "text[]", texts),
+    _Column("payload", "p_payloads", "text[]", texts),
+    _Column("queue", "p_queues", "text[]", texts, "default"),
+    _Column("tenant", "p_tenants", "text[]", texts, ""),
+    _Column("priority", "p_priorities", "smallint[]", numbers, 0),
+    _Column("attempts_max", "p_attempts_max", "integer[]", numbers, 4),
+    _Column("dead_letter", "p_dead_letters", "boolean[]", flags, True),
+    _Column("idempotent", "p_idempotents", "boolean[]", flags, True),
+    _Column("unique_pending", "p_unique_pendings", "boolean[]", flags, False),
+    _Column("due_at", "p_due_ats", "timestamptz[]", partial(times, field="due_at")),
+    _Column("expires_at", "p_expires_ats", "timestamptz[]", partial(times, field="expires_at")),
+    _Column("metadata", "p_metadatas", "text[]", texts),
+    _Column("correlation_id", "p_correlation_ids", "text[]", texts),
+    _Column("traceparent", "p_traceparents", "text[]", texts),
+    _Column("run_id", "p_run_ids", "bigint[]", numbers),
+    _Column("limit_key", "p_limit_keys", "text[]", texts),
+    _Column("key", "p_keys", "text[]", texts),
+    _Column("fingerprint", "p_fingerprints", "text[]", texts),
+    _Column("key_ttl", "p_key_ttls", "double precision[]", numbers),
+    _Column("group", "p_groups", "bigint[]", numbers),
+    _Column("cost", "p_costs", "integer[]", numbers),
 )
-"""Each field of a new job: the argument, its type, how it is written, and what the function takes for all of them where
-it is not said."""
-_ONE_FOR_ALL = {"nonce", "task", "payload", *(field for field, *_, default in _COLUMNS if default is not None)}
-"""What is never null, and may be said once where all are equal."""
+_KEY = _FIELDS.index("key")
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
 
@@ -84,18 +98,19 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
     said: to read a short call costs the server a fraction."""
     if not items:
         return "", ()
-    columns = dict(zip(NewJob.__struct_fields__, zip(*map(astuple, items), strict=True), strict=True))
-    keyless = columns["key"].count(None) == len(items)
-    places: list[str] = []
+    total = len(items)
+    columns = [(value,) for value in astuple(items[0])] if total == 1 else list(zip(*map(astuple, items), strict=True))
+    keyless = columns[_KEY].count(None) == total
     said: list[str] = []
-    for field, argument, kind, written, default in _COLUMNS:
-        values = columns[field]
-        alike = values.count(values[0]) == len(values)
-        if (alike and values[0] == default) or (keyless and field == "fingerprint"):
+    values: list[str] = []
+    for column in _COLUMNS:
+        found = columns[column.place]
+        is_alike = total == 1 or found.count(found[0]) == total
+        if (is_alike and found[0] == column.default) or (keyless and column.is_of_key):
             continue
-        places.append(f"{argument} => %s::{kind}")
-        said.append(written(values[:1] if alike and field in _ONE_FOR_ALL else values))
-    return ", ".join(places), tuple(said)
+        said.append(column.said)
+        values.append(column.written(found[:1] if is_alike and column.once else found))
+    return ", ".join(said), tuple(values)
 
 
 def refusal(item: NewJob, answer: str, job_id: int) -> DetentError:
