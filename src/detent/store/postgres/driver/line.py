@@ -15,6 +15,7 @@ from psycopg import abc
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
+from psycopg.sql import SQL, Identifier
 
 __all__ = ["Line"]
 
@@ -74,7 +75,7 @@ class Line:
             return kept
         if len(self._kept) >= KEPT_MAX:
             oldest = self._kept.pop(next(iter(self._kept)))
-            self._connection.execute(f'DEALLOCATE "{oldest.name.decode()}"'.encode())
+            self._connection.execute(SQL("DEALLOCATE {}").format(Identifier(oldest.name.decode())))
         self._named += 1
         verb = _VERB.search(sql)
         kept = _Kept(f"{self._named} {verb[0] if verb else sql[:20]}".encode(), Transformer(self._connection))
