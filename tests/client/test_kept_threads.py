@@ -13,6 +13,7 @@ import pytest
 
 from detent.client import aio_threads
 from detent.client.aio_threads import KeptThread
+from detent.errors import WrongPlace
 
 SECONDS_MAX = 30.0
 said: ContextVar[str] = ContextVar("said", default="nothing")
@@ -82,6 +83,27 @@ def test_what_has_not_begun_when_its_wait_is_cancelled_is_not_done() -> None:
     asyncio.run(given_up())
     thread.end_with(int).result(SECONDS_MAX)
     assert done == []
+
+
+@pytest.mark.parametrize("idle_max", [0, 1])
+def test_what_comes_after_the_last_is_refused(monkeypatch: pytest.MonkeyPatch, idle_max: int) -> None:
+    """Where the thread was not kept, whoever came late waited for ever."""
+    monkeypatch.setattr(aio_threads, "IDLE_MAX", idle_max)
+    thread = KeptThread.take()
+    thread.end_with(int).result(SECONDS_MAX)
+    with pytest.raises(WrongPlace, match="after its block has ended"):
+        asyncio.run(asyncio.wait_for(thread.do(int), SECONDS_MAX))
+
+
+def test_the_last_is_done_whoever_gives_up_its_wait() -> None:
+    """A loop that ends cancels all that waits in it, the end of a block too: the block stayed open."""
+    thread, may_end, done = KeptThread.take(), threading.Event(), list[str]()
+    thread.begin(may_end.wait, SECONDS_MAX)
+    last = thread.end_with(done.append, "the end")
+    assert not last.cancel()
+    may_end.set()
+    last.result(SECONDS_MAX)
+    assert done == ["the end"]
 
 
 def test_an_error_is_the_askers_and_the_thread_goes_on() -> None:

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from detent.client.aio_answers import answer_of
+from detent.errors import WrongPlace
 
 __all__ = ["KeptThread"]
 
@@ -21,9 +22,11 @@ IDLE_MAX = 32
 
 
 class KeptThread:
-    """One thread, which does what it is given in that order. `take` it, and `end_with` the last."""
+    """One thread, which does what it is given in that order. `take` it, and `end_with` the last: what comes later is
+    refused with `WrongPlace`, since the thread may be gone, or somebody else's."""
 
     def __init__(self) -> None:
+        self._is_taken = True
         self._given: SimpleQueue[_Given | None] = SimpleQueue()
         threading.Thread(target=self._work, name="detent-block", daemon=True).start()
 
@@ -31,12 +34,16 @@ class KeptThread:
     def take() -> KeptThread:
         """One that nobody else has."""
         try:
-            return _idle.pop()
+            thread = _idle.pop()
         except IndexError:
             return KeptThread()
+        thread._is_taken = True
+        return thread
 
     def begin(self, work: Callable[..., T], *args: Any) -> Future[T]:
         """Have it done, in the context of whoever asks."""
+        if not self._is_taken:
+            raise WrongPlace("tx.execute", "after its block has ended", "write inside the block")
         given = _Given(copy_context(), work, args)
         self._given.put(given)
         return given.future
@@ -46,11 +53,14 @@ class KeptThread:
         return await answer_of(self.begin(work, *args))
 
     def end_with(self, work: Callable[..., T], *args: Any) -> Future[T]:
-        """The last that it is given; when it is done somebody else may take it. In one go, so that it need not be woken
-        again."""
-        last = self.begin(work, *args)
-        self.begin(self._rest)
-        return last
+        """The last that it is given, and done whatever becomes of whoever waits for it; then somebody else may take the
+        thread. In one go, so that it need not be woken again."""
+        last = _Given(copy_context(), work, args)
+        last.future.set_running_or_notify_cancel()
+        self._is_taken = False
+        self._given.put(last)
+        self._given.put(_Given(copy_context(), self._rest, ()))
+        return last.future
 
     def _rest(self) -> None:
         if len(_idle) < IDLE_MAX:
@@ -74,7 +84,7 @@ class _Given:
         self._args = args
 
     def do(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        if not (self.future.running() or self.future.set_running_or_notify_cancel()):
             return
         try:
             result = self._context.run(self._work, *self._args)
