@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from time import sleep
 from typing import Literal
 
 import psycopg
 import pytest
 
-from detent.errors import AlreadyCommitted, DatabaseUnreachable, LeaseLost, OutcomeUnknown, WrongPlace
+from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, LeaseLost, OutcomeUnknown, WrongPlace
 from detent.model.clock import TurnableClock
-from detent.model.records import Cancelled
+from detent.model.records import Cancelled, Enqueued
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
 from tests.contract.kit import LEASE, claim_one, enqueue, job, new_job
@@ -222,3 +222,45 @@ def test_of_two_blocks_of_one_attempt_the_first_to_end_is_the_commit(postgres_st
         with pytest.raises(AlreadyCommitted):
             late.__exit__(None, None, None)
         assert effects(postgres_store_url) == [(2,)]
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_verb_on_the_connection_of_a_block_goes_the_way_of_its_user(postgres_store_url: str, piped: bool) -> None:
+    """Who has the connection in hand may have thrown away what was prepared, or pile up what he sends: the verb found
+    nothing prepared, or waited for ever."""
+    with closing(open_store(postgres_store_url)) as store:
+        for _ in range(2):
+            job_id, second = enqueue(store), new_job(store)
+            held = claim_one(store)
+            with store.commit_block(job_id, held.attempt) as tx:
+                tx.connection.execute("DEALLOCATE ALL")
+                with tx.connection.pipeline() if piped else nullcontext():
+                    assert store.on(tx.connection).job_enqueue([second]) == [Enqueued(second.id, True)]
+            assert job(store, job_id).committed_at is not None
+            assert claim_one(store).job_id == second.id
+
+
+def test_what_stands_behind_another_statement_leaves_no_trace_either(postgres_store_url: str) -> None:
+    """Of several statements in one text only the first was looked at: what the second did to the session stayed."""
+    with closing(PostgresStore(postgres_store_url, connections_max=1)) as store:
+        for sql in ("SELECT 1; DEALLOCATE ALL", "SELECT 1; SET search_path = pg_catalog"):
+            job_id = enqueue(store)
+            with store.commit_block(job_id, claim_one(store).attempt) as tx:
+                tx.execute(sql)
+        job_id = enqueue(store)
+        with store.commit_block(job_id, claim_one(store).attempt) as tx:
+            assert tx.execute("SHOW search_path") == ([('"$user", public',)], 1)
+
+
+def test_what_a_function_throws_away_fails_once(postgres_store_url: str) -> None:
+    """Nobody here sees what a function of the user's does to the session. Whatever it was, the connection goes on: it
+    was asked for what was gone as long as it lived."""
+    throws = "CREATE FUNCTION throw_away() RETURNS void LANGUAGE plpgsql AS $$ BEGIN DEALLOCATE ALL; END $$"
+    run_sql(postgres_store_url, throws)
+    with closing(PostgresStore(postgres_store_url, connections_max=1)) as store:
+        job_id = enqueue(store)
+        with store.commit_block(job_id, claim_one(store).attempt) as tx:
+            tx.execute("SELECT throw_away()")
+        with pytest.raises(DatabaseError, match="does not exist"):
+            store.ids_reserve(1)
+        assert store.ids_reserve(1)

@@ -67,7 +67,7 @@ class PostgresTx:
         values = params or {}
         try:
             rows, count, said = self._sent(sql, values)
-            self.leaves_traces |= _leaves_traces(sql, said)
+            self.leaves_traces |= any(_leaves_traces(sql, one) for one in said)
             return rows, count
         except psycopg.Error as error:
             self.failed = error
@@ -76,15 +76,18 @@ class PostgresTx:
                 raise translated(error, self._name) from error
             raise
 
-    def _sent(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, str | None]:
-        """The short way, unless the connection may have been taught something by its user meanwhile."""
+    def _sent(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, list[str | None]]:
+        """The short way, unless the connection may have been taught something by its user meanwhile. What the server
+        said is of each statement, where the text has several."""
         line = None if self.leaves_traces else self._connection.line
         text, names = positional(sql, tuple(values))
         if line is not None and names:
-            return line.run(text, [values[name] for name in names])
+            rows, count, said = line.run(text, [values[name] for name in names])
+            return rows, count, [said]
         with self._connection.cursor(row_factory=tuple_row) as cursor:
             cursor.execute(translate(sql, values).encode(), values)
-            return cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount), cursor.statusmessage
+            rows, count = cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount)
+            return rows, count, [result.statusmessage for result in cursor.results()]
 
     def end(self) -> None:
         """The user's part is over. Refuses where a statement of it has failed."""
@@ -130,7 +133,7 @@ def commit_block(
     `settle` looks at what a COMMIT whose answer was lost has left behind.
     """
     with pool.connection() as connection, ExitStack() as after:
-        session = ConnectionSession(connection, name)
+        session = ConnectionSession(connection, name, connection.line)
         try:
             refused, xact = session.begin_with(commit_check(job_id, attempt))
             if refused is not None:
@@ -162,7 +165,7 @@ def holders_block(
     """The same check before the user's first statement; the last are those of `leave`, and nothing is marked. A COMMIT
     whose answer was lost is `OutcomeUnknown`: whoever comes next sees by the rows what became of it."""
     with pool.connection() as connection, ExitStack() as after:
-        session = ConnectionSession(connection, name)
+        session = ConnectionSession(connection, name, connection.line)
         try:
             refused, xact = session.begin_with(commit_check(job_id, attempt))
             if refused is not None:

@@ -144,7 +144,11 @@ class Line:
     def _check(self, results: list[PGresult]) -> None:
         for result in results:
             if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
-                raise psycopg.errors.error_from_result(result, self._encoding) from None
+                error = psycopg.errors.error_from_result(result, self._encoding)
+                if isinstance(error, psycopg.errors.InvalidSqlStatementName):
+                    # Thrown away unseen, by a function of the user's: the next call finds its own again.
+                    self.forget()
+                raise error from None
 
 
 class _Kept:

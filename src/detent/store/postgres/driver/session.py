@@ -12,6 +12,7 @@ from detent.errors import DatabaseError, DetentError, WrongPlace
 from detent.model.clock import Clock
 from detent.model.ids import SeededIds
 from detent.store.postgres.driver.failures import is_passing, translating
+from detent.store.postgres.driver.line import Line
 from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
 from detent.store.postgres.statements.base import Row, Statement
 
@@ -59,18 +60,18 @@ class PoolSession:
 
     def together(self, work: Callable[[Session], T]) -> T:
         """All or nothing."""
-        return self.transact(lambda connection: work(ConnectionSession(connection, self._name)))
+        return self.transact(lambda connection: work(ConnectionSession(connection, self._name, connection.line)))
 
-    def transact(self, work: Callable[[Connection], T]) -> T:
+    def transact(self, work: Callable[[PooledConnection], T]) -> T:
         """The same, for what needs the connection itself."""
         return self._again_and_again(lambda connection: self._many(connection, work))
 
     def _one(self, connection: PooledConnection, statement: Statement[T]) -> T:
         with translating(self._name, committing=statement.writes):
-            rows = _rows(connection, statement)
+            rows = _rows(connection, connection.line, statement)
         return statement.decode(rows)
 
-    def _many(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+    def _many(self, connection: PooledConnection, work: Callable[[PooledConnection], T]) -> T:
         with translating(self._name):
             connection.execute("BEGIN")
         try:
@@ -118,11 +119,12 @@ def roll_back(connection: Connection) -> None:
 
 
 class ConnectionSession:
-    """On a psycopg connection, inside the transaction that its owner began."""
+    """On a psycopg connection, inside the transaction that its owner began; on its line where nobody else has it in
+    hand, who may have put it into a mode of psycopg's."""
 
-    def __init__(self, connection: psycopg.Connection[Any], name: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], name: str, line: Line | None = None) -> None:
         self._connection = connection
-        self._line = connection.line if isinstance(connection, PooledConnection) else None
+        self._line = line
         self._name = name
 
     def begin_with(self, statement: Statement[T]) -> T:
@@ -157,7 +159,7 @@ class ConnectionSession:
     def run(self, statement: Statement[T]) -> T:
         """Durable when the owner commits."""
         with translating(self._name):
-            rows = _rows(self._connection, statement)
+            rows = _rows(self._connection, self._line, statement)
         return statement.decode(rows)
 
     def together(self, work: Callable[[Session], T]) -> T:
@@ -165,9 +167,9 @@ class ConnectionSession:
         return work(self)
 
 
-def _rows(connection: psycopg.Connection[Any], statement: Statement[T]) -> list[Row]:
-    if isinstance(connection, PooledConnection) and connection.line is not None:
-        return connection.line.ask(statement.sql, statement.params)
+def _rows(connection: psycopg.Connection[Any], line: Line | None, statement: Statement[T]) -> list[Row]:
+    if line is not None:
+        return line.ask(statement.sql, statement.params)
     with connection.cursor(row_factory=tuple_row) as cursor:
         return cursor.execute(statement.sql, statement.params).fetchall()
 
