@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from concurrent.futures import Future
 from unittest.mock import patch
 
@@ -85,3 +87,29 @@ def test_each_loop_has_its_own() -> None:
         return await answer_of(future)
 
     assert [asyncio.run(main(number)) for number in range(3)] == [0, 1, 2]
+
+
+def test_who_waits_in_a_loop_that_is_closed_is_let_go() -> None:
+    """Whatever a coroutine holds that will never go on, a block for instance, is let go with it: it was kept until the
+    thread had another loop."""
+
+    class Held:
+        pass
+
+    answer: Future[None] = Future()
+    answer.set_running_or_notify_cancel()
+    held = Held()
+    there = weakref.ref(held)
+
+    async def waits(held: Held, answer: Future[None]) -> None:
+        await answer_of(answer)
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda loop, told: None)
+    task = loop.create_task(waits(held, answer))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    answer.set_result(None)
+    del task, held, answer
+    gc.collect()
+    assert there() is None

@@ -41,8 +41,10 @@ class _Box:
 
     def put(self, waiter: asyncio.Future[None], _: Future[Any]) -> None:
         """From any thread. A loop that has been closed has nobody left who waits."""
+        if self.loop.is_closed():
+            return
         self._told.append(waiter)
-        if not self._is_rung and not self.loop.is_closed():
+        if not self._is_rung:
             self._is_rung = True
             self.loop.call_soon_threadsafe(self._open)
 
