@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
+from weakref import proxy
 
 import psycopg
 from psycopg import abc
-from psycopg.adapt import PyFormat, Transformer
+from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.sql import SQL, Identifier
@@ -34,7 +35,9 @@ class Line:
     between: what was prepared must be there the next time."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
+        # The connection has its line: a circle would keep one that was lost, and the pool waits for it to be gone.
+        self._connection: psycopg.Connection[Any] = proxy(connection)
+        self._context = _Context(connection.adapters, self._connection)
         self._server = connection.pgconn
         self._encoding = connection.info.encoding
         self._named = 0
@@ -45,7 +48,7 @@ class Line:
     def forget(self) -> None:
         """What was prepared may be gone, and values may be written in another way."""
         self._kept: dict[str, _Kept] = {}
-        self._hand: abc.Transformer = Transformer(self._connection)
+        self._hand: abc.Transformer = Transformer(self._context)
 
     def ask(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """One of our own statements, written with %s: its rows."""
@@ -78,7 +81,7 @@ class Line:
             self._connection.execute(SQL("DEALLOCATE {}").format(Identifier(oldest.name.decode())))
         self._named += 1
         verb = _VERB.search(sql)
-        kept = _Kept(f"{self._named} {verb[0] if verb else sql[:20]}".encode(), Transformer(self._connection))
+        kept = _Kept(f"{self._named} {verb[0] if verb else sql[:20]}".encode(), Transformer(self._context))
         self._trip(partial(self._server.send_prepare, kept.name, _numbered(sql)))
         self._kept[sql] = kept
         return kept
@@ -149,6 +152,22 @@ class Line:
                     # Thrown away unseen, by a function of the user's: the next call finds its own again.
                     self.forget()
                 raise error from None
+
+
+class _Context:
+    """What a transformer is to know of a connection, which it would keep."""
+
+    def __init__(self, adapters: AdaptersMap, connection: psycopg.Connection[Any]) -> None:
+        self._adapters = adapters
+        self._connection = connection
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        return self._adapters
+
+    @property
+    def connection(self) -> psycopg.Connection[Any]:
+        return self._connection
 
 
 class _Kept:
