@@ -279,10 +279,10 @@ class Supervisor:
         self._renewed_at, self._waiting_since = began_at, None
 
     def _notice_delay(self) -> None:
-        """Where we have not renewed for so long, this process stood still, or the database did: whoever stood still too
-        has not renewed either, and is not dead."""
+        """Where we have not renewed for so long, this process stood still: whoever stood still with it has not renewed
+        either, and is not dead."""
         if self._clock.monotonic() - self._renewed_at > 2 * self._options.lease / 3:
-            self._services.saw_outage()
+            self._services.stood_still()
 
     # -- the rest ----------------------------------------------------------------------------------------------
 

@@ -125,6 +125,10 @@ class Services:
         """The database did not answer, or not in time, until now: holders get the time to renew."""
         self._reaper.saw_outage(self._clock.monotonic())
 
+    def stood_still(self) -> None:
+        """This process did nothing for a while, until now."""
+        self._reaper.stood_still(self._clock.monotonic())
+
     def _pass(self, services: list[Service], now: float, run: Callable[[Service, float], None]) -> None:
         away: DatabaseError | None = None
         for service in services:

@@ -1,8 +1,9 @@
 """What the dead held: taken away when its lease has run out, but not while the living cannot renew.
 
 After an outage of the database every lease may have run out though its holder lives. So whoever saw an outage itself
-waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, it stood still itself,
-or the server is younger than a lease. A fresh worker that saw nothing of the kind reaps at once.
+waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, or the server is
+younger than a lease. Whoever stood still itself, as on a machine that was paused, waits for a third of one. A fresh
+worker that saw nothing of the kind reaps at once.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Reaper:
         """The database did not answer, or not in time, until `now`."""
         self._not_before = now + self._lease
         self._asks_server = True
+
+    def stood_still(self, now: float) -> None:
+        """This process, and perhaps the whole machine, did nothing until `now`. Nobody has to find the database again:
+        who lives is late, and renews at once."""
+        self._not_before = max(self._not_before, now + self._lease / 3)
 
     def run(self, now: float) -> None:
         """Take away every lease that has run out, however many stand before them that must stay."""
