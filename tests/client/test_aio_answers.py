@@ -6,22 +6,22 @@ import asyncio
 import gc
 import threading
 import weakref
-from concurrent.futures import Future
 from unittest.mock import patch
 
 import pytest
 
 from detent.client.aio_answers import answer_of
+from detent.store.answer import Answer
 
 
 def test_many_answers_wake_the_loop_once() -> None:
     async def main() -> list[int]:
-        futures: list[Future[int]] = [Future() for _ in range(100)]
-        waiting = asyncio.gather(*(answer_of(one) for one in futures))
+        answers: list[Answer[int]] = [Answer() for _ in range(100)]
+        waiting = asyncio.gather(*(answer_of(one) for one in answers))
         await asyncio.sleep(0)
 
         def answer() -> None:
-            for number, one in enumerate(futures):
+            for number, one in enumerate(answers):
                 one.set_result(number)
 
         # The loop does not run meanwhile, so all of them come before it looks.
@@ -39,11 +39,11 @@ def test_many_answers_wake_the_loop_once() -> None:
 
 def test_an_error_arrives_and_an_answer_that_was_there_before() -> None:
     async def main() -> None:
-        failed: Future[None] = Future()
+        failed: Answer[None] = Answer()
         failed.set_exception(KeyError("lost"))
         with pytest.raises(KeyError, match="lost"):
             await answer_of(failed)
-        there: Future[str] = Future()
+        there: Answer[str] = Answer()
         there.set_result("there")
         assert await answer_of(there) == "there"
 
@@ -52,15 +52,15 @@ def test_an_error_arrives_and_an_answer_that_was_there_before() -> None:
 
 def test_who_gives_up_cancels_it_and_the_others_get_theirs() -> None:
     async def main() -> None:
-        given_up: Future[None] = Future()
-        other: Future[str] = Future()
+        given_up: Answer[None] = Answer()
+        other: Answer[str] = Answer()
         task = asyncio.create_task(answer_of(given_up))
         waiting = asyncio.create_task(answer_of(other))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert given_up.cancelled()
+        assert not given_up.begin()
         other.set_result("mine")
         assert await waiting == "mine"
 
@@ -68,8 +68,8 @@ def test_who_gives_up_cancels_it_and_the_others_get_theirs() -> None:
 
 
 def test_an_answer_after_the_end_of_the_loop_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    late: Future[None] = Future()
-    late.set_running_or_notify_cancel()
+    late: Answer[None] = Answer()
+    late.begin()
 
     async def main() -> None:
         with pytest.raises(asyncio.TimeoutError):
@@ -82,9 +82,9 @@ def test_an_answer_after_the_end_of_the_loop_disturbs_nobody(caplog: pytest.LogC
 
 def test_each_loop_has_its_own() -> None:
     async def main(number: int) -> int:
-        future: Future[int] = Future()
-        threading.Timer(0.01, future.set_result, [number]).start()
-        return await answer_of(future)
+        answer: Answer[int] = Answer()
+        threading.Timer(0.01, answer.set_result, [number]).start()
+        return await answer_of(answer)
 
     assert [asyncio.run(main(number)) for number in range(3)] == [0, 1, 2]
 
@@ -96,12 +96,12 @@ def test_who_waits_in_a_loop_that_is_closed_is_let_go() -> None:
     class Held:
         pass
 
-    answer: Future[None] = Future()
-    answer.set_running_or_notify_cancel()
+    answer: Answer[None] = Answer()
+    answer.begin()
     held = Held()
     there = weakref.ref(held)
 
-    async def waits(held: Held, answer: Future[None]) -> None:
+    async def waits(held: Held, answer: Answer[None]) -> None:
         await answer_of(answer)
 
     loop = asyncio.new_event_loop()

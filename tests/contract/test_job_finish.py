@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from detent.errors import LeaseLost
 from detent.model.records import ExecutionRow, Finish, Finished
 from detent.store.contract import Store
@@ -108,6 +110,25 @@ def test_many_at_once_answer_one_by_one(store: Store, clock: StoreClock) -> None
     refused(answers[-1], LeaseLost, job_id=10**12, attempt=1, found="no such job")
     assert [row.result for row in store.job_get(ids) if row] == [str(job_id) for job_id in ids]
     assert store.job_finish([], "ana") == []
+
+
+@pytest.mark.parametrize("first", ["lives", "expired"])
+def test_many_under_several_leases_each_by_its_own(store: Store, clock: StoreClock, first: str) -> None:
+    """C4: a lease that lives is no excuse for the jobs of one that has ended, whichever of them is asked for first."""
+    for _ in range(30):
+        enqueue(store)
+    expired = [*claim(store, limit=10, lease=5.0), *claim(store, limit=10, lease=5.0)]
+    lives = claim(store)
+    clock.advance(6)
+    every = [*lives, *expired] if first == "lives" else [*expired[:10], *lives, *expired[10:]]
+    answers = store.job_finish([Finish(each.job_id, each.attempt) for each in every], "ana")
+    for each, answer in zip(every, answers, strict=True):
+        if each in lives:
+            assert answer == Finished(each.job_id, 1)
+        else:
+            refused(answer, LeaseLost, job_id=each.job_id, attempt=1, found="its lease has expired")
+    assert [state(store, each.job_id) for each in lives] == ["succeeded"] * 10
+    assert [state(store, each.job_id) for each in expired] == ["running"] * 20
 
 
 def test_only_by_the_holder(store: Store, clock: StoreClock, untouched: Untouched) -> None:

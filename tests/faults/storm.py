@@ -38,6 +38,14 @@ class Kill:
     at: datetime
 
 
+@dataclass(frozen=True)
+class Wait:
+    """Seconds from the kill of its worker until a job was claimable again, and until somebody had claimed it."""
+
+    claimable: float
+    claimed: float
+
+
 @dataclass
 class Storm:
     """Kills workers on `ring` as chance has it, from a seed, and keeps what it did."""
@@ -71,19 +79,20 @@ class Storm:
             self._over.set()
             arriving.join()
 
-    def waits(self) -> list[float]:
-        """For every attempt that was cut off by the kill of its worker: seconds from the kill to the next attempt.
+    def waits(self) -> list[Wait]:
+        """For every attempt that was cut off by the kill of its worker: how long its job waited.
 
         An attempt that a child began after the kill, in its last moments without a supervisor, is not among them.
         """
-        found: list[float] = []
+        found: list[Wait] = []
         for (job_id,) in self.ring.ask("SELECT DISTINCT job_id FROM {execution} WHERE outcome = 'expired'"):
             for before, after in itertools.pairwise(self.ring.app.executions(job_id)):
                 kills = [one.at for one in self.kills if one.whole and one.name == before.worker]
                 between = [at for at in kills if before.leased_at < at < after.leased_at]
-                if before.outcome == "expired" and between:
-                    found.append((after.leased_at - between[0]).total_seconds())
-        return sorted(found)
+                if before.outcome == "expired" and before.aborted_at is not None and between:
+                    claimable, claimed = before.aborted_at - between[0], after.leased_at - between[0]
+                    found.append(Wait(claimable.total_seconds(), claimed.total_seconds()))
+        return found
 
     def unexpected_ends(self) -> list[str]:
         """What workers said that ended without being killed."""

@@ -75,6 +75,7 @@ TOUCHES = (
         what="threads and async",
         names=("threading", "_thread", "asyncio", "concurrent", "multiprocessing", "queue", "selectors"),
         places=(
+            "store/answer.py",
             "store/writer.py",
             "store/*/driver*",
             "store/*/wake*",

@@ -109,6 +109,13 @@ MUTANTS = (
         ),
         _fence("postgres", "expired"),
     ),
+    Mutant(
+        "lease check",
+        "postgres",
+        "finish of many under an expired lease",
+        (Edit("postgres/functions/job_finish_v1.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
+        ("contract/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
+    ),
     # -- how many rows a statement changed is its answer ---------------------------------------------------------
     Mutant(
         "row count check",
@@ -312,7 +319,7 @@ MUTANTS = (
         "same-transaction record",
         "postgres",
         "the effect outside of the transaction of its mark",
-        (Edit("postgres/driver/session.py", 'f"BEGIN; {statement.sql}"', 'f"SELECT 1; {statement.sql}"'),),
+        (Edit("postgres/driver/line.py", 'self._bare(b"BEGIN")', 'self._bare(b"SELECT")'),),
         ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
     ),
     Mutant(

@@ -18,6 +18,7 @@ from detent.client.client import job_enqueue
 from detent.errors import DatabaseBusy, DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown
 from detent.model.clock import TurnableClock
 from detent.model.records import Enqueued, NewJob
+from detent.store.answer import Answer
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.store.writer import Writer
 from tests.app.shop import until
@@ -123,7 +124,7 @@ def test_what_came_meanwhile_goes_into_one_transaction(
     """Thirty callers, waiting and not waiting: one COMMIT for all of them, and each gets its own answers."""
     jobs = [[new_job(store, payload=f'{{"n":{n}}}') for _ in range(n % 3 + 1)] for n in range(30)]
     with held(writer, crowd):
-        answers: list[Future[list[Any]]] = [
+        answers: list[Future[list[Any]] | Answer[list[Any]]] = [
             crowd.submit(writer.write, job_enqueue, own) if n % 2 else writer.submit(job_enqueue, own)
             for n, own in enumerate(jobs)
         ]
@@ -337,7 +338,7 @@ def test_a_leader_that_is_interrupted_stalls_nobody(
 ) -> None:
     """In the middle of the transaction that it wrote for all: only its own call is given up."""
     jobs = [new_job(store) for _ in range(4)]
-    theirs: list[Future[list[Any]]] = []
+    theirs: list[Future[list[Any]] | Answer[list[Any]]] = []
 
     def interrupted(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
         verbs.job_enqueue(items)
@@ -378,10 +379,10 @@ def test_an_interrupt_after_the_commit_finds_its_traces(
     assert jobs_of(store) == [leader_job.id, other_job.id]
 
 
-def test_a_cancelled_future_is_not_sent_and_stalls_nobody(
+def test_a_cancelled_answer_is_not_sent_and_stalls_nobody(
     store: Store, writer: Writer, crowd: ThreadPoolExecutor
 ) -> None:
-    """A coroutine that is cancelled cancels its future: before its turn nothing is written for it."""
+    """A coroutine that is cancelled cancels its answer: before its turn nothing is written for it."""
     jobs = [new_job(store) for _ in range(3)]
     with held(writer, crowd):
         answers = [writer.submit(job_enqueue, [job]) for job in jobs]

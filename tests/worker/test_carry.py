@@ -6,16 +6,23 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
 
 import pytest
 
-from detent.worker.carry import carry
+from detent.worker.carry import Waiting, carry_on, set_out
 
+T = TypeVar("T")
 WORD: ContextVar[str] = ContextVar("word", default="nothing")
 
 
 def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
     return lambda: asyncio.run(test())
+
+
+async def carry(coroutine: Coroutine[Any, Any, T]) -> T:
+    found: T | Waiting = set_out(coroutine, copy_context(), os.getpid())
+    return await carry_on(found) if isinstance(found, Waiting) else found
 
 
 async def speak(word: str, waits: float | None = None) -> str:
@@ -28,17 +35,17 @@ async def speak(word: str, waits: float | None = None) -> str:
 
 @in_a_loop
 async def test_each_has_context_variables_of_its_own() -> None:
-    assert await carry(speak("one"), copy_context(), os.getpid()) == "nothing, one"
-    assert await carry(speak("two", waits=0), copy_context(), os.getpid()) == "nothing, two"
+    assert await carry(speak("one")) == "nothing, one"
+    assert await carry(speak("two", waits=0)) == "nothing, two"
     assert WORD.get() == "nothing"
 
 
 @in_a_loop
-async def test_waiting_is_told_once_and_only_where_it_waits() -> None:
-    told: list[str] = []
-    await carry(speak("one"), copy_context(), os.getpid(), lambda: told.append("one"))
-    await carry(speak("two", waits=0.001), copy_context(), os.getpid(), lambda: told.append("two"))
-    assert told == ["two"]
+async def test_one_that_does_not_wait_has_ended_when_it_has_set_out() -> None:
+    assert set_out(speak("one"), copy_context(), os.getpid()) == "nothing, one"
+    waits = set_out(speak("two", waits=0.001), copy_context(), os.getpid())
+    assert isinstance(waits, Waiting)
+    assert await carry_on(waits) == "nothing, two"
 
 
 @in_a_loop
@@ -48,7 +55,7 @@ async def test_errors_come_through_from_either_side() -> None:
         raise KeyError("lost")
 
     with pytest.raises(KeyError, match="lost"):
-        await carry(break_down(), copy_context(), os.getpid())
+        await carry(break_down())
 
 
 @in_a_loop
@@ -63,14 +70,8 @@ async def test_a_cancel_reaches_the_coroutine_that_waits() -> None:
         await asyncio.sleep(0)
         return "in order"
 
-    waits = asyncio.Event()
-
-    async def carrier() -> str:
-        found: str = await carry(listen(), copy_context(), os.getpid(), waits.set)
-        return found
-
-    task = asyncio.create_task(carrier())
-    await waits.wait()
+    task = asyncio.create_task(carry(listen()))
+    await asyncio.sleep(0)
     task.cancel()
     assert await task == "in order"
     assert seen == ["asked to stop"]

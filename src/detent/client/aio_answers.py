@@ -5,30 +5,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from detent.store.answer import Answer
 
 __all__ = ["answer_of"]
 
 T = TypeVar("T")
 
 
-async def answer_of(future: Future[T]) -> T:
-    """What it resolves to, as `asyncio.wrap_future` has it: who gives up here cancels it. That wakes the loop for each
-    future, with a system call; a writer answers a hundred at once, and here the loop is woken once for them."""
+async def answer_of(answer: Answer[T]) -> T:
+    """What it is in the end; who gives up here cancels it. To wake the loop costs a system call: a writer answers a
+    hundred at once, and the loop is woken once for them."""
     loop = asyncio.get_running_loop()
     box = _OF_THREAD.box
     if box is None or box.loop is not loop:
         box = _OF_THREAD.box = _Box(loop)
     waiter: asyncio.Future[None] = loop.create_future()
-    future.add_done_callback(partial(box.put, waiter))
+    answer.when_done(partial(box.put, waiter))
     try:
         await waiter
     except asyncio.CancelledError:
-        future.cancel()
+        answer.cancel()
         raise
-    return future.result()
+    return answer.result()
 
 
 class _Box:
@@ -39,7 +40,7 @@ class _Box:
         self._told: deque[asyncio.Future[None]] = deque()
         self._is_rung = False
 
-    def put(self, waiter: asyncio.Future[None], _: Future[Any]) -> None:
+    def put(self, waiter: asyncio.Future[None]) -> None:
         """From any thread. A loop that has been closed has nobody left who waits."""
         if self.loop.is_closed():
             return

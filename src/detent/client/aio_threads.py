@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from detent.client.aio_answers import answer_of
 from detent.errors import WrongPlace
+from detent.store.answer import Answer
 
 __all__ = ["KeptThread"]
 
@@ -40,27 +40,27 @@ class KeptThread:
         thread._is_taken = True
         return thread
 
-    def begin(self, work: Callable[..., T], *args: Any) -> Future[T]:
+    def begin(self, work: Callable[..., T], *args: Any) -> Answer[T]:
         """Have it done, in the context of whoever asks."""
         if not self._is_taken:
             raise WrongPlace("tx.execute", "after its block has ended", "write inside the block")
         given = _Given(copy_context(), work, args)
         self._given.put(given)
-        return given.future
+        return given.answer
 
     async def do(self, work: Callable[..., T], *args: Any) -> T:
         """The same, awaited. What has not begun when the wait is cancelled is not done."""
         return await answer_of(self.begin(work, *args))
 
-    def end_with(self, work: Callable[..., T], *args: Any) -> Future[T]:
+    def end_with(self, work: Callable[..., T], *args: Any) -> Answer[T]:
         """The last that it is given, and done whatever becomes of whoever waits for it; then somebody else may take the
         thread. In one go, so that it need not be woken again."""
         last = _Given(copy_context(), work, args)
-        last.future.set_running_or_notify_cancel()
+        last.answer.begin()
         self._is_taken = False
         self._given.put(last)
         self._given.put(_Given(copy_context(), self._rest, ()))
-        return last.future
+        return last.answer
 
     def _rest(self) -> None:
         if len(_idle) < IDLE_MAX:
@@ -78,20 +78,20 @@ class _Given:
     """A piece of work, and what came of it."""
 
     def __init__(self, context: Context, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.future: Future[Any] = Future()
+        self.answer: Answer[Any] = Answer()
         self._context = context
         self._work = work
         self._args = args
 
     def do(self) -> None:
-        if not (self.future.running() or self.future.set_running_or_notify_cancel()):
+        if not self.answer.begin():
             return
         try:
             result = self._context.run(self._work, *self._args)
         except BaseException as error:
-            self.future.set_exception(error)
+            self.answer.set_exception(error)
         else:
-            self.future.set_result(result)
+            self.answer.set_result(result)
 
 
 _idle: list[KeptThread] = []

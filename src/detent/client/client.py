@@ -8,10 +8,10 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
-from detent.client.job import Job
+from detent.client.job import Job, Origin
 from detent.declare.enqueue import Sending, SendingOptions, new_jobs, sending_of
 from detent.declare.settings import Settings
-from detent.declare.task import Call
+from detent.declare.task import Call, Task
 from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
@@ -83,16 +83,16 @@ class Prepared:
     ) -> list[Job[R]]:
         """A handle for each answer; raises the first refusal."""
         handles: list[Job[R]] = []
-        verbs, clock, settings = self._verbs, self.clock, self.settings
+        task: Task[..., R, Any] | None = None
         for call, job, answer in zip(calls, jobs, answers, strict=True):
             found = one(answer)
             # Sent again after a lost answer, a job meets itself: then it was this request that made it.
             is_ours = found.job_id == job.id
+            if call.task is not task:
+                task = call.task
+                origin = self._origin(task.decode_result, task.options.result_ttl)
             nonce = job.nonce if self._checks_nonce and is_ours else None
-            created = found.created or is_ours
-            task = call.task
-            kept = task.options.result_ttl
-            handles.append(Job(found.job_id, verbs, clock, settings, task.decode_result, created, None, nonce, kept))
+            handles.append(Job(found.job_id, origin, found.created or is_ours, None, nonce))
         return handles
 
     def job(
@@ -106,17 +106,10 @@ class Prepared:
         result_ttl: float | None = None,
     ) -> Job[Any]:
         """A handle, with what was seen of the job so far. With a nonce it means only the job that carries that one."""
-        return Job(
-            job_id,
-            verbs=self._verbs,
-            clock=self.clock,
-            settings=self.settings,
-            decode=decode,
-            result_ttl=result_ttl,
-            created=created,
-            row=row,
-            nonce=nonce,
-        )
+        return Job(job_id, self._origin(decode, result_ttl), created, row, nonce)
+
+    def _origin(self, decode: Callable[[str | None], Any] | None, result_ttl: float | None) -> Origin:
+        return Origin(self._verbs, self.clock, self.settings, decode, result_ttl)
 
 
 class DirectClient:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from detent.declare.settings import Settings
 from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired
 from detent.lifecycle.library import JOB
@@ -14,11 +16,27 @@ from detent.model.clock import Clock
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
 
-__all__ = ["Job"]
+__all__ = ["Job", "Origin"]
 
 R = TypeVar("R")
 
 _FIRST_PAUSE = 0.005
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What handles of one task have in common: where they look, and how they read a result and for how long."""
+
+    verbs: Verbs
+    clock: Clock
+    settings: Settings
+    decode: Callable[[str | None], Any] | None = None
+    result_ttl: float | None = None
+
+    def decode_result(self, text: str | None) -> Any:
+        """A result as its task has it; where that is not known, as JSON has it."""
+        if self.decode is not None:
+            return self.decode(text)
+        return None if text is None else jsondoor.decode(text, field="result", depth_max=self.settings.depth_max)
 
 
 class Job(Generic[R]):
@@ -27,31 +45,16 @@ class Job(Generic[R]):
     Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
     """
 
-    __slots__ = (
-        *("__weakref__", "_clock", "_decode", "_nonce", "_result_ttl", "_row", "_settings", "_verbs", "created", "id"),
-    )
+    __slots__ = ("__weakref__", "_nonce", "_origin", "_row", "created", "id")
 
     def __init__(
-        self,
-        job_id: int,
-        verbs: Verbs,
-        clock: Clock,
-        settings: Settings,
-        decode: Callable[[str | None], Any] | None = None,
-        created: bool = False,
-        row: JobRow | None = None,
-        nonce: int | None = None,
-        result_ttl: float | None = None,
+        self, job_id: int, origin: Origin, created: bool = False, row: JobRow | None = None, nonce: int | None = None
     ) -> None:
         self.id = job_id
         self.created = created
-        self._verbs = verbs
-        self._clock = clock
-        self._settings = settings
-        self._decode = decode or self._decode_any
+        self._origin = origin
         self._row = row
         self._nonce = nonce
-        self._result_ttl = result_ttl
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
@@ -93,14 +96,15 @@ class Job(Generic[R]):
     @property
     def payload(self) -> Any:
         """The arguments as JSON values."""
-        return jsondoor.decode(self.row.payload, depth_max=self._settings.depth_max)
+        return jsondoor.decode(self.row.payload, depth_max=self._origin.settings.depth_max)
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What the client attached."""
         if self.row.metadata is None:
             return {}
-        found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=self._settings.depth_max)
+        depth_max = self._origin.settings.depth_max
+        found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=depth_max)
         return found
 
     @property
@@ -130,7 +134,7 @@ class Job(Generic[R]):
         row = self.row
         if row.state == "succeeded":
             self._check_kept(row)
-            result: R = self._decode(row.result)
+            result: R = self._origin.decode_result(row.result)
             return result
         if row.state in JOB.rests:
             raise JobFailed(self.id, row.state, row.error or self._last_move())
@@ -138,7 +142,7 @@ class Job(Generic[R]):
 
     def refresh(self) -> Job[R]:
         """Look again."""
-        (row,) = self._verbs.job_get([self.id])
+        (row,) = self._origin.verbs.job_get([self.id])
         # Sent in a transaction that was rolled back, its id may have gone to another job since.
         if row is None or (self._nonce is not None and row.nonce != self._nonce):
             raise NotFound("job", str(self.id))
@@ -148,34 +152,31 @@ class Job(Generic[R]):
     def wait(self, timeout: float | None = None) -> Job[R]:
         """This handle, when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
         for pause in self.pauses(timeout):
-            self._clock.sleep(pause)
+            self._origin.clock.sleep(pause)
         return self
 
     def pauses(self, timeout: float | None = None) -> Iterator[float]:
         """How `wait` waits: each step looks again and says how long to pause, until the job rests or time is up."""
         if timeout is not None and not timeout >= 0:
             raise InvalidInput("timeout", repr(timeout), "zero or more seconds, or None for as long as it takes")
-        begun = self._clock.monotonic()
+        begun = self._origin.clock.monotonic()
         pause = _FIRST_PAUSE
         while not self.refresh().rests:
-            waited = self._clock.monotonic() - begun
+            waited = self._origin.clock.monotonic() - begun
             if timeout is not None and waited >= timeout:
                 raise JobTimeout(self.id, self.row.state, waited)
             yield pause if timeout is None else min(pause, timeout - waited)
-            pause = min(pause * 1.5, self._settings.wait_poll)
+            pause = min(pause * 1.5, self._origin.settings.wait_poll)
 
     def _check_kept(self, row: JobRow) -> None:
         """Past its time a result is no more, whether or not anybody has swept it away yet."""
         until = row.result_dropped_at
-        if row.result is not None and row.finished_at is not None and self._result_ttl is not None:
-            over_at = row.finished_at + timedelta(seconds=self._result_ttl)
-            until = over_at if self._clock.now() >= over_at else None
+        if row.result is not None and row.finished_at is not None and self._origin.result_ttl is not None:
+            over_at = row.finished_at + timedelta(seconds=self._origin.result_ttl)
+            until = over_at if self._origin.clock.now() >= over_at else None
         if until is not None:
             raise ResultExpired(self.id, until)
 
     def _last_move(self) -> str:
-        lines = self._verbs.transitions("job", str(self.id))
+        lines = self._origin.verbs.transitions("job", str(self.id))
         return f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else ""
-
-    def _decode_any(self, text: str | None) -> Any:
-        return None if text is None else jsondoor.decode(text, field="result", depth_max=self._settings.depth_max)

@@ -184,7 +184,7 @@ class Task(Generic[P, R, D]):
         """The arguments by name, in the signature's order. Ordinary calls, all by place or all by name, are matched
         without the help of `inspect`, which takes its time."""
         if not kwargs and len(args) == len(self._positional):
-            return dict(zip(self._positional, args, strict=True))
+            return dict(zip(self._positional, args))  # noqa: B905 as many, and to have it checked takes a sixth of all
         if not args and kwargs.keys() == self._parameters.keys():
             return {name: kwargs[name] for name in self._parameters}
         try:

@@ -96,7 +96,7 @@ class Enqueued(Struct, frozen=True, gc=False):
     created: bool
 
 
-class Claimed(Struct, frozen=True, gc=False):
+class Claimed(Struct, frozen=True, gc=False, array_like=True):
     """A job handed to its claimer: hold it by (job_id, attempt) under the lease that was asked for."""
 
     job_id: int

@@ -1,7 +1,7 @@
 """Group commit: what many callers want to write at once goes into few transactions.
 
-Callers put items in and get futures. Whatever arrived while the last transaction ran goes into the next one, and the
-futures resolve after it is durable. An idle writer costs nothing: the caller writes on its own thread. While one caller
+Callers put items in and get answers. Whatever arrived while the last transaction ran goes into the next one, and the
+answers come after it is durable. An idle writer costs nothing: the caller writes on its own thread. While one caller
 writes, the others wait, and the first of them writes next, for all that have come together; for callers that cannot
 wait on a thread (async), a thread of the writer's own takes their place.
 
@@ -16,12 +16,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from detent.errors import DatabaseBusy, DatabaseError, GuardViolation, OutcomeUnknown
 from detent.model.clock import Clock, SystemClock
+from detent.store.answer import Answer
 from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex", "single_call"]
@@ -61,11 +61,11 @@ class _Request:
 class _Entry(_Request):
     """The same of a caller who stands in line."""
 
-    __slots__ = ("called", "future")
+    __slots__ = ("answer", "called")
 
     def __init__(self, verb: Verb, items: Sequence[Any], *, waits: bool) -> None:
         super().__init__(verb, items)
-        self.future: Future[list[Any]] = Future()
+        self.answer: Answer[list[Any]] = Answer()
         self.called: threading.Lock | None = None  # of a caller that waits: released when it leads or is answered
         if waits:
             self.called = threading.Lock()
@@ -112,11 +112,11 @@ class Writer:
         try:
             self._line_up(entry)
             entry.called.acquire()
-            if not entry.future.done():
+            if not entry.answer.done():
                 self._write_batch()
         finally:
             self._leave(entry)
-        return entry.future.result()
+        return entry.answer.result()
 
     def _leads_alone(self) -> bool:
         """Whether there is nobody else: then this caller writes, and nobody need be told of what."""
@@ -127,11 +127,11 @@ class Writer:
             self._alone = True
             return True
 
-    def submit(self, verb: Verb, items: Sequence[Any]) -> Future[list[Any]]:
-        """Write without waiting: the future resolves when it is durable. Cancelled before its turn, it is not sent."""
+    def submit(self, verb: Verb, items: Sequence[Any]) -> Answer[list[Any]]:
+        """Write without waiting: the answer is there when it is durable. Cancelled before its turn, it is not sent."""
         entry = _Entry(verb, items, waits=False)
         self._line_up(entry)
-        return entry.future
+        return entry.answer
 
     def close(self) -> None:
         """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
@@ -191,9 +191,9 @@ class Writer:
             if entry is not self._leader:
                 return
             others = [one for one in self._batch if one is not entry]
-            self._line.extendleft(one for one in reversed(others) if not one.future.done())
+            self._line.extendleft(one for one in reversed(others) if not one.answer.done())
             for one in others:
-                if one.called is not None and one.future.done():
+                if one.called is not None and one.answer.done():
                     one.called.release()
             self._batch = []
             self._call_next()
@@ -202,7 +202,7 @@ class Writer:
         """Write what stands in line, and answer it."""
         with self._lock:
             self._batch = self._take()
-            batch = [one for one in self._batch if one.future.running() or one.future.set_running_or_notify_cancel()]
+            batch = [one for one in self._batch if one.answer.begin()]
         self._settle(batch)
 
     def _take(self) -> list[_Entry]:
@@ -223,10 +223,10 @@ class Writer:
                     self._settle([entry])
                 return
             for entry in batch:
-                entry.future.set_exception(error)
+                entry.answer.set_exception(error)
             return
-        for entry, answer in zip(batch, answers, strict=True):
-            entry.future.set_result(answer)
+        for entry, given in zip(batch, answers, strict=True):
+            entry.answer.set_result(given)
 
     def _may_be_one_callers(self, error: Exception) -> bool:
         """Whether the others would fare better without the one who caused it."""

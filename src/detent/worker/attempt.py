@@ -25,7 +25,7 @@ from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
 from detent.store.contract import Store
-from detent.worker.carry import carry
+from detent.worker.carry import Waiting, carry_on, set_out
 from detent.worker.context import AttemptContext, EventSink
 from detent.worker.foreign import AlreadyThere
 from detent.worker.unknown import Unknown
@@ -49,8 +49,8 @@ class _CannotTell(DetentError):
 
 
 class Attempt:
-    """One attempt at a job in this process. `run` and `run_async` never raise what the function raised: they give how
-    the attempt ends, or None where there is nothing left to say.
+    """One attempt at a job in this process. Whatever calls the function never raises what it raised: it gives how the
+    attempt ends, or None where there is nothing left to say.
 
     An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record. Where
     the effect of an earlier attempt is `unknown`, the task's probe is asked before the function is called.
@@ -130,16 +130,29 @@ class Attempt:
                 last = True
         return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
-    async def run_async(self, process: int, waits: Callable[[], None] | None = None) -> Finish | Abort | None:
-        """Await an async function on this loop, in this `process`. `waits` is called when it waits for the first time,
-        if ever."""
+    def set_out(self, process: int) -> Finish | Abort | Waiting | None:
+        """Call an async function in this `process`, inside a task of whoever calls, until it ends or waits; one that
+        waits is to be carried on in the same task."""
         try:
             coroutine = self.task.function(self.context, **self._arguments())
-            return self._finished(await carry(coroutine, self.context.alone(), process, waits))
+            value = set_out(coroutine, self.context.alone(), process)
+            return value if type(value) is Waiting else self._finished(value)
+        except BaseException as error:
+            return self._failed(error)
+
+    async def carry_on(self, waiting: Waiting) -> Finish | Abort | None:
+        """Await the rest."""
+        try:
+            return self._finished(await carry_on(waiting))
         except BaseException as error:
             # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
             # function itself.
             return self._failed(error)
+
+    async def run_async(self, process: int) -> Finish | Abort | None:
+        """Both, in a task of its own."""
+        found = self.set_out(process)
+        return await self.carry_on(found) if isinstance(found, Waiting) else found
 
     def delay(self) -> float:
         """How long the job waits before its next attempt, by its task's policy."""

@@ -26,6 +26,7 @@ from detent.model.sanitize import error_text
 from detent.store.contract import Store
 from detent.worker.attempt import Attempt
 from detent.worker.board import Board
+from detent.worker.carry import Waiting
 from detent.worker.channel import Channel
 from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
@@ -54,6 +55,7 @@ _ROUND = 64
 """Jobs that are begun together."""
 _START_MAX = 60.0
 """Seconds that a job may take to be prepared, before its own time begins."""
+_Ending = tuple[Held, Finish | Abort | None]
 
 
 class Child:
@@ -187,7 +189,7 @@ class Child:
                 begun.extend(self._core.begin(now, _ROUND))
             if not begun:
                 break
-            endings: list[tuple[Held, Finish | Abort | None]] = []
+            endings: list[_Ending] = []
             while begun:
                 held = begun.popleft()
                 if held.ended:
@@ -197,7 +199,12 @@ class Child:
                     if not attempt.is_plain:
                         self._begin(held, attempt, now)
                     elif attempt.task.is_async:
-                        if await self._carry(held, attempt, now, endings):
+                        waits = self._set_out(held, attempt, now, endings)
+                        if waits is not None:
+                            self._carrier = None
+                            self._end_all(endings)
+                            self._pump()
+                            await self._stay_with(*waits)
                             return
                     else:
                         self._threads.submit(self._run_one_after_another, held, attempt)
@@ -206,10 +213,10 @@ class Child:
             self._end_all(endings)
         self._carrier = None
 
-    async def _carry(
-        self, held: Held, attempt: Attempt, now: float, endings: list[tuple[Held, Finish | Abort | None]]
-    ) -> bool:
-        """Whether it waited: then it has ended here, and others have been carried by another task meanwhile."""
+    def _set_out(
+        self, held: Held, attempt: Attempt, now: float, endings: list[_Ending]
+    ) -> tuple[Running, Waiting] | None:
+        """Call an async function, on the loop, in the task that carries. One that waits is given back."""
         claimed = held.claimed
         timeout = attempt.task.options.timeout
         deadline = 0.0
@@ -218,30 +225,25 @@ class Child:
             now = self._clock.monotonic()
             deadline = now + timeout
         line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
-        waited = lost = False
+        found = attempt.set_out(self._process)
+        if isinstance(found, Waiting):
+            return Running(held, attempt, deadline=deadline, line=line, work=self._carrier), found
+        self._board.end(line)
+        endings.append((held, found))
+        return None
 
-        def waits() -> None:
-            nonlocal waited, lost
-            waited = True
-            running = Running(held, attempt, deadline=deadline, line=line, work=self._carrier)
-            with self._lock:
-                lost = held.ended
-                if not lost:
-                    self._running[held] = running
-            if lost:
-                self._loop.call_soon(running.stop)
-            self._carrier = None
-            self._end_all(endings)
-            self._pump()
-
-        ending = await attempt.run_async(self._process, waits)
-        if lost or not waited:
-            self._board.end(line)
-        if waited:
-            self._end(held, ending)
-        else:
-            endings.append((held, ending))
-        return waited
+    async def _stay_with(self, running: Running, waiting: Waiting) -> None:
+        """Others are carried by another task meanwhile."""
+        with self._lock:
+            lost = running.held.ended
+            if not lost:
+                self._running[running.held] = running
+        if lost:
+            self._loop.call_soon(running.stop)
+        ending = await running.attempt.carry_on(waiting)
+        if lost and running.line is not None:
+            self._board.end(running.line)
+        self._end(running.held, ending)
 
     def _begin(self, held: Held, attempt: Attempt, now: float) -> None:
         claimed = held.claimed
@@ -353,36 +355,28 @@ class Child:
         with self._lock:
             if held.ended:
                 return False
-            lease_done = self._core.end(held)
+            leases_done = self._core.end((held,))
             self._ended += held.begun_at is not None
             running = self._running.pop(held, None)
             if running is not None and running.line is not None:
                 self._board.end(running.line)
             hungry = self._core.is_hungry
-        self._flusher.end([] if ending is None else [ending], [] if lease_done is None else [lease_done])
+        self._flusher.end([] if ending is None else [ending], leases_done)
         if hungry:
             self._claimer.room.set()
         if pump:
             self._ask_pump()
         return True
 
-    def _end_all(self, endings: list[tuple[Held, Finish | Abort | None]]) -> None:
+    def _end_all(self, endings: list[_Ending]) -> None:
         """The same for many that never waited, and have left the board. On the loop."""
         if not endings:
             return
-        written: list[Finish | Abort] = []
-        leases: list[int] = []
         with self._lock:
-            for held, ending in endings:
-                if held.ended:
-                    continue
-                lease_done = self._core.end(held)
-                if lease_done is not None:
-                    leases.append(lease_done)
-                if ending is not None:
-                    written.append(ending)
+            written = [ending for held, ending in endings if ending is not None and not held.ended]
+            leases_done = self._core.end(held for held, _ in endings)
             self._ended += len(endings)
-        self._flusher.end(written, leases)
+        self._flusher.end(written, leases_done)
         self._claimer.room.set()
 
     def _written(self, leases: list[int]) -> None:

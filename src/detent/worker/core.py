@@ -8,7 +8,7 @@ lease the same job may be claimed again while its earlier attempt is still in ha
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from detent.model.records import Claimed
@@ -108,22 +108,28 @@ class Core:
         self.running += len(begun)
         return begun
 
-    def end(self, held: Held) -> int | None:
-        """The job is no longer this child's concern; its lease, if that was the last of it. Ending twice is once."""
-        if held.ended:
-            return None
-        held.ended = True
-        self.held.remove(held)
-        if self.queue_slots:
-            self._held_by_queue[held.claimed.queue] -= 1
-        if held.begun_at is not None:
-            self.running -= 1
-            self._ended_since += 1
-        still_open = self._open_by_lease[held.lease_id] = self._open_by_lease[held.lease_id] - 1
-        if still_open:
-            return None
-        del self._open_by_lease[held.lease_id]
-        return held.lease_id
+    def end(self, ended: Iterable[Held]) -> list[int]:
+        """These jobs are no longer this child's concern; the leases of which they were the last. Twice is once."""
+        held_now, open_by_lease = self.held, self._open_by_lease
+        leases_done: list[int] = []
+        for held in ended:
+            if held.ended:
+                continue
+            held.ended = True
+            held_now.remove(held)
+            if self.queue_slots:
+                self._held_by_queue[held.claimed.queue] -= 1
+            if held.begun_at is not None:
+                self.running -= 1
+                self._ended_since += 1
+            lease_id = held.lease_id
+            still_open = open_by_lease[lease_id] - 1
+            if still_open:
+                open_by_lease[lease_id] = still_open
+            else:
+                del open_by_lease[lease_id]
+                leases_done.append(lease_id)
+        return leases_done
 
     @property
     def first(self) -> Held | None:

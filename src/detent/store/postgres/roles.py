@@ -14,11 +14,12 @@ INCLUDES = {
 }
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
-# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, ticks without a
-# job of their own, parts of the verbs of batch runs, what there is to do, the entry of a commit block and its mark, the
-# sign of a waiter, the life of the server.
+# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, the short way in,
+# ticks without a job of their own, parts of the verbs of batch runs, what there is to do, the entry of a commit block
+# and its mark, the sign of a waiter, the life of the server.
 BESIDE = {
     "lanes_make": "client",
+    "job_enqueue_one": "client",
     "migrations": "viewer",
     "agenda": "worker",
     "commit_check": "worker",

@@ -72,10 +72,19 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
             return []
         if self._lanes is not None:
             self._lanes.ensure(items)
-        answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
+        answers = self._enqueue_one(items[0]) if len(items) == 1 else None
+        if answers is None:
+            answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
         if self._bounds is not None:
             self._bounds.admit(item.id for item in items)
         return answers
+
+    def _enqueue_one(self, item: NewJob) -> list[Enqueued | DetentError] | None:
+        """None where that was not enough."""
+        if not enqueue.may_go_alone(item):
+            return None
+        created = self._session.run(enqueue.job_enqueue_one(item, notify=self._callers_own))
+        return [Enqueued(item.id, True)] if created else None
 
     def job_claim(
         self,

@@ -25,7 +25,7 @@ DECLARE
   lanes     integer[];
   floors_at timestamptz[];
   floors_id bigint[];
-  tenants   integer;
+  tenants   integer := 0;
   ids       bigint[] := '{}';
   keyed     bigint[] := '{}';
   taken     record;
@@ -61,9 +61,9 @@ BEGIN
       SELECT coalesce(array_agg(g.job_id), '{}') AS ids,
              coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}') AS keyed,
              (array_agg(lanes[1]))[1:1] AS lanes,
-             (array_agg(g.ready_at ORDER BY g.ready_at DESC, g.job_id DESC))[1:1] AS ats,
-             (array_agg(g.job_id ORDER BY g.ready_at DESC, g.job_id DESC))[1:1] AS bound_ids
-        INTO taken FROM gone g;
+             (array_agg(g.ready_at))[1:1] AS ats,
+             (array_agg(g.job_id))[1:1] AS bound_ids
+        INTO taken FROM (SELECT * FROM gone ORDER BY ready_at DESC, job_id DESC) g;
     ELSE
       SELECT c.ids, c.keyed, c.lanes, c.ats, c.bound_ids INTO taken
         FROM detent.claim_from_lanes(lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant) c;
@@ -96,9 +96,15 @@ BEGIN
       RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
                 attempts_max, priority, due_at
     ), turns AS (
-      SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) AS turn FROM claimed c
+      -- A tenant by itself need not be counted out.
+      SELECT c.*, 0 AS turn FROM claimed c WHERE tenants = 1
+      UNION ALL
+      SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c
+       WHERE tenants <> 1
     ), in_order AS MATERIALIZED (
-      SELECT * FROM turns u ORDER BY u.turn, coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C"
+      SELECT * FROM turns u
+       ORDER BY u.turn, coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C", u.priority DESC, u.due_at,
+                u.id
     ), leased AS (
       INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
         SELECT p_lease_id, p_worker, t, t + make_interval(secs => p_lease), array_agg(o.id) FROM in_order o

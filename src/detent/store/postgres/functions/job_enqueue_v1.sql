@@ -41,28 +41,12 @@ BEGIN
     RETURN;
   END IF;
   IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] AND cardinality(p_costs) = 0 THEN
-    -- The ordinary call, kept short: one job, in a lane that is known. Whatever else it may be is judged below.
-    SELECT l.id INTO lane FROM detent.lane l
-     WHERE l.queue = p_queues[1] AND l.task = p_tasks[1] AND l.tenant = p_tenants[1] AND l.priority = p_priorities[1]
-       AND l.limit_key = coalesce(p_limit_keys[1], '');
-    IF FOUND THEN
-      INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id,
-          traceparent, run_id, nonce, created_at, attempts_max, dead_letter, idempotent, limit_key)
-        VALUES (p_ids[1], p_tenants[1], p_tasks[1], p_queues[1], p_priorities[1], greatest(p_due_ats[1], t),
-                p_expires_ats[1], p_payloads[1], p_metadatas[1], p_correlation_ids[1], p_traceparents[1], p_run_ids[1],
-                p_nonces[1], t, p_attempts_max[1], p_dead_letters[1], p_idempotents[1], p_limit_keys[1])
-        ON CONFLICT (id) DO NOTHING;
-      IF FOUND THEN
-        IF p_due_ats[1] > t THEN
-          INSERT INTO detent.waiting (job_id, lane_id, due_at, expires_at, priority)
-            VALUES (p_ids[1], lane, p_due_ats[1], p_expires_ats[1], p_priorities[1]);
-        ELSE
-          INSERT INTO detent.ready (lane_id, ready_at, job_id, expires_at)
-            VALUES (lane, t, p_ids[1], p_expires_ats[1]);
-        END IF;
-        PERFORM detent.wake_waiters(p_notify);
-        RETURN;
-      END IF;
+    -- The ordinary call. Whatever else it may be is judged below.
+    IF detent.job_enqueue_one_v1(
+         p_ids[1], p_nonces[1], p_tasks[1], p_payloads[1], p_queues[1], p_tenants[1], p_priorities[1], p_attempts_max[1],
+         p_dead_letters[1], p_idempotents[1], p_due_ats[1], p_expires_ats[1], p_metadatas[1], p_correlation_ids[1],
+         p_traceparents[1], p_run_ids[1], p_limit_keys[1], p_notify) THEN
+      RETURN;
     END IF;
   END IF;
   IF total > 1 AND cardinality(p_keys) = 0 AND cardinality(p_due_ats) = 0 AND cardinality(p_expires_ats) = 0

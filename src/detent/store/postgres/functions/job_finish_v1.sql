@@ -11,14 +11,22 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   t     timestamptz := detent.clock();
+  held  bigint[];
   part  record;
   part_ended integer;
   done integer := 0;
 BEGIN
-  IF cardinality(p_attempts) = 1 AND cardinality(p_ids) > 1 THEN
-    p_attempts := array_fill(p_attempts[1], ARRAY[cardinality(p_ids)]);
+  IF cardinality(p_ids) > 8 THEN
+    -- The leases of most, looked up once; whoever has another is asked for by itself.
+    held := ARRAY(
+      SELECT l.id FROM detent.lease l WHERE l.expires_at > t AND l.id IN (
+        SELECT k.lease_id FROM detent.job k WHERE k.id IN (p_ids[1], p_ids[cardinality(p_ids)])));
   END IF;
-  FOR part IN SELECT u.attempt, array_agg(u.id) AS ids FROM unnest(p_ids, p_attempts) AS u (id, attempt) GROUP BY u.attempt
+  FOR part IN
+    SELECT p_attempts[1] AS attempt, p_ids AS ids WHERE cardinality(p_attempts) = 1
+    UNION ALL
+    SELECT u.attempt, array_agg(u.id) FROM unnest(p_ids, p_attempts) AS u (id, attempt)
+     WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt
   LOOP
     WITH ended AS (
       UPDATE detent.job j
@@ -30,7 +38,8 @@ BEGIN
              result = CASE WHEN p_results IS NULL THEN j.result
                            ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
        WHERE j.id = ANY (part.ids) AND j.attempt = part.attempt AND j.state = 'running'
-         AND (j.committed_at IS NOT NULL OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+         AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
+              OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
       RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
     )
     INSERT INTO detent.execution
@@ -44,9 +53,10 @@ BEGIN
     RETURN;
   END IF;
   RETURN QUERY
-    SELECT u.ord::integer, coalesce(detent.holder_lost(j, u.attempt, t), 'its lease has expired')
+    SELECT u.ord::integer, coalesce(detent.holder_lost(j, a.attempt, t), 'its lease has expired')
       FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS u (id, attempt, ord)
+     CROSS JOIN LATERAL (SELECT coalesce(u.attempt, p_attempts[1]) AS attempt) a
       LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = u.id) j ON true
      WHERE NOT EXISTS (SELECT 1 FROM detent.execution e
-                        WHERE e.job_id = u.id AND e.attempt = u.attempt AND e.outcome = 'done');
+                        WHERE e.job_id = u.id AND e.attempt = a.attempt AND e.outcome = 'done');
 END $$;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -10,23 +11,28 @@ from msgspec.structs import astuple
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.records import Enqueued, NewJob
-from detent.store.postgres.statements.base import Row, Statement, flags, numbers, texts, times
+from detent.store.postgres.statements.base import Row, Statement, flags, moment, numbers, texts, times
 
-__all__ = ["ids_reserve", "job_enqueue", "lanes_make", "new_jobs", "refusal"]
+__all__ = ["ids_reserve", "job_enqueue", "job_enqueue_one", "lanes_make", "may_go_alone", "new_jobs", "refusal"]
 
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
+_ENQUEUE_ONE = "SELECT detent.job_enqueue_one_v1({})"
 _Written = Callable[[tuple[Any, ...]], str]
 _FIELDS = NewJob.__struct_fields__
 _NEVER_NULL = ("nonce", "task", "payload")
+_NOT_OF_ONE = ("unique_pending", "key", "fingerprint", "key_ttl", "group", "cost")
 
 
 class _Column:
     """A field of a new job: where it stands there, the argument it becomes and its type, how it is written, and what
-    the function takes for all of them where it is not said. What is never null may be said once where all are equal."""
+    the function takes for all of them where it is not said. What is never null may be said once where all are equal.
+    For a job by itself the argument has the field's own name."""
 
     def __init__(self, field: str, argument: str, kind: str, written: _Written, default: Any = None) -> None:
+        self.field = field
         self.place = _FIELDS.index(field)
         self.said = f"{argument} => %s::{kind}"
+        self.said_of_one = f"p_{field} => %s::{kind.removesuffix('[]')}"
         self.written = written
         self.default = default
         self.once = default is not None or field in _NEVER_NULL
@@ -58,6 +64,7 @@ _COLUMNS = (
     _Column("group", "p_groups", "bigint[]", numbers),
     _Column("cost", "p_costs", "integer[]", numbers),
 )
+_OF_ONE = tuple(column for column in _COLUMNS if column.field not in _NOT_OF_ONE)
 _KEY = _FIELDS.index("key")
 
 _LANES = "SELECT detent.lanes_make_v1(%s::text[], %s::text[], %s::text[], %s::smallint[], %s::text[])"
@@ -91,6 +98,25 @@ def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqu
 
     places, values = new_jobs(items)
     return Statement(_ENQUEUE.format(f"{places}, p_notify => {notify}"), values, decode)
+
+
+def job_enqueue_one(item: NewJob, *, notify: bool) -> Statement[bool]:
+    """Whether it was simply created; where it was not, `job_enqueue` has the answer. For jobs that `may_go_alone`."""
+    found = astuple(item)
+    said: list[str] = []
+    values: list[Any] = []
+    for column in _OF_ONE:
+        value = found[column.place]
+        if value != column.default:
+            said.append(column.said_of_one)
+            values.append(moment(value, field=column.field) if isinstance(value, datetime) else value)
+    sql = _ENQUEUE_ONE.format(f"{', '.join(said)}, p_notify => {notify}")
+    return Statement(sql, tuple(values), lambda rows: bool(rows[0][0]))
+
+
+def may_go_alone(item: NewJob) -> bool:
+    """Whether there is nothing to judge about it but its id."""
+    return item.key is None and item.cost is None and item.group is None and not item.unique_pending
 
 
 def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:

@@ -219,10 +219,11 @@ class VerbBase:
             found_at = f"job {job.id} does not stand where its queue, priority and due time say"
             raise GuardViolation(self._database, f"{found_at}; `detent repair` puts it right")
 
-    def _expect(self, changed: int, expected: int, jobs: Sequence[Any], state: str) -> None:
+    def _expect(self, changed: int, expected: int, jobs: Sequence[Any] | str, state: str) -> None:
         """Every row that was to move has moved; otherwise nothing has."""
         if changed != expected:
-            which = ", ".join(str(job) for job in jobs[:5])
+            listed = json.loads(jobs) if isinstance(jobs, str) else jobs
+            which = ", ".join(str(job) for job in listed[:5])
             raise TransitionRace("job", which, state, f"{expected - changed} of {expected} elsewhere")
 
 

@@ -6,7 +6,7 @@ import heapq
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -45,6 +45,13 @@ _HEAD = """
 SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
   SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
    WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
+   ORDER BY ready_at, job_id LIMIT ?)
+"""
+# The same of a lane by itself, where it is enough to know which and where they end.
+_HEAD_OF_ONE = """
+SELECT json_group_array(job_id), count(*), max(ready_at), max(holds_key) FROM (
+  SELECT ready_at, job_id, holds_key FROM detent_ready
+   WHERE lane_id = ? AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
 # The same with what each costs, where limits are.
@@ -94,7 +101,22 @@ SELECT l.id, j.id
 """
 
 _READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
+_READ_CLAIMED = msgspec.json.Decoder(list[Claimed]).decode
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
+
+
+class _Chosen(NamedTuple):
+    """What to claim: the jobs as JSON, how many, how far that goes in each lane, and whether any holds a key so far."""
+
+    ids: str
+    total: int
+    ends: dict[int, tuple[int, int]]
+    hold_keys: bool
+
+
+def _chosen(heads: Sequence[Row]) -> _Chosen:
+    ends = {head[2]: (head[0], head[1]) for head in heads}
+    return _Chosen(ids_json(head[1] for head in heads), len(heads), ends, any(head[3] for head in heads))
 
 
 class ClaimVerbs(LimitVerbs):
@@ -117,28 +139,30 @@ class ClaimVerbs(LimitVerbs):
         room = self._room(queues, tasks, limit)
         lanes = self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else []
         now = self._now()
-        if room is None:
-            heads = self._choose(lanes, limit, after_tenant, now)
-        else:
-            heads = self._choose_within(room, lanes, limit, after_tenant, now)
+        if room is not None:
+            taken = _chosen(self._choose_within(room, lanes, limit, after_tenant, now))
             self._spend(room)
-        if not heads:
+        elif len(lanes) == 1:
+            taken = self._choose_of_one(lanes[0][2], limit, now)
+        else:
+            # Within a tenant by priority, then time; tenants take turns after the one served last.
+            taken = _chosen(list(islice(self._in_order(lanes, limit, after_tenant, now), limit)))
+        ids, total, ends, hold_keys = taken
+        if not total:
             return []
-        ids = [head[1] for head in heads]
-        for lane, (ready_at, job_id) in {head[2]: head[:2] for head in heads}.items():
+        for lane, (ready_at, job_id) in ends.items():
             self._db.change(_TAKE_HEAD, (lane, ready_at, job_id, now))
-        listed = ids_json(ids)
-        if any(head[3] for head in heads):
-            self._db.change(_GIVE_KEYS_BACK, (listed,))
-        self._expect(self._db.change(_CLAIM, (lease_id, now, listed)), len(ids), ids, "pending")
-        self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), listed))
-        return [Claimed(*row) for row in self._at_once(_CLAIMED, (listed,))]
+        if hold_keys:
+            self._db.change(_GIVE_KEYS_BACK, (ids,))
+        self._expect(self._db.change(_CLAIM, (lease_id, now, ids)), total, ids, "pending")
+        self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), ids))
+        ((claimed,),) = self._db.rows(_CLAIMED, (ids,))
+        return _READ_CLAIMED(claimed)
 
-    def _choose(self, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int) -> list[Row]:
-        """The heads to take: within a tenant by priority, then time; tenants take turns after the one served last."""
-        if len(lanes) == 1:
-            return self._at_once(_HEAD, (lanes[0][2], *_BEFORE_ALL, now, limit))
-        return list(islice(self._in_order(lanes, limit, after_tenant, now), limit))
+    def _choose_of_one(self, lane: int, limit: int, now: int) -> _Chosen:
+        ((ids, total, ready_at, hold_keys),) = self._db.rows(_HEAD_OF_ONE, (lane, now, limit))
+        last = int(ids[ids.rfind(",") + 1 : -1].strip("[")) if total else 0
+        return _Chosen(ids, total, {lane: (ready_at, last)}, bool(hold_keys))
 
     def _choose_within(
         self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int

@@ -294,11 +294,10 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         """
         if not asked:
             return set()
-        values: dict[str, Any] = {"attempt": attempt, "worker": worker, "now": now}
+        told: dict[str, Any] = {"attempt": attempt, "worker": worker, "now": now, "ids": ids_json(asked)}
+        statement = _SUCCEED
         if any(result is not None for result in asked.values()):
-            statement, told = _SUCCEED_WITH_RESULTS, {**values, "results": json.dumps(asked)}
-        else:
-            statement, told = _SUCCEED, {**values, "ids": ids_json(asked)}
+            statement, told["results"] = _SUCCEED_WITH_RESULTS, json.dumps(asked)
         # Nearly always it is all of them. To ask which means a row for each, and for each of those the interpreter's
         # lock: other threads get it in between, and keep it for as long as they like.
         self._db.change("SAVEPOINT all_of_them")
@@ -307,9 +306,9 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         else:
             self._db.change("ROLLBACK TO all_of_them")
             results = {row[0] for row in self._db.rows(statement + _WHICH, told)}
+            told["ids"] = ids_json(results)
         self._db.change("RELEASE all_of_them")
-        values["ids"] = ids_json(results)
-        self._expect(self._db.change(_DONE, values), len(results), list(results), "running")
+        self._expect(self._db.change(_DONE, told), len(results), told["ids"], "running")
         return results
 
     def _ended_as(self, job_id: int, attempt: int, outcome: Outcome) -> str | None:

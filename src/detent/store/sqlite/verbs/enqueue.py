@@ -91,7 +91,7 @@ class EnqueueVerbs(VerbBase):
             return
         alike = _ALIKE(items[0])
         keyed = items[0].key is not None or items[0].unique_pending
-        if len(items) > 1 and not keyed and all(_ALIKE(item) == alike for item in items):
+        if len(items) > 1 and not keyed and all(map(alike.__eq__, map(_ALIKE, items))):
             self._accept_alike(items, now)
             return
         jobs, lines, keys = [], [], []

@@ -1,0 +1,2 @@
+-- oldest code: 16
+-- Nothing changes here: SQLite compresses nothing, and needs no shorter way in. On PostgreSQL there is one for a single job.
