@@ -6,12 +6,14 @@ import asyncio
 import gc
 import threading
 import weakref
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from unittest.mock import patch
 
 import pytest
 
 from detent.client.aio_answers import answer_of
 from detent.store.answer import Answer
+from tests.app.shop import until
 
 
 def test_many_answers_wake_the_loop_once() -> None:
@@ -78,6 +80,46 @@ def test_an_answer_after_the_end_of_the_loop_disturbs_nobody(caplog: pytest.LogC
     asyncio.run(main())
     late.set_result(None)
     assert caplog.records == []
+
+
+class ClosesWhileLookedAt(asyncio.SelectorEventLoop):
+    """Says that it is open, and is closed before anybody can make use of that."""
+
+    closes = False
+
+    def is_closed(self) -> bool:
+        was_closed = super().is_closed()
+        if self.closes:
+            self.closes = False
+            self.close()
+        return was_closed
+
+
+def test_a_loop_that_is_closed_meanwhile_costs_nobody_else_his_answer() -> None:
+    """The thread that answers would die of it, and with it everybody's writer."""
+    loop, answer = ClosesWhileLookedAt(), Answer[str]()
+    answer.begin()
+
+    async def main() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(answer_of(answer), 0.01)
+
+    loop.run_until_complete(main())
+    loop.closes = True
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(answer.set_result, "there").result()
+    assert loop.is_closed()
+    assert answer.result() == "there"
+
+
+def test_one_that_is_cancelled_keeps_nobody_waiting() -> None:
+    answer = Answer[str]()
+    with ThreadPoolExecutor(1) as crowd:
+        waiting = crowd.submit(answer.result, 60)
+        until(lambda: waiting.running())
+        assert answer.cancel()
+        with pytest.raises(CancelledError):
+            waiting.result(60)
 
 
 def test_each_loop_has_its_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -47,7 +48,8 @@ class _Box:
         self._told.append(waiter)
         if not self._is_rung:
             self._is_rung = True
-            self.loop.call_soon_threadsafe(self._open)
+            with suppress(RuntimeError):  # closed since we looked
+                self.loop.call_soon_threadsafe(self._open)
 
     def _open(self) -> None:
         self._is_rung = False

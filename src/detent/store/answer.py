@@ -38,9 +38,13 @@ class Answer(Generic[T]):
     def cancel(self) -> bool:
         """Whether nobody will begin."""
         with self._lock:
-            if self._state == "open":
-                self._state = "cancelled"
-            return self._state == "cancelled"
+            if self._state != "open":
+                return self._state == "cancelled"
+            self._state = "cancelled"
+            tell, self._tell = self._tell, None
+        if tell is not None:
+            tell()
+        return True
 
     def set_result(self, value: T) -> None:
         """There it is."""
@@ -57,10 +61,10 @@ class Answer(Generic[T]):
         return self._state == "done" or self._state == "cancelled"
 
     def when_done(self, tell: Callable[[], None]) -> None:
-        """Call this when it is there, on the thread that gives it; at once, where it is there already. For one only:
-        who asks later takes the place of whoever asked before. One that is cancelled tells nobody."""
+        """Call this when there is nothing more to wait for, on the thread that sees to that; at once, where that is so
+        already. For one only: who asks later takes the place of whoever asked before."""
         with self._lock:
-            if self._state != "done":
+            if not self.done():
                 self._tell = tell
                 return
         tell()

@@ -137,6 +137,16 @@ def test_roles_may_be_installed_again(postgres_store_url: str, login: Login) -> 
         enqueue(client)
 
 
+def test_whoever_has_a_role_may_call_what_a_migration_brings(postgres_store_url: str, login: Login) -> None:
+    """S2: a function that is new is nobody's; a client could not enqueue until somebody made the roles anew."""
+    url = login("client")
+    run_sql(postgres_store_url, "REVOKE ALL ON FUNCTION detent.job_enqueue_one_v1 FROM detent_client")
+    with closing(PostgresStore(postgres_store_url)) as store:
+        store.migrate()
+    with closing(open_store(url)) as client:
+        enqueue(client)
+
+
 def test_roles_may_be_installed_for_two_databases_at_once(
     postgres_store_url: str, postgres_cluster: Cluster, postgres_template: str
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.store.contract import CATALOGUE
 
-__all__ = ["INCLUDES", "roles_sql"]
+__all__ = ["ARE_THERE", "INCLUDES", "roles_sql"]
 
 INCLUDES = {
     "viewer": ("viewer",),
@@ -37,6 +37,13 @@ BESIDE = {
     "up_for": "worker",
 }
 VIEWS = ("executions", "transition")
+
+ARE_THERE = """
+SELECT EXISTS (
+  SELECT 1 FROM pg_roles r, pg_namespace n
+   WHERE r.rolname = 'detent_viewer' AND n.nspname = 'detent' AND has_schema_privilege(r.oid, n.oid, 'USAGE'))
+"""
+"""Whether this database has given them their rights: the roles themselves are the whole server's."""
 
 _MAKE = """DO $$ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'detent_{role}') THEN

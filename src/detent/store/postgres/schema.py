@@ -13,6 +13,7 @@ from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.facade import facade, is_ours
 from detent.store.postgres.functions import MARK, differing, fingerprint, functions, mark_sql
+from detent.store.postgres.roles import ARE_THERE, roles_sql
 
 __all__ = ["KNOWN", "applied_steps", "install", "look", "other_functions", "script"]
 
@@ -96,10 +97,8 @@ def install(connection: Connection, database: str) -> tuple[list[Migration], tup
                 connection.execute(step.sql.encode())
             for _, text in functions():
                 connection.execute(text.encode())
-            connection.execute(_NOT_FOR_ALL)
-            for text in facade() if is_ours(connection) else ():
+            for text in _last(connection):
                 connection.execute(text.encode())
-            connection.execute(mark_sql().encode())
         except psycopg.errors.InsufficientPrivilege as error:
             if applied:
                 raise DatabaseError(database, f"only the owner of its schema detent may migrate it: {error}") from error
@@ -115,9 +114,18 @@ def script(connection: Connection, applied: Mapping[int, Applied]) -> str:
     steps = pending(KNOWN, applied)
     if not steps and not other_functions(connection, applied):
         return ""
-    last = (f"{_NOT_FOR_ALL};", *(facade() if is_ours(connection) else ()), f"{mark_sql()};")
-    parts = [*(step.sql for step in steps), *(text for _, text in functions()), *last]
+    parts = [*(step.sql for step in steps), *(text for _, text in functions()), *_last(connection)]
     return "\n".join(["BEGIN;", f"{_LOCK};", *parts, *map(_taken_by_hand, steps), "COMMIT;", ""])
+
+
+def _last(connection: Connection) -> list[str]:
+    """What follows the functions: who may call them, where roles were made, and the mark of this version."""
+    texts = [f"{_NOT_FOR_ALL};"]
+    if is_ours(connection):
+        texts += facade()
+    if connection.execute(ARE_THERE).fetchone() == (True,):
+        texts.append(roles_sql())
+    return [*texts, f"{mark_sql()};"]
 
 
 def _taken_by_hand(step: Migration) -> str:

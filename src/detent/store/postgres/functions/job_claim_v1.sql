@@ -25,7 +25,8 @@ DECLARE
   lanes     integer[];
   floors_at timestamptz[];
   floors_id bigint[];
-  tenants   integer := 0;
+  tenants   integer;
+  tenants_met integer := 0;
   ids       bigint[] := '{}';
   keyed     bigint[] := '{}';
   taken     record;
@@ -49,6 +50,7 @@ BEGIN
        AND (p_queues IS NULL OR l.queue = ANY (p_queues))
        AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
        AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL);
+    tenants_met := greatest(tenants_met, tenants);
     IF cardinality(lanes) = 1 THEN
       WITH gone AS (
         DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
@@ -97,10 +99,10 @@ BEGIN
                 attempts_max, priority, due_at
     ), turns AS (
       -- A tenant by itself need not be counted out.
-      SELECT c.*, 0 AS turn FROM claimed c WHERE tenants = 1
+      SELECT c.*, 0 AS turn FROM claimed c WHERE tenants_met = 1
       UNION ALL
       SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c
-       WHERE tenants <> 1
+       WHERE tenants_met <> 1
     ), in_order AS MATERIALIZED (
       SELECT * FROM turns u
        ORDER BY u.turn, coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C", u.priority DESC, u.due_at,
