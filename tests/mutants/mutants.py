@@ -278,7 +278,7 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/verbs/endings.py",
-                'self._expect(self._db.change(_DONE, values), len(results), list(results), "running")',
+                'self._expect(self._db.change(_DONE, told), len(results), told["ids"], "running")',
                 "",
             ),
         ),

@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION detent.job_enqueue_one_v1(
   p_correlation_id text DEFAULT NULL, p_traceparent text DEFAULT NULL, p_run_id bigint DEFAULT NULL,
   p_limit_key text DEFAULT NULL, p_notify boolean DEFAULT true
 ) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
