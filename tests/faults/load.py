@@ -60,8 +60,8 @@ def unspoilt(ring: Ring, workers: list[Worker]) -> None:
     for worker in workers:
         assert worker.process.poll() is None, worker.log[-3000:]
         speaks_softly(worker)
-    used_up = ring.ask("SELECT outcome, error FROM {execution} WHERE counted AND outcome <> 'done'")
-    assert used_up == []
+    used_up = ring.ask("SELECT * FROM {execution} WHERE counted AND outcome <> 'done'")
+    assert not used_up, "\n".join([*map(str, used_up), *(worker.log[-20_000:] for worker in workers)])
 
 
 def away(ring: Ring, stop: Callable[[], None], go_on: Callable[[], None], says: str) -> None:

@@ -78,7 +78,7 @@ class Child:
             queue_slots=options.queue_slots,
         )
         self._stopping = threading.Event()
-        self._patience = Patience(clock, self._stopping)
+        self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
         self._flusher = Flusher(
             store,
             options.name,

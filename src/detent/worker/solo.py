@@ -47,7 +47,7 @@ class _Solo:
         self._flusher = Flusher(
             store,
             options.name,
-            Patience(clock, threading.Event()),
+            Patience(clock, threading.Event(), longest=options.lease / 3),
             lease=options.lease,
             written=lambda leases: None,
             aborted=lambda aborted: None,

@@ -22,6 +22,7 @@ from detent.errors import (
 from detent.model.records import Enqueued
 from detent.store.contract import Verbs
 from detent.store.open import open_store
+from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.store import PostgresStore
 from tests.contract.kit import enqueue, job, new_job
 from tests.store.postgres.kit import as_user, behind_proxy, run_sql
@@ -53,6 +54,16 @@ def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
     with pytest.raises(InvalidSetting) as caught:
         open_store(f"postgresql://ana:{SECRET}@host:port:99/x?nonsense={SECRET}")
     assert SECRET not in str(caught.value)
+
+
+def test_what_libpq_itself_says_of_a_lost_connection(postgres_url: str) -> None:
+    """R4: it comes as a result without a code, and is no fault of whoever asked."""
+    with closing(psycopg.connect(postgres_url, autocommit=True)) as connection:
+        with socket.socket(fileno=os.dup(connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+        error = psycopg.errors.error_from_result(connection.pgconn.exec_(b"SELECT 1"))
+    assert error.sqlstate is None
+    assert isinstance(translated(error, "shop"), DatabaseUnreachable)
 
 
 def test_a_read_only_server_takes_no_writes_and_lets_one_look(postgres_store_url: str) -> None:

@@ -29,7 +29,6 @@ class Reaper:
         self._clock = clock or SystemClock()
         self._batch = batch
         self._not_before = 0.0
-        self._asks_server = True
 
     def service(self) -> Service:
         """By every worker, as soon as a lease has run out: what a dead one held is to be at work a second later, and
@@ -39,7 +38,6 @@ class Reaper:
     def saw_outage(self, now: float) -> None:
         """The database did not answer, or not in time, until `now`."""
         self._not_before = now + self._lease
-        self._asks_server = True
 
     def stood_still(self, now: float) -> None:
         """This process, and perhaps the whole machine, did nothing until `now`. Nobody has to find the database again:
@@ -48,12 +46,12 @@ class Reaper:
 
     def run(self, now: float) -> None:
         """Take away every lease that has run out, however many stand before them that must stay."""
-        if self._asks_server:
-            up_for = self._store.up_for()
-            if up_for is not None and up_for < self._lease:
-                self._not_before = max(self._not_before, now + self._lease - up_for)
-            self._asks_server = False
         if now < self._not_before:
+            return
+        # Asked every time: one that was away for a moment may have come back without any call of ours failing.
+        up_for = self._store.up_for()
+        if up_for is not None and up_for < self._lease:
+            self._not_before = now + self._lease - up_for
             return
         limit = self._batch
         for _ in range(_ROUNDS_MAX):

@@ -87,7 +87,9 @@ def is_lost(error: BaseException) -> bool:
     if not isinstance(error, psycopg.Error):
         return False
     if error.sqlstate is None:
-        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        # What libpq itself says of a connection comes as a result without a code: psycopg knows no class for it.
+        of_libpq = type(error) is psycopg.DatabaseError
+        return of_libpq or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", _IDLED)
 
 
