@@ -1,5 +1,5 @@
 """Kill storm. `make test`: 20 seconds of it on each database; `make faults`: 300 kills, at most 15 minutes, and the
-bound on how long it takes until others can have what a dead one held."""
+bound on how long it takes until others have what a dead one held."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def test_nothing_is_lost_or_doubled_in_a_kill_storm(
     assert attempts["done"] == len(storm.jobs)
     assert not set(attempts) - {"done", "expired", "crashed", "released"}
     if whole:
-        assert max(wait.claimable for wait in waits) <= LEASE + 1.0
-        assert p99([wait.claimed for wait in waits]) <= LEASE + 1.0
+        assert max(wait.claimed for wait in waits) <= LEASE + 1.0
 
 
 def told(waits: list[Wait]) -> str:
