@@ -74,7 +74,9 @@ def check(database: str, known: Sequence[Migration], applied: Mapping[int, Appli
     if demanded > newest_known:
         raise SchemaTooNew(database, f"a migration demands code that knows schema {demanded}", newest, newest_known)
     if newest < newest_known:
-        raise SchemaTooOld(database, f"{newest_known - newest} migrations are missing", newest, newest_known)
+        count = newest_known - newest
+        missing = "1 migration is missing" if count == 1 else f"{count} migrations are missing"
+        raise SchemaTooOld(database, missing, newest, newest_known)
 
 
 def check_wording(database: str, known: Sequence[Migration], applied: Mapping[int, Applied]) -> None:
