@@ -26,6 +26,11 @@ __all__ = ["Arena", "Failed", "arena"]
 
 PATIENCE = 900.0
 STANDSTILL = 60.0
+LOOK = 0.02
+LOOK_CLOSELY = 0.002
+CLOSE = 0.95
+"""From this part of the work on, whoever waits looks closely. Every look takes the processor from those at work, and most
+from those who leave none of it idle."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute)")
 
 
@@ -89,7 +94,7 @@ class Arena:
                 said = (self._directory / "said").read_text(errors="replace")[-2000:]
                 raise Failed(f"{total} of {count} jobs done: {said}")
             tree.look()
-            time.sleep(0.002)
+            time.sleep(LOOK if 0 < total < CLOSE * count else LOOK_CLOSELY)
 
     def wait_until_none_is_left(self) -> None:
         """Until the database says so, where it can."""
@@ -100,7 +105,7 @@ class Arena:
             while is_left():
                 if time.monotonic() > until:
                     raise Failed("some jobs never came to their end")
-                time.sleep(0.002)
+                time.sleep(LOOK_CLOSELY)
 
     @contextmanager
     def beside(self) -> Iterator[Arena]:

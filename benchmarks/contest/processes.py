@@ -14,7 +14,7 @@ from typing import Self
 __all__ = ["Tree"]
 
 STOP = 10.0
-LOOK = 0.05
+LOOK = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CHILD = "detent.worker.main"

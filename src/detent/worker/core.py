@@ -17,6 +17,8 @@ __all__ = ["Core", "Held", "Want"]
 
 # A reserve of this many seconds of work is claimed ahead, so that slots never wait for the database.
 _AHEAD = 0.1
+_CLAIM_MAX = 1000
+"""Jobs of one claim: on SQLite everybody else waits while it is written."""
 _LOOK = 0.02
 _SMOOTHING = 0.15
 
@@ -75,7 +77,7 @@ class Core:
         self._measure(now)
         if not self.is_hungry:
             return []
-        room = self.slots + self._reserve() - len(self.held)
+        room = min(_CLAIM_MAX, self.slots + self._reserve() - len(self.held))
         wanted: list[Want] = []
         uncapped = tuple(queue for queue in self.queues or () if queue not in self.queue_slots)
         if self.queues is None or uncapped:
@@ -181,7 +183,8 @@ class Core:
             self._rate_at = now
             return
         passed = now - self._rate_at
-        if passed >= _LOOK:
+        # Where all that may be in hand has ended already, enough is known: the next claim need not be as small as the last.
+        if passed >= _LOOK or (passed > 0 and self._ended_since >= self.slots + self._reserve()):
             rate = self._ended_since / passed
             # Up at once: with a reserve too small for its jobs a child waits for every claim. Down slowly: it may be a
             # pause of the database's.

@@ -31,7 +31,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     grace: float = 30.0
     drain: bool = False
     max_jobs: int = 0
-    reserve_max: int = 1000
+    reserve_max: int = 3000
     cancel_grace: float = 10.0
     held_up_max: float = 10.0
     keep_succeeded: float = 7.0
