@@ -175,6 +175,21 @@ def test_quick_jobs_make_a_reserve_of_a_tenth_of_a_second_within_its_bound() -> 
     assert core.wants(2.0) == [Want(None, 1 + 10)]
 
 
+def test_the_reserve_grows_as_soon_as_all_that_was_in_hand_has_ended() -> None:
+    core = Core(slots=4, reserve_max=RESERVE_MAX)
+    assert core.wants(0.0) == [Want(None, 4)]
+    core.claimed(1, [job(number) for number in range(4)])
+    core.end(core.begin(0.005, 4)[:3])
+    assert core.wants(0.01) == [Want(None, 3)]
+    core.end(core.holding())
+    assert core.wants(0.01) == [Want(None, 4 + RESERVE_MAX)]
+
+
+def test_one_claim_has_a_bound_whatever_there_is_room_for() -> None:
+    core = Core(slots=2500, reserve_max=RESERVE_MAX, queues=("a", "b"), queue_slots={"b": 2000})
+    assert sorted(want.limit for want in core.wants(0.0)) == [1000, 1000]
+
+
 def test_what_was_claimed_ahead_is_handed_back_when_jobs_turn_out_slow() -> None:
     core = filled(slots=2, jobs=10)
     begin_all(core)

@@ -183,7 +183,7 @@ class Core:
             self._rate_at = now
             return
         passed = now - self._rate_at
-        # Where all that may be in hand has ended already, enough is known: the next claim need not be as small as the last.
+        # Where all that may be in hand has ended already, enough is known.
         if passed >= _LOOK or (passed > 0 and self._ended_since >= self.slots + self._reserve()):
             rate = self._ended_since / passed
             # Up at once: with a reserve too small for its jobs a child waits for every claim. Down slowly: it may be a

@@ -219,9 +219,10 @@ class SqliteStore(EachAlone):
         after_tenant: str | None = None,
     ) -> list[Claimed]:
         """Not synced by itself: whoever learns of it lives on this machine, and goes down with it. All that depends on
-        it is written after it to the same log, and whatever of that is synced, so is the claim."""
-        return self._write(
-            lambda verbs: verbs.job_claim(
+        it is written after it to the same log, and whatever of that is synced, so is the claim. What was claimed is read
+        when the lock is somebody else's already."""
+        ids = self._write(
+            lambda verbs: verbs.claim_take(
                 lease_id=lease_id,
                 worker=worker,
                 queues=queues,
@@ -233,6 +234,7 @@ class SqliteStore(EachAlone):
             ),
             synced=False,
         )
+        return self._read(lambda verbs: verbs.claim_taken(lease_id, ids)) if ids else []
 
     def _is_work(self) -> bool:
         with self._file.reading() as connection:

@@ -76,6 +76,7 @@ SELECT json_group_array(json_array(
          j.id, j.attempt, j.task, j.payload, j.tenant, j.queue, j.metadata, j.correlation_id, j.traceparent, j.run_id,
          j.spared, j.attempts_max))
   FROM json_each(?) asked CROSS JOIN detent_job j ON j.id = asked.value
+ WHERE j.lease_id = ? AND j.state = 'running'
 """
 _NEW_LEASE = "INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids) VALUES (?, ?, ?, ?, ?)"
 _FIND = """
@@ -134,7 +135,33 @@ class ClaimVerbs(LimitVerbs):
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
     ) -> list[Claimed]:
-        """Looks at the lanes first, then at the heads of those it may enter: about limit + lanes rows."""
+        """Two steps, the second of which writes nothing."""
+        ids = self.claim_take(
+            lease_id=lease_id,
+            worker=worker,
+            queues=queues,
+            tasks=tasks,
+            limit=limit,
+            lease=lease,
+            tenants=tenants,
+            after_tenant=after_tenant,
+        )
+        return self.claim_taken(lease_id, ids) if ids else []
+
+    def claim_take(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> str:
+        """The claim itself; what was claimed as JSON, in order, or nothing. Looks at the lanes first, then at the heads
+        of those it may enter: about limit + lanes rows."""
         chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
         room = self._room(queues, tasks, limit)
         lanes = self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else []
@@ -149,14 +176,18 @@ class ClaimVerbs(LimitVerbs):
             taken = _chosen(list(islice(self._in_order(lanes, limit, after_tenant, now), limit)))
         ids, total, ends, hold_keys = taken
         if not total:
-            return []
+            return ""
         for lane, (ready_at, job_id) in ends.items():
             self._db.change(_TAKE_HEAD, (lane, ready_at, job_id, now))
         if hold_keys:
             self._db.change(_GIVE_KEYS_BACK, (ids,))
         self._expect(self._db.change(_CLAIM, (lease_id, now, ids)), total, ids, "pending")
         self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), ids))
-        ((claimed,),) = self._db.rows(_CLAIMED, (ids,))
+        return ids
+
+    def claim_taken(self, lease_id: int, ids: str) -> list[Claimed]:
+        """Those of them that the lease still holds."""
+        ((claimed,),) = self._db.rows(_CLAIMED, (ids, lease_id))
         return _READ_CLAIMED(claimed)
 
     def _choose_of_one(self, lane: int, limit: int, now: int) -> _Chosen:
