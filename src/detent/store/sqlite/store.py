@@ -219,8 +219,8 @@ class SqliteStore(EachAlone):
         after_tenant: str | None = None,
     ) -> list[Claimed]:
         """Not synced by itself: whoever learns of it lives on this machine, and goes down with it. All that depends on
-        it is written after it to the same log, and whatever of that is synced, so is the claim. What was claimed is read
-        when the lock is somebody else's already."""
+        it is written after it to the same log, and whatever of that is synced, so is the claim. What was claimed is
+        read when the lock is somebody else's already."""
         ids = self._write(
             lambda verbs: verbs.claim_take(
                 lease_id=lease_id,
