@@ -29,8 +29,8 @@ STANDSTILL = 60.0
 LOOK = 0.02
 LOOK_CLOSELY = 0.002
 CLOSE = 0.95
-"""From this part of the work on, whoever waits looks closely. Every look takes the processor from those at work, and most
-from those who leave none of it idle."""
+"""From this part of the work on, whoever waits looks closely. Every look takes the processor from those at work, and
+most from those who leave none of it idle."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute)")
 
 

@@ -34,7 +34,14 @@ def test_one_reservation_serves_a_whole_block() -> None:
     assert [ids.take()[0] for _ in range(10)] == list(range(1, 11))
     assert sequence.asked == [10]
     assert ids.take() == [11]
-    assert sequence.asked == [10, 10]
+    assert sequence.asked == [10, 20]
+
+
+def test_reservations_grow_up_to_a_bound() -> None:
+    sequence = Sequence()
+    ids = ReservedIds(sequence.reserve, block=10)
+    assert [ids.take()[0] for _ in range(700)] == list(range(1, 701))
+    assert sequence.asked == [10, 20, 40, 80, 160, 160, 160, 160]
 
 
 def test_a_take_over_the_edge_uses_up_the_block_first() -> None:
@@ -51,8 +58,8 @@ def test_a_big_take_reserves_exactly_what_is_missing() -> None:
     ids = ReservedIds(sequence.reserve, block=10)
     assert ids.take(25) == list(range(1, 26))
     ids.take(4)
-    assert len(ids.take(106)) == 106
-    assert sequence.asked == [25, 10, 100]
+    assert len(ids.take(116)) == 116
+    assert sequence.asked == [25, 20, 100]
 
 
 def test_a_failed_reservation_takes_nothing() -> None:

@@ -39,22 +39,17 @@ class Origin(msgspec.Struct, frozen=True):
         return None if text is None else jsondoor.decode(text, field="result", depth_max=self.settings.depth_max)
 
 
-class Job(Generic[R]):
+class Job(msgspec.Struct, Generic[R], eq=False, gc=False):
     """A job by its id. It shows the job as of the last look: the first use looks, `refresh()` looks again.
 
     Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
     """
 
-    __slots__ = ("__weakref__", "_nonce", "_origin", "_row", "created", "id")
-
-    def __init__(
-        self, job_id: int, origin: Origin, created: bool = False, row: JobRow | None = None, nonce: int | None = None
-    ) -> None:
-        self.id = job_id
-        self.created = created
-        self._origin = origin
-        self._row = row
-        self._nonce = nonce
+    id: int
+    _origin: Origin
+    created: bool = False
+    _row: JobRow | None = None
+    _nonce: int | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"

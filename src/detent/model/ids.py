@@ -18,6 +18,8 @@ from detent.errors import InvalidInput
 __all__ = ["Ids", "ReservedIds", "SeededIds"]
 
 _NONCE_BITS = 63
+_BLOCKS_MAX = 16
+"""Whoever asks again and again reserves more each time, up to this many blocks: a reservation is a trip and a sync."""
 
 
 class Ids(Protocol):
@@ -43,9 +45,10 @@ class Ids(Protocol):
 class ReservedIds:
     """Ids reserved from a store in blocks.
 
-    `reserve(n)` reserves n consecutive ids durably and gives the first. A take that needs more than a block reserves
-    exactly what it needs. After a fork the child drops the block, the nonce and the random sequence of its parent.
-    Callers on several threads pass a `lock`; if `reserve` raises, nothing was taken. `seed` fixes the random part only.
+    `reserve(n)` reserves n consecutive ids durably and gives the first. Each reservation is twice as large as the
+    one before, up to a bound; a take that needs more than that reserves exactly what it needs. After a fork the
+    child drops the block, the nonce and the random sequence of its parent. Callers on several threads pass a
+    `lock`; if `reserve` raises, nothing was taken. `seed` fixes the random part only.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class ReservedIds:
 
     def _start_afresh(self) -> None:
         self._rest = range(0)
+        self._size = self._block
         self._nonce = random.SystemRandom().getrandbits(_NONCE_BITS)
         self._random = random.Random(self._seed)
         self._pid = os.getpid()  # last: whoever sees it without the lock sees the rest, too
@@ -83,8 +87,9 @@ class ReservedIds:
             if not missing:
                 self._rest = self._rest[count:]
                 return taken
-            size = max(missing, self._block)
+            size = max(missing, self._size)
             first = self._reserve(size)
+            self._size = min(2 * self._size, _BLOCKS_MAX * self._block)
             fresh = range(first, first + size)
             self._rest = fresh[missing:]
             return [*taken, *fresh[:missing]]
