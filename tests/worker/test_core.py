@@ -186,8 +186,8 @@ def test_the_reserve_grows_as_soon_as_all_that_was_in_hand_has_ended() -> None:
 
 
 def test_one_claim_has_a_bound_whatever_there_is_room_for() -> None:
-    core = Core(slots=2500, reserve_max=RESERVE_MAX, queues=("a", "b"), queue_slots={"b": 2000})
-    assert sorted(want.limit for want in core.wants(0.0)) == [1000, 1000]
+    core = Core(slots=4000, reserve_max=RESERVE_MAX, queues=("a", "b"), queue_slots={"b": 3000})
+    assert sorted(want.limit for want in core.wants(0.0)) == [2000, 2000]
 
 
 def test_what_was_claimed_ahead_is_handed_back_when_jobs_turn_out_slow() -> None:

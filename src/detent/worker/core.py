@@ -17,7 +17,7 @@ __all__ = ["Core", "Held", "Want"]
 
 # A reserve of this many seconds of work is claimed ahead, so that slots never wait for the database.
 _AHEAD = 0.1
-_CLAIM_MAX = 1000
+_CLAIM_MAX = 2000
 """Jobs of one claim: on SQLite everybody else waits while it is written."""
 _LOOK = 0.02
 _SMOOTHING = 0.15
