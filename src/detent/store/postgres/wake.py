@@ -58,16 +58,15 @@ class PostgresWake:
         return 0
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Until a notification, an interrupt, or the end of the time."""
+        """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now there
+        is something to do."""
         connection = self._connection
         watched = select.poll()
         if self._pipe is not None:
             watched.register(self._pipe[0], select.POLLIN)
         if connection is not None and not connection.closed:
             watched.register(connection.fileno(), select.POLLIN)
-        ready = watched.poll(int(timeout * 1000))
-        self._drain()
-        return bool(ready)
+        return bool(watched.poll(int(timeout * 1000)))
 
     def interrupt(self) -> None:
         """Nobody waits any longer."""
