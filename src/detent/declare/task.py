@@ -185,8 +185,11 @@ class Task(Generic[P, R, D]):
         without the help of `inspect`, which takes its time."""
         if not kwargs and len(args) == len(self._positional):
             return dict(zip(self._positional, args))  # noqa: B905 as many, and to have it checked takes a sixth of all
-        if not args and kwargs.keys() == self._parameters.keys():
-            return {name: kwargs[name] for name in self._parameters}
+        if not args:
+            if tuple(kwargs) == self._names:
+                return kwargs
+            if kwargs.keys() == self._parameters.keys():
+                return {name: kwargs[name] for name in self._parameters}
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -222,6 +225,10 @@ class Task(Generic[P, R, D]):
         hint = self._hints.get("return", Any)
         found = jsondoor.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
         return typing.cast(R, found)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self._parameters)
 
     @cached_property
     def _positional(self) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
+
+from msgspec.structs import replace
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
 from detent.model.clock import to_micros
@@ -42,8 +43,6 @@ ON CONFLICT (tenant, key) DO UPDATE
 
 _NOT_NEW = "DT002 job: it must begin once"
 """What the guard says of an id that is taken."""
-
-_ALIKE = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in ("id", "payload", "fingerprint")))
 
 Answer = Enqueued | DetentError
 
@@ -115,9 +114,8 @@ class EnqueueVerbs(VerbBase):
     def _accept(self, items: Sequence[NewJob], now: int) -> None:
         if not items:
             return
-        alike = _ALIKE(items[0])
         keyed = items[0].key is not None or items[0].unique_pending
-        if len(items) > 1 and not keyed and all(map(alike.__eq__, map(_ALIKE, items))):
+        if len(items) > 1 and not keyed and _are_alike(items):
             self._accept_alike(items, now)
             return
         jobs, lines, keys = [], [], []
@@ -168,6 +166,12 @@ class EnqueueVerbs(VerbBase):
         _NEW_JOBS.run_alike(self._db, same, [(item.id, item.payload) for item in items], ("id", "payload"))
         lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")
         self._enter_queue_alike(lane, due_at, expires_at, [(item.id,) for item in items], now)
+
+
+def _are_alike(items: Sequence[NewJob]) -> bool:
+    """Whether they differ by id and payload alone; without a key the fingerprint says nothing."""
+    alike = replace(items[0], id=0, payload="", fingerprint="")
+    return all(replace(item, id=0, payload="", fingerprint="") == alike for item in items)
 
 
 def _judge(
