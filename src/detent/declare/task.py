@@ -201,6 +201,8 @@ class Task(Generic[P, R, D]):
             arguments = self._read(payload)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
+        if self._are_required:
+            return msgspec.structs.asdict(arguments)
         return {name: value for name in self._parameters if (value := getattr(arguments, name)) is not _ABSENT}
 
     @cached_property
@@ -225,6 +227,11 @@ class Task(Generic[P, R, D]):
         hint = self._hints.get("return", Any)
         found = jsondoor.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
         return typing.cast(R, found)
+
+    @cached_property
+    def _are_required(self) -> bool:
+        """Whether no argument may be left out."""
+        return all(parameter.default is inspect.Parameter.empty for parameter in self._parameters.values())
 
     @cached_property
     def _names(self) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ class Attempt:
         self._asking = unknown is not None
         self.claimed = claimed
         self.task = app.find_task(claimed.task)
-        self.context = AttemptContext(claimed, self.task, store, sink, app.ids, app.settings)
-        self._ids = app.ids
+        self._ids = ids = app.ids
+        self.context = AttemptContext(claimed, self.task, store, sink, ids, app.settings)
 
     @property
     def needs_preparing(self) -> bool:
@@ -169,7 +169,7 @@ class Attempt:
         if self.context.unopened > 0 and not self.context.committed:
             self.context.event(_UNOPENED, level="warning")
             log.warning("job %d of %s: %s", self.claimed.job_id, self.task.name, _UNOPENED)
-        result = None if self.context.stored_result else self.task.encode_result(value)
+        result = None if value is None or self.context.stored_result else self.task.encode_result(value)
         return Finish(self.claimed.job_id, self.claimed.attempt, result)
 
     def _failed(self, error: BaseException) -> Finish | Abort | None:
