@@ -64,6 +64,14 @@ def test_what_came_between_version_and_wait_is_not_missed(store: Store, store_ur
     assert store.wake.wait(version, PATIENCE)
 
 
+def test_what_has_woken_is_old_news_to_the_next_wait(store: Store, store_url: str, clock: StoreClock) -> None:
+    """W1: else a worker that was woken once would never come to rest."""
+    with closing(another_store(store_url, clock)) as elsewhere:
+        assert woken_by(store, lambda: enqueue(elsewhere))
+    store.wake.interrupt()
+    assert not store.wake.wait(store.wake.version(), 0.2)
+
+
 def test_an_interrupt_ends_the_wait(store: Store) -> None:
     """W1: a worker that is told to stop does not sit out its wait."""
     version = store.wake.version()

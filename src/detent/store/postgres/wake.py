@@ -52,8 +52,9 @@ class PostgresWake:
             self._pipe = os.pipe()
             for end in self._pipe:
                 os.set_blocking(end, False)
-        self._listening()
+        # Reading tells whether the connection is lost, and another one is needed.
         self._drain()
+        self._listening()
         self._announce(2 * timeout + 1.0)
         return 0
 
