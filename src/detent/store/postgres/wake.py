@@ -59,8 +59,8 @@ class PostgresWake:
         return 0
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now there
-        is something to do."""
+        """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now
+        there is something to do."""
         connection = self._connection
         watched = select.poll()
         if self._pipe is not None:
@@ -104,8 +104,16 @@ class PostgresWake:
         if connection is None:
             return
         try:
-            for _ in connection.notifies(timeout=0):
-                pass
+            while _is_readable(connection.fileno()):
+                connection.pgconn.consume_input()
+                while connection.pgconn.notifies() is not None:
+                    pass
         except psycopg.Error:
             connection.close()
             self._connection = None
+
+
+def _is_readable(file: int) -> bool:
+    watched = select.poll()
+    watched.register(file, select.POLLIN)
+    return bool(watched.poll(0))
