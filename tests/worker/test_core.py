@@ -175,14 +175,28 @@ def test_quick_jobs_make_a_reserve_of_a_tenth_of_a_second_within_its_bound() -> 
     assert core.wants(2.0) == [Want(None, 1 + 10)]
 
 
-def test_the_reserve_grows_as_soon_as_all_that_was_in_hand_has_ended() -> None:
-    core = Core(slots=4, reserve_max=RESERVE_MAX)
-    assert core.wants(0.0) == [Want(None, 4)]
-    core.claimed(1, [job(number) for number in range(4)])
-    core.end(core.begin(0.005, 4)[:3])
-    assert core.wants(0.01) == [Want(None, 3)]
+def test_the_reserve_grows_by_steps_as_soon_as_all_that_was_in_hand_has_ended() -> None:
+    core = Core(slots=16, reserve_max=3000)
+    assert core.wants(0.0) == [Want(None, 16)]
+    core.claimed(1, [job(number) for number in range(16)])
+    core.end(core.begin(0.005, 16)[:15])
+    assert core.wants(0.0051) == [Want(None, 15)]
     core.end(core.holding())
-    assert core.wants(0.01) == [Want(None, 4 + RESERVE_MAX)]
+    assert core.wants(0.0052) == [Want(None, 16 + 8 * 16)]
+    core.claimed(2, [job(number) for number in range(144)])
+    while begun := core.begin(0.0053, 16):
+        core.end(begun)
+    assert core.wants(0.0054) == [Want(None, 16 + 8 * 144)]
+
+
+def test_a_few_quick_jobs_make_no_reserve_of_what_may_be_slow() -> None:
+    """W2: others could begin it at once."""
+    core = Core(slots=1, reserve_max=3000)
+    for number in range(15):
+        assert core.wants(number * 0.0001) == [Want(None, 1)]
+        core.claimed(number, [job(number)])
+        core.end(core.begin(number * 0.0001, 1))
+    assert core.wants(0.0016) == [Want(None, 1)]
 
 
 def test_one_claim_has_a_bound_whatever_there_is_room_for() -> None:

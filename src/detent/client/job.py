@@ -39,17 +39,22 @@ class Origin(msgspec.Struct, frozen=True):
         return None if text is None else jsondoor.decode(text, field="result", depth_max=self.settings.depth_max)
 
 
-class Job(msgspec.Struct, Generic[R], eq=False, gc=False):
+class Job(Generic[R]):
     """A job by its id. It shows the job as of the last look: the first use looks, `refresh()` looks again.
 
     Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
     """
 
-    id: int
-    _origin: Origin
-    created: bool = False
-    _row: JobRow | None = None
-    _nonce: int | None = None
+    __slots__ = ("__weakref__", "_nonce", "_origin", "_row", "created", "id")
+
+    def __init__(
+        self, job_id: int, origin: Origin, created: bool = False, row: JobRow | None = None, nonce: int | None = None
+    ) -> None:
+        self.id = job_id
+        self.created = created
+        self._origin = origin
+        self._row = row
+        self._nonce = nonce
 
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"

@@ -20,6 +20,11 @@ _AHEAD = 0.1
 _CLAIM_MAX = 2000
 """Jobs of one claim: on SQLite everybody else waits while it is written."""
 _LOOK = 0.02
+_ENOUGH = 16
+"""As many as this, and all that may be in hand, ended in no time: that is worth a look before the time for it."""
+_STEP = 8
+"""The reserve is so many times what has ended since the last look, at most."""
+_INSTANT = 1e-6
 _SMOOTHING = 0.15
 
 
@@ -183,9 +188,9 @@ class Core:
             self._rate_at = now
             return
         passed = now - self._rate_at
-        # Where all that may be in hand has ended already, enough is known.
-        if passed >= _LOOK or (passed > 0 and self._ended_since >= self.slots + self._reserve()):
-            rate = self._ended_since / passed
+        if passed >= _LOOK or self._ended_since >= max(_ENOUGH, self.slots + self._reserve()):
+            # What was measured in less time than that may have been chance: the reserve grows by steps.
+            rate = min(self._ended_since / max(passed, _INSTANT), _STEP * self._ended_since / _AHEAD)
             # Up at once: with a reserve too small for its jobs a child waits for every claim. Down slowly: it may be a
             # pause of the database's.
             self._rate = rate if rate > self._rate else self._rate + _SMOOTHING * (rate - self._rate)

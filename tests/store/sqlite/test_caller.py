@@ -136,3 +136,32 @@ def test_a_connection_and_a_session_of_sqlalchemy(store: SqliteStore, path: Path
 def test_what_is_no_connection_is_refused(store: SqliteStore, stranger: object) -> None:
     with pytest.raises(WrongPlace, match="give a connection of sqlite3"):
         store.on(stranger)
+
+
+def test_ids_that_are_taken_are_known_on_a_connection_of_sqlalchemy(store: SqliteStore, path: Path) -> None:
+    """J2: sent again, a job meets itself; whatever the driver's errors are wrapped in."""
+    store.job_enqueue([new_job(1)])
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+    with engine.connect() as mine:
+        assert store.on(mine).job_enqueue([new_job(1)]) == [Enqueued(1, False)]
+        answers = store.on(mine).job_enqueue([new_job(2), new_job(1), new_job(2)])
+        assert answers == [Enqueued(2, True), Enqueued(1, False), Enqueued(2, False)]
+        mine.commit()
+    engine.dispose()
+    assert is_there(store, 2)
+    assert store.verify() == []
+
+
+def test_an_error_that_ends_the_transaction_is_told_as_it_is(store: SqliteStore, path: Path) -> None:
+    """Of one job and of many: nothing is left of them, and no savepoint's loss stands in the way."""
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(
+            "CREATE TRIGGER mine BEFORE INSERT ON detent_job WHEN NEW.id = 55"
+            " BEGIN SELECT RAISE(ROLLBACK, 'mine says no'); END"
+        )
+    for several in ([new_job(55)], [new_job(54), new_job(55)]):
+        with pytest.raises(GuardViolation, match="mine says no"):
+            store.job_enqueue(several)
+        with closing(sqlite3.connect(path)) as mine, pytest.raises(GuardViolation, match="mine says no"):
+            store.on(mine).job_enqueue(several)
+    assert not is_there(store, 54)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -91,8 +91,8 @@ class EnqueueVerbs(VerbBase):
                 self._accept(items, now)
             else:
                 self._accept_all(items, now)
-        except sqlite3.IntegrityError as error:
-            if not str(error).startswith(_NOT_NEW):
+        except Exception as error:  # of the driver, or of whatever is around it on a caller's connection
+            if _NOT_NEW not in str(error):
                 raise
             return False
         return True
@@ -103,10 +103,12 @@ class EnqueueVerbs(VerbBase):
         try:
             self._accept(items, now)
         except BaseException:
-            self._db.change("ROLLBACK TO all_new")
+            # Some errors take the whole transaction with them, and the savepoint.
+            with suppress(Exception):
+                self._db.change("ROLLBACK TO all_new")
+                self._db.change("RELEASE all_new")
             raise
-        finally:
-            self._db.change("RELEASE all_new")
+        self._db.change("RELEASE all_new")
 
     def _known(self, ids: list[int]) -> list[Row]:
         return self._db.rows(_KNOWN_ID, ids) if len(ids) == 1 else self._db.rows(_KNOWN_IDS, (ids_json(ids),))
