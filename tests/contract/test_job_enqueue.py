@@ -152,3 +152,14 @@ def test_together_is_all_or_nothing(store: Store, untouched: Untouched) -> None:
         store.together(work)
     assert store.together(lambda verbs: verbs.job_enqueue([item])) == [Enqueued(item.id, True)]
     assert state(store, item.id) == "pending"
+
+
+def test_one_of_many_that_is_there_already_leaves_the_others_new(store: Store) -> None:
+    """J2: however far the rest had come when it was met, each is enqueued once and can be claimed."""
+    known = new_job(store)
+    store.job_enqueue([known])
+    many = [new_job(store) for _ in range(120)]
+    many.insert(100, known)
+    assert store.job_enqueue(many) == [Enqueued(item.id, item is not known) for item in many]
+    assert {held.job_id for held in claim(store, limit=200)} == {item.id for item in many}
+    assert store.verify() == []

@@ -84,18 +84,15 @@ class Prepared:
         """A handle for each answer; raises the first refusal."""
         handles: list[Job[R]] = []
         task: Task[..., R, Any] | None = None
-        checks_nonce = self._checks_nonce
         for call, job, answer in zip(calls, jobs, answers, strict=True):
-            if isinstance(answer, DetentError):
-                raise answer
-            job_id = answer.job_id
+            found = one(answer)
             # Sent again after a lost answer, a job meets itself: then it was this request that made it.
-            is_ours = job_id == job.id
+            is_ours = found.job_id == job.id
             if call.task is not task:
                 task = call.task
                 origin = self._origin(task.decode_result, task.options.result_ttl)
-            nonce = job.nonce if checks_nonce and is_ours else None
-            handles.append(Job(job_id, origin, is_ours or answer.created, None, nonce))
+            nonce = job.nonce if self._checks_nonce and is_ours else None
+            handles.append(Job(found.job_id, origin, found.created or is_ours, None, nonce))
         return handles
 
     def job(
