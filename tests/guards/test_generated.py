@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 
 from detent.lifecycle.guard import Dialect, job_guards
+from detent.lifecycle.guard_late import late_guards
 from detent.lifecycle.guard_results import result_guards
 
 
@@ -23,3 +24,11 @@ def test_the_guard_with_a_door_for_results_equals_the_lifecycle(dialect: Dialect
     steps = files("detent.store").joinpath(dialect, "schema").iterdir()
     (committed,) = (step.read_text(encoding="utf-8") for step in steps if step.name.endswith("_result_guards.sql"))
     assert committed == result_guards(dialect)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_the_guards_after_the_change_equal_the_lifecycle(dialect: Dialect) -> None:
+    """L1, L2"""
+    steps = files("detent.store").joinpath(dialect, "schema").iterdir()
+    (committed,) = (step.read_text(encoding="utf-8") for step in steps if step.name.endswith("_late_guards.sql"))
+    assert committed == late_guards(dialect)

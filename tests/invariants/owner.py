@@ -119,7 +119,7 @@ class Owner:
             self.run(f"ALTER TABLE detent.{constraint.table} DROP CONSTRAINT {constraint.name}")
         yield
         for constraint in constraints:
-            self.run(constraint.ddl.rstrip(";") + " NOT VALID")
+            self._connection.execute(constraint.ddl.rstrip(";") + " NOT VALID")
             self._bent.add(constraint.name)
 
     def _named(self, statement: str) -> str:

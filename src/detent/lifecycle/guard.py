@@ -27,7 +27,7 @@ from detent.lifecycle.guard_text import (
 )
 from detent.lifecycle.library import JOB
 
-__all__ = ["Dialect", "entity_guards", "job_guards", "quoted", "undeclared_states"]
+__all__ = ["Dialect", "entity_guards", "held_goes_to", "job_guards", "quoted", "undeclared_states"]
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -135,13 +135,16 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def held_goes_to(lifecycle: Lifecycle = JOB) -> list[str]:
+    """Where a held attempt may take its job on the ordinary path, commonest first."""
+    return [*(target for source, target in lifecycle.ordinary_pairs() if source == "running"), "running"]
+
+
 def _ordinary(lifecycle: Lifecycle) -> str:
     """The WHEN of the ordinary path: ends and progress of a held attempt first, then claims."""
-    pairs = lifecycle.ordinary_pairs()
-    held = [target for source, target in pairs if source == "running"]
-    claims = [pair for pair in pairs if pair[1] == "running"]
+    claims = [pair for pair in lifecycle.ordinary_pairs() if pair[1] == "running"]
     # An OR chain, commonest first: an IN list would make SQLite build a table for every row.
-    to = " OR ".join(f"NEW.state = '{target}'" for target in [*held, "running"])
+    to = " OR ".join(f"NEW.state = '{target}'" for target in held_goes_to(lifecycle))
     ways = [f"OLD.state = 'running' AND ({to}) AND {_HELD}"]
     ways += [f"OLD.state = '{source}' AND NEW.state = '{target}' AND {_CLAIM}" for source, target in claims]
     return "\n   OR ".join(f"({way})" for way in ways)

@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 _FUNCTION = re.compile(
-    r"^CREATE (?:OR REPLACE )?(?P<rest>FUNCTION detent\.(?P<name>\w+)\(\) RETURNS trigger[^$]*\$\$(?P<body>.*?)\$\$;)",
+    r"^CREATE (?:OR REPLACE )?"
+    r"(?P<rest>FUNCTION detent\.(?P<name>\w+)\(\) RETURNS (?:trigger|void)[^$]*\$\$(?P<body>.*?)\$\$;)",
     re.MULTILINE | re.DOTALL,
 )
 _TRIGGER = re.compile(
@@ -41,6 +42,10 @@ _ADDED = re.compile(
     r"^ALTER TABLE detent\.(?P<table>\w+) ADD CONSTRAINT (?P<name>\w+) (?P<kind>CHECK|PRIMARY KEY|UNIQUE)\b[^;]+;",
     re.MULTILINE,
 )
+_ALTERED = re.compile(
+    r"^ALTER TABLE detent\.(?P<table>\w+)\n(?P<changes>(?:  (?:ADD|DROP) [^;\n]+\n?)+);", re.MULTILINE
+)
+_ADDED_AMONG_OTHERS = re.compile(r"^  ADD (?P<ddl>CONSTRAINT (?P<name>\w+) (?P<kind>CHECK)\b.*?),?$", re.MULTILINE)
 _UNIQUE_INDEX = re.compile(
     r"^(?P<ddl>CREATE UNIQUE INDEX (?P<name>\w+) ON detent\.(?P<table>\w+) [^;]+);", re.MULTILINE
 )
@@ -144,5 +149,9 @@ def _constraints() -> Iterator[Constraint]:
             yield Constraint(match["name"], table["table"], match["kind"][0].lower(), ddl)
     for match in _ADDED.finditer(text):
         yield Constraint(match["name"], match["table"], match["kind"][0].lower(), match[0])
+    for altered in _ALTERED.finditer(text):
+        for match in _ADDED_AMONG_OTHERS.finditer(altered["changes"]):
+            ddl = f"ALTER TABLE detent.{altered['table']} ADD {match['ddl']};"
+            yield Constraint(match["name"], altered["table"], match["kind"][0].lower(), ddl)
     for match in _UNIQUE_INDEX.finditer(text):
         yield Constraint(match["name"], match["table"], "i", f"{match['ddl']};")

@@ -1,8 +1,8 @@
 -- L2, E1, G4, R3: every guard is there, enabled, for the same events and columns, with its function's own body.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
-    ('job_guard', 'job', 'job_guard', 19, 'attempt,committed_at,ended,error,finished_at,lease_id,leased_at,result,spared,started_at,state', true),
-    ('job_frozen', 'job', 'job_refuse', 19, 'attempts_max,created_at,dead_letter,id,idempotent,nonce,payload,run_id,task,tenant', true),
+    ('job_guard', 'job', 'job_guard', 17, 'attempt,committed_at,ended,error,finished_at,lease_id,leased_at,result,spared,started_at,state', true),
+    ('job_frozen', 'job', 'job_refuse', 17, 'attempts_max,created_at,dead_letter,id,idempotent,nonce,payload,run_id,task,tenant', true),
     ('job_begins', 'job', 'job_refuse', 7, '', true),
     ('job_goes', 'job', 'job_refuse', 11, '', false),
     ('job_keep_all', 'job', 'keep', 34, '', false),
@@ -16,9 +16,9 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('horizon_keep_all', 'horizon', 'keep', 34, '', false),
     ('migration_keep', 'migration', 'keep', 27, '', false),
     ('migration_keep_all', 'migration', 'keep', 34, '', false),
-    ('job_effect', 'job', 'effect_guard', 19, 'effect_told_by', true),
-    ('job_moves_target', 'job', 'job_moves_target', 19, 'state', true),
-    ('job_moved', 'job', 'targets_follow', 16, 'state', true),
+    ('job_effect', 'job', 'effect_guard', 17, 'effect_told_by', true),
+    ('job_moves_target', 'job', 'job_moves_target', 17, 'state', true),
+    ('job_moved', 'job', 'job_moved', 16, 'state', false),
     ('target_counts', 'target', 'targets_count', 16, '', false),
     ('target_counts_new', 'target', 'targets_count', 4, '', false),
     ('batch_run_settle', 'batch_run', 'batch_run_settle', 17, 'applied,applying,failed,outstanding,queued,revert_failed,reverting', true),
@@ -33,7 +33,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('target_begins', 'target', 'target_refuse', 7, '', true),
     ('target_goes', 'target', 'target_refuse', 11, '', false),
     ('target_keep_all', 'target', 'keep', 34, '', false),
-    ('job_ops_run', 'job', 'ops_run_moves', 19, 'started_at,state', true),
+    ('job_ops_run', 'job', 'ops_run_moves', 17, 'started_at,state', true),
     ('ops_run_keep', 'ops_run', 'ops_keep', 19, '', true),
     ('ops_run_goes', 'ops_run', 'ops_keep', 11, '', false),
     ('ops_run_keep_all', 'ops_run', 'ops_keep', 34, '', false),
@@ -51,7 +51,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_follows_partition', 'partition', 'pipeline_follows_partition', 17, 'state', true),
     ('pipeline_fans_in', 'pipeline_run', 'pipeline_fans_in', 17, 'parts_ended,state', true),
     ('pipeline_enqueues', 'pipeline_run', 'pipeline_enqueues', 17, 'state', true),
-    ('job_result', 'job', 'result_guard', 19, 'result_dropped_at', true)
+    ('job_result', 'job', 'result_guard', 17, 'result_dropped_at', true)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
@@ -60,7 +60,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
     ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
     ('job_moves_target', '896b2cf2af9e87d8290a251e8d8436c0'),
-    ('targets_follow', '34094c1b1da060014caa3ca91d18b48f'),
+    ('targets_follow', '4502c60e0526b2b823ee1373ccea9ced'),
     ('targets_count', 'a23b16941618e91e7e6527a14498cc03'),
     ('batch_run_settle', '3adbc791d5e05f83bf20c6751dfa0202'),
     ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),
@@ -77,7 +77,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_follows_partition', 'c9190d41bb908d1f3a47c55d3894a738'),
     ('pipeline_fans_in', '69c64e08717b7cd537a43e54f63b0167'),
     ('pipeline_enqueues', '838a9847139fab57278cff243096b080'),
-    ('result_guard', 'f116198e8024111a008f80e04cf0df3a')
+    ('result_guard', 'f116198e8024111a008f80e04cf0df3a'),
+    ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -119,13 +119,13 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT002 job: it must begin once, in state pending, without attempts'');
 END'),
-    ('trigger', 'detent_job_effect', 'CREATE TRIGGER detent_job_effect BEFORE UPDATE OF effect_told_by ON detent_job
+    ('trigger', 'detent_job_effect', 'CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_told_by ON detent_job
 WHEN NEW.effect_told_by IS NOT OLD.effect_told_by
   AND (NEW.effect_told_by IS NULL OR OLD.state <> ''running'' OR NEW.state <> ''running'' OR NEW.started_at IS NULL)
 BEGIN
   SELECT RAISE(ABORT, ''DT041 effect_told_by of a job is set by the attempt that is in progress, and stays'');
 END'),
-    ('trigger', 'detent_job_frozen', 'CREATE TRIGGER detent_job_frozen BEFORE UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
+    ('trigger', 'detent_job_frozen', 'CREATE TRIGGER detent_job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
   FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
 BEGIN
   SELECT RAISE(ABORT, ''DT041 job: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once'');
@@ -138,11 +138,11 @@ BEGIN
   SELECT RAISE(ABORT, ''DT041 job: it is not below the recorded horizon of retention'');
 END'),
     ('trigger', 'detent_job_guard', 'CREATE TRIGGER detent_job_guard
-  BEFORE UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
+  AFTER UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
     result, error
   ON detent_job
   FOR EACH ROW WHEN (
-      (OLD.state = ''running'' AND (NEW.state = ''succeeded'' OR NEW.state = ''pending'' OR NEW.state = ''failed'' OR NEW.state = ''cancelled'' OR NEW.state = ''quarantined'' OR NEW.state = ''running'') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
+      (OLD.state = ''running'' AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
    OR (OLD.state = ''pending'' AND NEW.state = ''running'' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
   ) IS NOT TRUE
 BEGIN
@@ -199,7 +199,7 @@ BEGIN
          moved_at = max(moved_at, coalesce(NEW.finished_at, NEW.leased_at, NEW.created_at))
    WHERE revert_job_id = NEW.id AND revert_state <> CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END;
 END'),
-    ('trigger', 'detent_job_ops_run', 'CREATE TRIGGER detent_job_ops_run BEFORE UPDATE OF state, started_at ON detent_job
+    ('trigger', 'detent_job_ops_run', 'CREATE TRIGGER detent_job_ops_run AFTER UPDATE OF state, started_at ON detent_job
   FOR EACH ROW WHEN NEW.task = ''ops.run'' AND NEW.state <> OLD.state AND (
       (OLD.state = ''pending'' AND NEW.state IN (''running'', ''cancelled''))
    OR (OLD.state = ''running'' AND NEW.state = ''cancelled'')
@@ -209,7 +209,7 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT002 ops_run: it cannot go from its state to that one'');
 END'),
-    ('trigger', 'detent_job_result', 'CREATE TRIGGER detent_job_result BEFORE UPDATE OF result_dropped_at ON detent_job
+    ('trigger', 'detent_job_result', 'CREATE TRIGGER detent_job_result AFTER UPDATE OF result_dropped_at ON detent_job
 WHEN NEW.result_dropped_at IS NOT OLD.result_dropped_at
   AND (OLD.result_dropped_at IS NULL AND OLD.result IS NOT NULL AND EXISTS (
     SELECT 1 FROM detent_task_times s

@@ -1,0 +1,48 @@
+-- oldest code: 17
+-- The guards of jobs after the change instead of before it: by `python -m detent.lifecycle.guard_late`.
+-- A test keeps this file equal to the lifecycle: change the lifecycle, not this file.
+--
+-- A refusal takes the whole statement back all the same. Asked before, SQLite reads the row anew.
+-- Of an older Detent only `detent verify` notices.
+
+DROP TRIGGER detent_job_guard;
+CREATE TRIGGER detent_job_guard
+  AFTER UPDATE OF state, attempt, ended, spared, lease_id, leased_at, started_at, committed_at, finished_at,
+    result, error
+  ON detent_job
+  FOR EACH ROW WHEN (
+      (OLD.state = 'running' AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
+   OR (OLD.state = 'pending' AND NEW.state = 'running' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
+  ) IS NOT TRUE
+BEGIN
+  SELECT CASE
+    WHEN OLD.state = 'succeeded' AND NEW.state = 'succeeded' AND NEW.result IS NULL AND OLD.result_dropped_at IS NULL AND NEW.result_dropped_at IS NOT NULL
+     AND NEW.error IS OLD.error AND NEW.finished_at IS OLD.finished_at AND NEW.attempt IS OLD.attempt AND NEW.ended IS OLD.ended AND NEW.spared IS OLD.spared AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at AND NEW.started_at IS OLD.started_at AND NEW.committed_at IS OLD.committed_at
+      THEN NULL
+    WHEN OLD.committed_at IS NOT NULL AND NEW.committed_at IS NOT OLD.committed_at
+      THEN RAISE(ABORT, 'DT041 job: committed_at is written once')
+    WHEN NEW.attempt < OLD.attempt OR NEW.ended < OLD.ended OR NEW.spared < OLD.spared
+      THEN RAISE(ABORT, 'DT041 job: attempt, ended and spared only grow')
+    WHEN EXISTS (
+      SELECT 1 FROM (SELECT from_state, to_state, attempt, trigger FROM detent_transition_log
+                      WHERE job_id = OLD.id ORDER BY n DESC LIMIT 1) last
+       WHERE last.from_state = OLD.state AND last.to_state = NEW.state
+         AND (last.trigger = 'repair'
+              OR (last.attempt = OLD.attempt AND NEW.attempt = OLD.attempt AND NEW.ended = OLD.ended
+                  AND NEW.lease_id IS OLD.lease_id AND NEW.leased_at IS OLD.leased_at
+                  AND NEW.started_at IS OLD.started_at AND ((OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')))))
+      THEN NULL
+    WHEN (OLD.state = 'pending' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'pending') OR (OLD.state = 'cancelled' AND NEW.state = 'pending') OR (OLD.state = 'quarantined' AND NEW.state = 'cancelled') OR (OLD.state = 'failed' AND NEW.state = 'cancelled') OR (OLD.state = 'pending' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'quarantined') OR (OLD.state = 'failed' AND NEW.state = 'succeeded') OR (OLD.state = 'quarantined' AND NEW.state = 'succeeded')
+      THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')
+    WHEN OLD.state = NEW.state
+      THEN RAISE(ABORT, 'DT041 job: attempts, lease, times and outcome change only together with its state')
+    ELSE RAISE(ABORT, 'DT002 job: it cannot go from its state to that one in this way')
+  END;
+END;
+
+DROP TRIGGER detent_job_frozen;
+CREATE TRIGGER detent_job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
+  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
+BEGIN
+  SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once');
+END;
