@@ -68,10 +68,10 @@ CREATE TABLE floor.execution (
 CREATE UNIQUE INDEX ON floor.execution (job_id) WHERE committed_at IS NOT NULL;
 
 CREATE FUNCTION floor.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-CREATE TRIGGER guard BEFORE UPDATE OF state ON floor.job FOR EACH ROW
+CREATE TRIGGER guard AFTER UPDATE OF state ON floor.job FOR EACH ROW
   WHEN (NOT ((OLD.state = 'running' AND NEW.state = 'succeeded') OR (OLD.state = 'pending' AND NEW.state = 'running')))
   EXECUTE FUNCTION floor.refuse();
-CREATE TRIGGER once BEFORE UPDATE OF committed_at ON floor.job FOR EACH ROW
+CREATE TRIGGER once AFTER UPDATE OF committed_at ON floor.job FOR EACH ROW
   WHEN (OLD.committed_at IS NOT NULL) EXECUTE FUNCTION floor.refuse();
 
 CREATE FUNCTION floor.enqueue(p_ids bigint[], p_payloads text[], p_task text) RETURNS void

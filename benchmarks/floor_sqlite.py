@@ -64,10 +64,10 @@ CREATE TABLE execution (
   PRIMARY KEY (job_id, attempt)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX one_commit ON execution (job_id) WHERE committed_at IS NOT NULL;
-CREATE TRIGGER guard BEFORE UPDATE OF state ON job FOR EACH ROW
+CREATE TRIGGER guard AFTER UPDATE OF state ON job FOR EACH ROW
   WHEN NOT ((OLD.state = 'running' AND NEW.state = 'succeeded') OR (OLD.state = 'pending' AND NEW.state = 'running'))
   BEGIN SELECT RAISE(ABORT, 'refused'); END;
-CREATE TRIGGER once BEFORE UPDATE OF committed_at ON job FOR EACH ROW
+CREATE TRIGGER once AFTER UPDATE OF committed_at ON job FOR EACH ROW
   WHEN OLD.committed_at IS NOT NULL BEGIN SELECT RAISE(ABORT, 'refused'); END;
 """
 _JOB = "INSERT INTO job (id, task, due_at, payload, created_at) VALUES (?, ?, ?, ?, ?)"

@@ -15,6 +15,7 @@ from detent.declare.task import Call, Task
 from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
+from detent.model.alike import AlikeJobs, ids_of, kinds
 from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
@@ -29,7 +30,7 @@ Take = Callable[[int], list[int]]
 
 
 @single_call
-def job_enqueue(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+def job_enqueue(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
     """The writer's name for the verb: one object, so that neighbours share a call."""
     return verbs.job_enqueue(items)
 
@@ -59,7 +60,7 @@ class Prepared:
         self.clock = clock
         self._verbs = verbs
 
-    def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], list[NewJob]]:
+    def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], Sequence[NewJob]]:
         """One job for each call, still without ids. Refuses what the door does not let in, and too many."""
         most = self.settings.enqueue_many_max
         listed = list(islice(calls, most + 1))
@@ -67,11 +68,13 @@ class Prepared:
             raise InvalidInput("calls", f"more than {most}", f"at most {most} calls at once (enqueue_many_max)")
         return listed, new_jobs(listed, sending, settings=self.settings)
 
-    def number(self, checked: Sequence[NewJob]) -> list[NewJob]:
+    def number(self, checked: Sequence[NewJob]) -> Sequence[NewJob]:
         """The jobs with their ids; several form a group, which stands or falls together."""
         ids = self._take(len(checked))
         nonce = self._nonce()
         group = ids[0] if len(ids) > 1 else None
+        if isinstance(checked, AlikeJobs):
+            return AlikeJobs(replace(checked.like, nonce=nonce, group=group), ids, checked.payloads)
         return [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
 
     def has_ids(self, count: int) -> bool:
@@ -84,14 +87,16 @@ class Prepared:
         """A handle for each answer; raises the first refusal."""
         handles: list[Job[R]] = []
         task: Task[..., R, Any] | None = None
-        for call, job, answer in zip(calls, jobs, answers, strict=True):
+        # They have it in common: `number` took one for all.
+        nonce_of_all = kinds(jobs)[0].nonce if self._checks_nonce and jobs else None
+        for call, job_id, answer in zip(calls, ids_of(jobs), answers, strict=True):
             found = one(answer)
             # Sent again after a lost answer, a job meets itself: then it was this request that made it.
-            is_ours = found.job_id == job.id
+            is_ours = found.job_id == job_id
             if call.task is not task:
                 task = call.task
                 origin = self._origin(task.decode_result, task.options.result_ttl)
-            nonce = job.nonce if self._checks_nonce and is_ours else None
+            nonce = nonce_of_all if is_ours else None
             handles.append(Job(found.job_id, origin, found.created or is_ours, None, nonce))
         return handles
 
@@ -140,7 +145,7 @@ class DirectClient:
         jobs = self._prepared.number(checked)
         return self._prepared.handles(listed, jobs, self._enqueue(jobs)) if jobs else []
 
-    def _enqueue(self, jobs: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self._verbs.job_enqueue(jobs)
 
     def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
@@ -198,12 +203,12 @@ class Client(DirectClient):
         self.plain = plain
         self.keyed = keyed
 
-    def _enqueue(self, jobs: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self.writer_for(jobs).write(job_enqueue, jobs)
 
-    def writer_for(self, jobs: list[NewJob]) -> Writer:
+    def writer_for(self, jobs: Sequence[NewJob]) -> Writer:
         """Keyed jobs may have to wait for a stranger's transaction, so they are no company for the others."""
-        return self.keyed if any(job.key is not None for job in jobs) else self.plain
+        return self.keyed if any(job.key is not None for job in kinds(jobs)) else self.plain
 
 
 def one(answer: T | DetentError) -> T:

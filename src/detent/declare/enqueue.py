@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, TypedDict
@@ -10,9 +10,10 @@ from typing import Any, TypedDict
 from msgspec.structs import replace
 
 from detent.declare.settings import Settings
-from detent.declare.task import Call, Task, check_priority, check_seconds
+from detent.declare.task import Call, check_priority, check_seconds
 from detent.errors import InvalidInput
 from detent.model import jsondoor
+from detent.model.alike import AlikeJobs
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 
@@ -66,21 +67,18 @@ def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
     return Sending(**options)
 
 
-def new_jobs(calls: Iterable[Call[Any]], sending: Sending, *, settings: Settings) -> list[NewJob]:
+def new_jobs(calls: Sequence[Call[Any]], sending: Sending, *, settings: Settings) -> Sequence[NewJob]:
     """One for each call, as `new_job` makes them."""
-    made: list[NewJob] = []
-    task: Task[..., Any, Any] | None = None
-    alike: NewJob | None = None
-    for call in calls:
-        if checked(call).task is not task:
-            task, alike = call.task, _alike(call, sending, settings)
-        made.append(
-            new_job(call, sending, settings=settings) if alike is None else replace(alike, payload=call.payload)
-        )
-    return made
+    tasks = {id(checked(call).task) for call in calls}
+    like = _like(calls[0], sending, settings) if len(tasks) == 1 else None
+    if like is None:
+        return [new_job(call, sending, settings=settings) for call in calls]
+    if len(calls) == 1:
+        return [replace(like, payload=calls[0].payload)]
+    return AlikeJobs(like, [like.id] * len(calls), [call.payload for call in calls])
 
 
-def _alike(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | None:
+def _like(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | None:
     """The job of which those of the same task differ by their arguments alone; None where these make a key or a cost.
     Where nothing is said about how to send it, it is the same for as long as the task lives."""
     task, options = call.task, call.task.options

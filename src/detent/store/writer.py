@@ -26,7 +26,7 @@ from detent.store.contract import Store, Verbs
 
 __all__ = ["Writer", "mutex", "single_call"]
 
-Verb = Callable[[Verbs, list[Any]], Sequence[Any]]
+Verb = Callable[[Verbs, Sequence[Any]], Sequence[Any]]
 V = TypeVar("V", bound=Verb)
 
 _LOOKS_MAX = 8
@@ -49,13 +49,13 @@ def mutex() -> AbstractContextManager[Any]:
 
 
 class _Request:
-    """What one caller asked for."""
+    """What one caller asked for. Its items are the caller's own, who leaves them as they are."""
 
     __slots__ = ("items", "verb")
 
     def __init__(self, verb: Verb, items: Sequence[Any]) -> None:
         self.verb = verb
-        self.items = list(items)
+        self.items = items
 
 
 class _Entry(_Request):

@@ -9,6 +9,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from detent.errors import DetentError, WrongPlace
+from detent.model.alike import gathered, kinds
 from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
@@ -48,7 +49,8 @@ class AsyncPostgresVerbs:
         """A refusal is answered, and the caller's transaction stays usable."""
         if not items:
             return []
-        await self._lanes.ensure_async(items)
+        items = gathered(items)
+        await self._lanes.ensure_async(kinds(items))
         return await self._run(enqueue.job_enqueue(items, notify=True))
 
     async def job_cancel(

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from detent.errors import DetentError
 from detent.lifecycle.declare import Lifecycle
+from detent.model.alike import gathered, ids_of, kinds
 from detent.model.records import (
     Abort,
     Aborted,
@@ -70,13 +71,14 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """Set by set, and item by item only where keys or groups are to be judged."""
         if not items:
             return []
+        items = gathered(items)
         if self._lanes is not None:
-            self._lanes.ensure(items)
+            self._lanes.ensure(kinds(items))
         answers = self._enqueue_one(items[0]) if len(items) == 1 else None
         if answers is None:
             answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
         if self._bounds is not None:
-            self._bounds.admit(item.id for item in items)
+            self._bounds.admit(ids_of(items))
         return answers
 
     def _enqueue_one(self, item: NewJob) -> list[Enqueued | DetentError] | None:

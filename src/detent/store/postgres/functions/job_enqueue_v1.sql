@@ -71,6 +71,9 @@ BEGIN
       NULL;
     END;
   END IF;
+  IF cardinality(p_groups) = 1 AND total > 1 THEN
+    p_groups := array_fill(p_groups[1], ARRAY[total]);
+  END IF;
   IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 THEN
     -- Nothing to judge but ids: all at once, and a second look only where an id was there already.
     there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import astuple
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
+from detent.model.alike import AlikeJobs, ids_of
 from detent.model.records import Enqueued, NewJob
 from detent.store.postgres.statements.base import Row, Statement, flags, moment, numbers, texts, times
 
@@ -17,15 +18,16 @@ __all__ = ["ids_reserve", "job_enqueue", "job_enqueue_one", "lanes_make", "may_g
 
 _ENQUEUE = "SELECT ord, answer, job_id, cause FROM detent.job_enqueue_v1({})"
 _ENQUEUE_ONE = "SELECT detent.job_enqueue_one_v1({})"
-_Written = Callable[[tuple[Any, ...]], str]
+_Written = Callable[[Sequence[Any]], str]
 _FIELDS = NewJob.__struct_fields__
-_NEVER_NULL = ("nonce", "task", "payload")
+_SAID_ONCE = ("nonce", "task", "payload", "group")
 _NOT_OF_ONE = ("unique_pending", "key", "fingerprint", "key_ttl", "group", "cost")
 
 
 class _Column:
     """A field of a new job: where it stands there, the argument it becomes and its type, how it is written, and what
-    the function takes for all of them where it is not said. What is never null may be said once where all are equal.
+    the function takes for all of them where it is not said. What need not be told from null may be said once where all
+    are equal.
     For a job by itself the argument has the field's own name."""
 
     def __init__(self, field: str, argument: str, kind: str, written: _Written, default: Any = None) -> None:
@@ -35,7 +37,7 @@ class _Column:
         self.said_of_one = f"p_{field} => %s::{kind.removesuffix('[]')}"
         self.written = written
         self.default = default
-        self.once = default is not None or field in _NEVER_NULL
+        self.once = default is not None or field in _SAID_ONCE
         self.is_of_key = field == "fingerprint"
 
 
@@ -89,7 +91,7 @@ def job_enqueue(items: Sequence[NewJob], *, notify: bool) -> Statement[list[Enqu
     does."""
 
     def decode(rows: Sequence[Row]) -> list[Enqueued | DetentError]:
-        answers: list[Enqueued | DetentError] = [Enqueued(item.id, True) for item in items]
+        answers: list[Enqueued | DetentError] = [Enqueued(job_id, True) for job_id in ids_of(items)]
         for place, answer, job_id, cause in rows:
             answers[place - 1] = (
                 Enqueued(job_id, False) if answer == "found" else refusal(items[cause - 1], answer, job_id)
@@ -124,6 +126,8 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
     said: to read a short call costs the server a fraction."""
     if not items:
         return "", ()
+    if isinstance(items, AlikeJobs):
+        return _alike(items)
     total = len(items)
     columns = [(value,) for value in astuple(items[0])] if total == 1 else list(zip(*map(astuple, items), strict=True))
     keyless = columns[_KEY].count(None) == total
@@ -136,6 +140,28 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
             continue
         said.append(column.said)
         values.append(column.written(found[:1] if is_alike and column.once else found))
+    return ", ".join(said), tuple(values)
+
+
+def _alike(items: AlikeJobs) -> tuple[str, tuple[str, ...]]:
+    """The same for many of one kind."""
+    like = astuple(items.like)
+    said: list[str] = []
+    values: list[str] = []
+    for column in _COLUMNS:
+        found: Sequence[Any]
+        if column.field == "id":
+            found = items.ids
+        elif column.field == "payload":
+            found = items.payloads
+            if found.count(found[0]) == len(items):
+                found = found[:1]
+        elif like[column.place] == column.default or column.is_of_key:
+            continue
+        else:
+            found = (like[column.place],) * (1 if column.once else len(items))
+        said.append(column.said)
+        values.append(column.written(found))
     return ", ".join(said), tuple(values)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
+from detent.model.alike import AlikeJobs, gathered, ids_of, kinds
 from detent.model.clock import to_micros
 from detent.model.records import Enqueued, NewJob
 from detent.store.sqlite.driver.executor import Row
@@ -63,10 +62,12 @@ class EnqueueVerbs(VerbBase):
         if not items:
             return []
         now = self._now()
-        asked = [item.id for item in items]
-        keyed = [(item.tenant, item.key) for item in items if item.key is not None]
+        items = gathered(items)
+        asked = ids_of(items)
+        keyed = [(item.tenant, item.key) for item in kinds(items) if item.key is not None]
         if not keyed and self._are_new(items, now):
             return [Enqueued(job_id, True) for job_id in asked]
+        items = list(items)
         ids = {row[0]: row[1:] for row in self._known(asked)}
         keys = {row[:2]: row[2:] for row in self._db.rows(_KNOWN_KEYS, (json.dumps(keyed), now))} if keyed else {}
         refused: dict[int, DetentError] = {}
@@ -110,14 +111,14 @@ class EnqueueVerbs(VerbBase):
             raise
         self._db.change("RELEASE all_new")
 
-    def _known(self, ids: list[int]) -> list[Row]:
+    def _known(self, ids: Sequence[int]) -> list[Row]:
         return self._db.rows(_KNOWN_ID, ids) if len(ids) == 1 else self._db.rows(_KNOWN_IDS, (ids_json(ids),))
 
     def _accept(self, items: Sequence[NewJob], now: int) -> None:
         if not items:
             return
-        keyed = items[0].key is not None or items[0].unique_pending
-        if len(items) > 1 and not keyed and _are_alike(items):
+        items = gathered(items)
+        if isinstance(items, AlikeJobs):
             self._accept_alike(items, now)
             return
         jobs, lines, keys = [], [], []
@@ -141,9 +142,9 @@ class EnqueueVerbs(VerbBase):
         if keys:
             self._db.change_many(_NEW_KEY, keys)
 
-    def _accept_alike(self, items: Sequence[NewJob], now: int) -> None:
-        """The same for many of one kind, without keys: they differ by id and payload alone."""
-        one = items[0]
+    def _accept_alike(self, items: AlikeJobs, now: int) -> None:
+        """The same for many of one kind."""
+        one = items.like
         due_at = now if one.due_at is None else max(now, to_micros(one.due_at, field="due_at"))
         expires_at = _moment(one.expires_at, "expires_at")
         same = {
@@ -165,15 +166,9 @@ class EnqueueVerbs(VerbBase):
             "limit_key": one.limit_key,
             "cost": one.cost,
         }
-        _NEW_JOBS.run_alike(self._db, same, [(item.id, item.payload) for item in items], ("id", "payload"))
+        _NEW_JOBS.run_alike(self._db, same, list(zip(items.ids, items.payloads, strict=True)), ("id", "payload"))
         lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")
-        self._enter_queue_alike(lane, due_at, expires_at, [(item.id,) for item in items], now)
-
-
-def _are_alike(items: Sequence[NewJob]) -> bool:
-    """Whether they differ by id and payload alone; without a key the fingerprint says nothing."""
-    alike = replace(items[0], id=0, payload="", fingerprint="")
-    return all(replace(item, id=0, payload="", fingerprint="") == alike for item in items)
+        self._enter_queue_alike(lane, due_at, expires_at, [(job_id,) for job_id in items.ids], now)
 
 
 def _judge(
