@@ -208,7 +208,10 @@ class Client(DirectClient):
 
     def writer_for(self, jobs: Sequence[NewJob]) -> Writer:
         """Keyed jobs may have to wait for a stranger's transaction, so they are no company for the others."""
-        return self.keyed if any(job.key is not None for job in kinds(jobs)) else self.plain
+        for job in kinds(jobs):
+            if job.key is not None:
+                return self.keyed
+        return self.plain
 
 
 def one(answer: T | DetentError) -> T:

@@ -93,6 +93,7 @@ class Writer:
         self._line: deque[_Entry] = deque()
         self._leader: _Entry | None = None
         self._alone = False
+        self._closing = 0
         self._batch: list[_Entry] = []
         self._thread: threading.Thread | None = None
 
@@ -106,7 +107,8 @@ class Writer:
             finally:
                 with self._lock:
                     self._alone = False
-                    self._call_next()
+                    if self._line or self._closing:
+                        self._call_next()
         entry = _Entry(verb, items, waits=True)
         assert entry.called is not None
         try:
@@ -137,7 +139,11 @@ class Writer:
         """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
         self._follow_fork()
         with self._lock:
-            self._changed.wait_for(lambda: self._leader is None and not self._alone)
+            self._closing += 1
+            try:
+                self._changed.wait_for(lambda: self._leader is None and not self._alone)
+            finally:
+                self._closing -= 1
             thread, self._thread = self._thread, None
             self._changed.notify_all()
         if thread is not None:
@@ -238,7 +244,7 @@ class Writer:
     def _write(self, batch: Sequence[_Request]) -> list[list[Any]]:
         """A single call is a transaction by itself, without a trip to begin it and another to end it."""
         verb = batch[0].verb
-        if verb in _SINGLE_CALLS and all(entry.verb is verb for entry in batch):
+        if verb in _SINGLE_CALLS and (len(batch) == 1 or all(entry.verb is verb for entry in batch)):
             return _run(self._store, batch)
         return self._store.together(lambda verbs: _run(verbs, batch))
 

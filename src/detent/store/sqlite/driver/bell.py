@@ -35,9 +35,11 @@ class Bell:
 
     def ring(self) -> None:
         """Let everybody hear it who listens, in whatever process."""
-        with suppress(OSError):
+        try:
             if (rope := self._rope or self._take_rope()) is not None:
                 os.pread(rope, 1, 0)
+        except OSError:
+            return
 
     def ears(self) -> Ears | None:
         """Somebody who listens from now on; None where that is not to be had."""

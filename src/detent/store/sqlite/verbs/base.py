@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 from detent.errors import GuardViolation, InvalidTransition, LeaseLost, TransitionRace
@@ -36,9 +36,13 @@ class Insert:
         self._table = table
         self._columns = columns.split(", ")
         self._one = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(self._columns))})"
+        self._patterns: dict[tuple[bool, ...], str] = {}
 
     def run(self, executor: Executor, rows: Sequence[Row]) -> None:
         """All of them, in order."""
+        if len(rows) == 1:
+            executor.change(*self._alone(rows[0]))
+            return
         whole = len(rows) - len(rows) % _ROWS_AT_ONCE
         if whole:
             columns = zip(self._columns, zip(*rows[:whole], strict=True), strict=True)
@@ -47,10 +51,21 @@ class Insert:
             filled = list(zip(*given.values(), strict=True))
             for start in range(0, whole, _ROWS_AT_ONCE):
                 executor.change(statement, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
-        if whole + 1 == len(rows):
-            executor.change(self._one, rows[whole])
-        elif whole < len(rows):
+        if whole < len(rows):
             executor.change_many(self._one, rows[whole:])
+
+    def _alone(self, row: Row) -> tuple[str, Row]:
+        """The statement of a row by itself, and what it takes. Few patterns of nulls come up, each with its text."""
+        if None not in row:
+            return self._one, row
+        given = [value is not None for value in row]
+        key = tuple(given)
+        statement = self._patterns.get(key)
+        if statement is None:
+            columns = tuple(compress(self._columns, given))
+            statement = f"INSERT INTO {self._table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+            self._patterns[key] = statement
+        return statement, tuple(compress(row, given))
 
     def run_alike(self, executor: Executor, same: Mapping[str, Any], rows: Sequence[Row], own: Sequence[str]) -> None:
         """Rows that differ in the columns `own` alone. What is the same for all is given once for each list."""
