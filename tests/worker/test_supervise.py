@@ -9,15 +9,28 @@ import sys
 STARTS = """
 import json, sys
 from detent.store.open import open_store
-from detent.worker.supervise import without_tls
+from detent.worker.supervise import importing_little
 
-with without_tls():
+with importing_little():
     open_store("postgresql://nobody@localhost/none")
 print(json.dumps(sorted(sys.modules)))
 import ssl, urllib.request
+from importlib import metadata
 assert ssl.create_default_context() and urllib.request.HTTPSHandler
+assert metadata.version("psycopg") and "importlib.metadata" in sys.modules
 """
-NOT_USED = {"ssl", "hashlib", "sqlite3", "gzip", "cronsim", "click", "smtplib", "urllib.request"} | {
+NOT_USED = {
+    "ssl",
+    "importlib.metadata",
+    "email",
+    "hashlib",
+    "sqlite3",
+    "gzip",
+    "cronsim",
+    "click",
+    "smtplib",
+    "urllib.request",
+} | {
     *("detent.app", "detent.cli", "detent.client", "detent.declare", "detent.lifecycle.guard", "detent.schedule"),
     *("detent.store.migrate", "detent.store.repair", "detent.store.sqlite", "detent.alerts.posting"),
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 from dataclasses import dataclass
 
 __all__ = ["Board", "Line"]
@@ -50,9 +49,9 @@ class Board:
     @classmethod
     def create(cls, slots: int) -> Board:
         """A new empty board."""
-        with tempfile.TemporaryFile(prefix="detent-board-") as file:
-            file.truncate(slots * _LINE.size + _BEHIND)
-            return cls(os.dup(file.fileno()), slots)
+        file = _nameless_file()
+        os.ftruncate(file, slots * _LINE.size + _BEHIND)
+        return cls(file, slots)
 
     def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float, *, here: bool = False) -> int:
         """Write a line; its number, to be given back at the end. Safe from any thread."""
@@ -98,3 +97,13 @@ class Board:
         """Let go of the memory."""
         self._map.close()
         os.close(self.fileno)
+
+
+def _nameless_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("detent-board")
+    # Only here: it brings a good deal of the library with it.
+    import tempfile
+
+    with tempfile.TemporaryFile(prefix="detent-board-") as file:
+        return os.dup(file.fileno())
