@@ -24,9 +24,17 @@ there to take over, with slots to spare."""
 WAITING_MAX = 4
 """Nobody is killed while more jobs wait for a slot: what is measured is taking over, not standing in line."""
 
+UNDER_WAY = 0.5
+"""Seconds that a claim may take on a machine as busy as this."""
+
 ARRIVALS_PER_SECOND = 12
 WHOLE = 0.7
 """The part of the kills that takes the supervisor, and so the worker; the others take one of its children."""
+
+
+def seconds(moment: int | datetime) -> float:
+    """A time on record, in whichever way the database keeps it."""
+    return moment.timestamp() if isinstance(moment, datetime) else moment / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,32 @@ class Storm:
                 if before.outcome == "expired" and before.aborted_at is not None and between:
                     claimable, claimed = before.aborted_at - between[0], after.leased_at - between[0]
                     found.append(Wait(claimable.total_seconds(), claimed.total_seconds()))
+        return found
+
+    def overtaken(self) -> list[str]:
+        """Jobs that stood in line again, and others that came to it later and were claimed before them."""
+        rows = self.ring.ask(
+            "SELECT e.job_id, e.attempt, e.leased_at, e.aborted_at, e.next_due_at, e.outcome, j.created_at"
+            " FROM {execution} e JOIN {job} j ON j.id = e.job_id"
+        )
+        due = {(job_id, attempt + 1): seconds(next_due) for job_id, attempt, _, _, next_due, _, _ in rows if next_due}
+        claims = [
+            (seconds(leased), due.get((job_id, attempt), seconds(created)), job_id, attempt)
+            for job_id, attempt, leased, _, _, _, created in rows
+        ]
+        claimed_at = {(job_id, attempt): at for at, _, job_id, attempt in claims}
+        found: list[str] = []
+        for job_id, attempt, _, aborted, _, outcome, _ in rows:
+            again = (job_id, attempt + 1)
+            if outcome != "expired" or again not in claimed_at:
+                continue
+            # What was on its way when it came to the line has not passed it.
+            begin, end = seconds(aborted) + UNDER_WAY, claimed_at[again]
+            found += [
+                f"job {other} attempt {nth} at {at:.3f}, due {its_due:.3f}, before {job_id}, due {due[again]:.3f}"
+                for at, its_due, other, nth in claims
+                if begin < at < end and its_due > due[again] and other != job_id
+            ]
         return found
 
     def unexpected_ends(self) -> list[str]:
