@@ -37,6 +37,11 @@ def seconds(moment: int | datetime) -> float:
     return moment.timestamp() if isinstance(moment, datetime) else moment / 1_000_000
 
 
+def maybe(moment: int | datetime | None) -> float | None:
+    """The same of a time that may be missing."""
+    return None if moment is None else seconds(moment)
+
+
 @dataclass(frozen=True)
 class Kill:
     """One death: of which worker, whether of all of it, and when."""
@@ -52,6 +57,37 @@ class Wait:
 
     claimable: float
     claimed: float
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One attempt: when it was claimed, when it ended without success, when its job was due again, and when that was
+    enqueued; in seconds."""
+
+    job: int
+    attempt: int
+    expired: bool
+    claimed: float
+    ended: float | None
+    due_again: float | None
+    enqueued: float
+
+
+def overtaken(turns: list[Turn]) -> list[str]:
+    """Who was claimed before a job that stood in line again, and had come to the line later."""
+    due = {(one.job, one.attempt + 1): one.due_again for one in turns if one.due_again is not None}
+    claimed = {(one.job, one.attempt): one.claimed for one in turns}
+    found: list[str] = []
+    for one in turns:
+        again = (one.job, one.attempt + 1)
+        if not one.expired or one.ended is None or again not in claimed:
+            continue
+        for other in turns:
+            its_due = due.get((other.job, other.attempt), other.enqueued)
+            # What was on its way when the job came to the line has not passed it.
+            if one.ended + UNDER_WAY < other.claimed < claimed[again] and its_due > due[again]:
+                found.append(f"job {other.job}, due {its_due:.3f}, before {one.job}, due {due[again]:.3f}")
+    return found
 
 
 @dataclass
@@ -105,28 +141,15 @@ class Storm:
     def overtaken(self) -> list[str]:
         """Jobs that stood in line again, and others that came to it later and were claimed before them."""
         rows = self.ring.ask(
-            "SELECT e.job_id, e.attempt, e.leased_at, e.aborted_at, e.next_due_at, e.outcome, j.created_at"
+            "SELECT e.job_id, e.attempt, e.outcome, e.leased_at, e.aborted_at, e.next_due_at, j.created_at"
             " FROM {execution} e JOIN {job} j ON j.id = e.job_id"
         )
-        due = {(job_id, attempt + 1): seconds(next_due) for job_id, attempt, _, _, next_due, _, _ in rows if next_due}
-        claims = [
-            (seconds(leased), due.get((job_id, attempt), seconds(created)), job_id, attempt)
-            for job_id, attempt, leased, _, _, _, created in rows
-        ]
-        claimed_at = {(job_id, attempt): at for at, _, job_id, attempt in claims}
-        found: list[str] = []
-        for job_id, attempt, _, aborted, _, outcome, _ in rows:
-            again = (job_id, attempt + 1)
-            if outcome != "expired" or again not in claimed_at:
-                continue
-            # What was on its way when it came to the line has not passed it.
-            begin, end = seconds(aborted) + UNDER_WAY, claimed_at[again]
-            found += [
-                f"job {other} attempt {nth} at {at:.3f}, due {its_due:.3f}, before {job_id}, due {due[again]:.3f}"
-                for at, its_due, other, nth in claims
-                if begin < at < end and its_due > due[again] and other != job_id
+        return overtaken(
+            [
+                Turn(job, attempt, outcome == "expired", seconds(leased), maybe(ended), maybe(due), seconds(created))
+                for job, attempt, outcome, leased, ended, due, created in rows
             ]
-        return found
+        )
 
     def unexpected_ends(self) -> list[str]:
         """What workers said that ended without being killed."""

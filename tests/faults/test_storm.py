@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from tests.faults.kit import Ring
-from tests.faults.storm import LEASE, Storm, Wait
+from tests.faults.storm import LEASE, UNDER_WAY, Storm, Turn, Wait, overtaken
 
 
 @pytest.mark.timeout(1200)
@@ -33,6 +33,17 @@ def test_nothing_is_lost_or_doubled_in_a_kill_storm(
     assert storm.overtaken() == []
     if whole:
         assert max(wait.claimable for wait in waits) <= LEASE + 1.0
+
+
+def test_who_passes_one_that_stands_in_line_again_is_seen() -> None:
+    """The measure itself: later to the line and claimed before it, but not what was on its way already."""
+    lost = Turn(1, 1, True, claimed=10.0, ended=12.0, due_again=12.0, enqueued=9.0)
+    again = Turn(1, 2, False, claimed=16.0, ended=None, due_again=None, enqueued=9.0)
+    older = Turn(2, 1, False, claimed=14.0, ended=None, due_again=None, enqueued=11.0)
+    on_its_way = Turn(3, 1, False, claimed=12.0 + UNDER_WAY / 2, ended=None, due_again=None, enqueued=12.1)
+    passes = Turn(4, 1, False, claimed=14.0, ended=None, due_again=None, enqueued=13.0)
+    assert overtaken([lost, again, older, on_its_way]) == []
+    assert overtaken([lost, again, older, passes]) == ["job 4, due 13.000, before 1, due 12.000"]
 
 
 def told(waits: list[Wait]) -> str:
