@@ -87,7 +87,7 @@ def held(writer: Writer, crowd: ThreadPoolExecutor) -> Iterator[None]:
     """Somebody's transaction that stays open until the block ends, so that everybody else has to line up."""
     inside, go = threading.Event(), threading.Event()
 
-    def linger(_verbs: Verbs, items: list[Any]) -> Sequence[Any]:
+    def linger(_verbs: Verbs, items: Sequence[Any]) -> Sequence[Any]:
         inside.set()
         assert go.wait(DEADLINE)
         return items
@@ -108,7 +108,7 @@ def jobs_of(store: Store) -> list[int]:
 def test_an_idle_writer_writes_on_the_callers_own_thread(store: Store, writer: Writer) -> None:
     threads: list[threading.Thread] = []
 
-    def where(verbs: Verbs, items: list[NewJob]) -> Sequence[Enqueued | DetentError]:
+    def where(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         threads.append(threading.current_thread())
         return verbs.job_enqueue(items)
 
@@ -182,7 +182,7 @@ def test_a_batch_that_raises_is_repeated_caller_by_caller(
 ) -> None:
     """The culprit gets its error; everybody else gets what they asked for, once."""
 
-    def spoil(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+    def spoil(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Any]:
         verbs.job_enqueue(items)
         raise ZeroDivisionError("mine")
 
@@ -199,7 +199,7 @@ def test_a_batch_that_raises_is_repeated_caller_by_caller(
 def test_an_error_of_the_database_is_everybodys_and_is_not_repeated(
     store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
 ) -> None:
-    def unreachable(_verbs: Verbs, _items: list[Any]) -> Sequence[Any]:
+    def unreachable(_verbs: Verbs, _items: Sequence[Any]) -> Sequence[Any]:
         raise DatabaseUnreachable("there", "nobody answers")
 
     job = new_job(store)
@@ -219,7 +219,7 @@ def test_a_lock_is_one_callers_where_many_may_write(
     """A key in a stranger's hands fails whoever asked for it; a lock that keeps everybody out fails all at once."""
     watched.ids_by_transaction = one_writer_only
 
-    def locked(_verbs: Verbs, _items: list[Any]) -> Sequence[Any]:
+    def locked(_verbs: Verbs, _items: Sequence[Any]) -> Sequence[Any]:
         raise DatabaseBusy("there", "a stranger holds the key")
 
     job = new_job(store)
@@ -252,7 +252,7 @@ def test_a_database_that_is_away_for_a_while_is_asked_again(store: Store, watche
     job = new_job(store)
     watched.answers_to_lose = 1
 
-    def away_for_a_while(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+    def away_for_a_while(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Any]:
         if 1 < watched.transactions <= 6:
             raise DatabaseUnreachable("there", "nobody answers")
         return verbs.job_enqueue(items)
@@ -266,7 +266,7 @@ def test_when_nobody_can_tell_the_outcome_stays_unknown(store: Store, watched: A
     job = new_job(store)
     watched.answers_to_lose = 1
 
-    def once_and_never_again(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+    def once_and_never_again(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Any]:
         if watched.transactions > 1:
             raise DatabaseUnreachable("there", "nobody answers")
         return verbs.job_enqueue(items)
@@ -340,7 +340,7 @@ def test_a_leader_that_is_interrupted_stalls_nobody(
     jobs = [new_job(store) for _ in range(4)]
     theirs: list[Future[list[Any]] | Answer[list[Any]]] = []
 
-    def interrupted(verbs: Verbs, items: list[NewJob]) -> Sequence[Any]:
+    def interrupted(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Any]:
         verbs.job_enqueue(items)
         raise Interrupted
 
