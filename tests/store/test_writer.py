@@ -151,7 +151,7 @@ def test_a_batch_has_a_limit(store: Store, watched: Any, crowd: ThreadPoolExecut
 def test_first_come_first_written(store: Store, writer: Writer, crowd: ThreadPoolExecutor) -> None:
     seen: list[int] = []
 
-    def note(_verbs: Verbs, items: list[int]) -> Sequence[int]:
+    def note(_verbs: Verbs, items: Sequence[int]) -> Sequence[int]:
         seen.extend(items)
         return items
 
