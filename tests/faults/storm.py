@@ -24,8 +24,8 @@ there to take over, with slots to spare."""
 WAITING_MAX = 4
 """Nobody is killed while more jobs wait for a slot: what is measured is taking over, not standing in line."""
 
-UNDER_WAY = 0.5
-"""Seconds that a claim may take on a machine as busy as this."""
+UNDER_WAY = 1.0
+"""Seconds that an ending or a claim may take, until it is durable, on a machine as busy as this."""
 
 ARRIVALS_PER_SECOND = 12
 WHOLE = 0.7

@@ -1,5 +1,5 @@
 """Kill storm. `make test`: 20 seconds of it on each database; `make faults`: 300 kills, at most 15 minutes, and the
-bound on how long it takes until others have what a dead one held."""
+bounds on how long it takes until others may have, and have, what a dead one held."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import pytest
 
 from tests.faults.kit import Ring
 from tests.faults.storm import LEASE, UNDER_WAY, Storm, Turn, Wait, overtaken
+
+IN_LINE_MAX = 5.0
+"""Seconds in which a worker with all its slots in suspects' own processes has one free again; who sleeps without being
+woken looks again only later than that."""
 
 
 @pytest.mark.timeout(1200)
@@ -29,10 +33,12 @@ def test_nothing_is_lost_or_doubled_in_a_kill_storm(
     assert storm.kills
     assert attempts["done"] == len(storm.jobs)
     assert not set(attempts) - {"done", "expired", "crashed", "released"}
-    # Whoever takes it may have no slot free at that moment: then it stands in line, and nobody passes it.
-    assert storm.overtaken() == []
     if whole:
         assert max(wait.claimable for wait in waits) <= LEASE + 1.0
+        # Whoever takes it may have no slot free at that moment: then it stands in line, where nobody passes it, and
+        # which is not long. Nobody sleeps beside it.
+        assert storm.overtaken() == []
+        assert max(wait.claimed - wait.claimable for wait in waits) <= IN_LINE_MAX
 
 
 def test_who_passes_one_that_stands_in_line_again_is_seen() -> None:

@@ -3,7 +3,8 @@
 `late_guards` gives the text of the migration `late_guards` for each database: what `guard.job_guards` and
 `guard_results` have written, with AFTER for BEFORE. A refusal takes the whole statement back all the same. Asked
 before, PostgreSQL locks every row first, and writes that to its log; SQLite reads the row anew. Where a held attempt
-may go to every state there is, nothing is compared: the constraint `job_state_known` knows the states.
+may go to every state there is, PostgreSQL compares nothing: its constraint `job_state_known` knows the states, and no
+session can switch it off, as it can on SQLite.
 `python -m detent.lifecycle.guard_late` writes it; a test keeps it equal.
 """
 
@@ -23,7 +24,7 @@ _HEADER = """\
 -- A test keeps this file equal to the lifecycle: change the lifecycle, not this file.
 --
 -- A refusal takes the whole statement back all the same. Asked before, {before}.
--- Of an older Detent only `detent verify` notices.
+-- `detent verify` and `detent repair` of an older Detent take these for missing: use those of this one.
 
 """
 _BEFORE = {
@@ -42,7 +43,7 @@ def late_guards(dialect: Dialect) -> str:
         judge = _trigger(result_guards(dialect), "detent_job_guard", "\nEND;\n")
         frozen = _trigger(job_guards(dialect), "detent_job_frozen", "\nEND;\n")
         drop = "DROP TRIGGER detent_{};\n"
-    if set(held_goes_to()) == set(JOB.states):
+    if dialect == "postgres" and set(held_goes_to()) == set(JOB.states):
         judge = judge.replace(
             " AND ({})".format(" OR ".join(f"NEW.state = '{state}'" for state in held_goes_to())), "", 1
         )

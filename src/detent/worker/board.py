@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 
 __all__ = ["Board", "Line"]
@@ -100,7 +101,7 @@ class Board:
 
 
 def _nameless_file() -> int:
-    if hasattr(os, "memfd_create"):
+    with suppress(AttributeError, OSError):  # not on every system, and not everywhere allowed
         return os.memfd_create("detent-board")
     # Only here: it brings a good deal of the library with it.
     import tempfile

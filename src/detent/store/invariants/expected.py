@@ -142,16 +142,23 @@ def _triggers() -> Iterator[Trigger]:
 
 
 def _constraints() -> Iterator[Constraint]:
+    """In the order in which the migrations say them."""
     text = _postgres_text()
+    found: list[tuple[int, Constraint]] = []
+
+    def add(at: int, match: re.Match[str], table: str, kind: str, ddl: str) -> None:
+        found.append((at + match.start(), Constraint(match["name"], table, kind, ddl)))
+
     for table in _TABLE.finditer(text):
         for match in _CONSTRAINT.finditer(table["columns"]):
             ddl = f"ALTER TABLE detent.{table['table']} ADD {match['ddl']};"
-            yield Constraint(match["name"], table["table"], match["kind"][0].lower(), ddl)
+            add(table.start("columns"), match, table["table"], match["kind"][0].lower(), ddl)
     for match in _ADDED.finditer(text):
-        yield Constraint(match["name"], match["table"], match["kind"][0].lower(), match[0])
+        add(0, match, match["table"], match["kind"][0].lower(), match[0])
     for altered in _ALTERED.finditer(text):
         for match in _ADDED_AMONG_OTHERS.finditer(altered["changes"]):
             ddl = f"ALTER TABLE detent.{altered['table']} ADD {match['ddl']};"
-            yield Constraint(match["name"], altered["table"], match["kind"][0].lower(), ddl)
+            add(altered.start("changes"), match, altered["table"], match["kind"][0].lower(), ddl)
     for match in _UNIQUE_INDEX.finditer(text):
-        yield Constraint(match["name"], match["table"], "i", f"{match['ddl']};")
+        add(0, match, match["table"], "i", f"{match['ddl']};")
+    yield from (constraint for _, constraint in sorted(found, key=lambda one: one[0]))

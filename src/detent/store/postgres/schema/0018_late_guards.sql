@@ -3,7 +3,7 @@
 -- A test keeps this file equal to the lifecycle: change the lifecycle, not this file.
 --
 -- A refusal takes the whole statement back all the same. Asked before, PostgreSQL locks every row first, and writes that to its log.
--- Of an older Detent only `detent verify` notices.
+-- `detent verify` and `detent repair` of an older Detent take these for missing: use those of this one.
 
 DROP TRIGGER job_guard ON detent.job;
 CREATE TRIGGER job_guard

@@ -4,7 +4,7 @@
 -- While one row trigger asks before an UPDATE, PostgreSQL locks every row first: so the others of the table move too. The
 -- text of every CHECK of a table is read anew in each statement that writes to it: so they say the same with fewer words,
 -- all of them together: that of the open attempt says by how much ended is behind, and what is left for the order is spared.
--- Of an older Detent only `detent verify` notices.
+-- `detent verify` and `detent repair` of an older Detent take these for missing: use those of this one.
 
 ALTER TABLE detent.job
   DROP CONSTRAINT job_state_known,

@@ -3,7 +3,7 @@
 -- A test keeps this file equal to the lifecycle: change the lifecycle, not this file.
 --
 -- A refusal takes the whole statement back all the same. Asked before, SQLite reads the row anew.
--- Of an older Detent only `detent verify` notices.
+-- `detent verify` and `detent repair` of an older Detent take these for missing: use those of this one.
 
 DROP TRIGGER detent_job_guard;
 CREATE TRIGGER detent_job_guard
@@ -11,7 +11,7 @@ CREATE TRIGGER detent_job_guard
     result, error
   ON detent_job
   FOR EACH ROW WHEN (
-      (OLD.state = 'running' AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
+      (OLD.state = 'running' AND (NEW.state = 'succeeded' OR NEW.state = 'pending' OR NEW.state = 'failed' OR NEW.state = 'cancelled' OR NEW.state = 'quarantined' OR NEW.state = 'running') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
    OR (OLD.state = 'pending' AND NEW.state = 'running' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
   ) IS NOT TRUE
 BEGIN

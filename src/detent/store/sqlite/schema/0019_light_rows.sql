@@ -3,7 +3,7 @@
 --
 -- While one of them asks before an UPDATE, SQLite reads the row anew after it. On PostgreSQL CHECKs say the same with fewer
 -- words from here on; SQLite reads them once for each connection.
--- Of an older Detent only `detent verify` notices.
+-- `detent verify` and `detent repair` of an older Detent take these for missing: use those of this one.
 
 DROP TRIGGER detent_job_effect;
 CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_told_by ON detent_job
