@@ -354,7 +354,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "sqlite/schema/0013_result_guards.sql",
+                "sqlite/schema/0018_late_guards.sql",
                 "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
                 "THEN NULL",
             ),
@@ -394,8 +394,8 @@ MUTANTS = (
         "the row may leave running without an end",
         (
             Edit(
-                "postgres/schema/0001_record.sql",
-                "CHECK ((state = 'running') = (ended < attempt))",
+                "postgres/schema/0019_light_rows.sql",
+                "CHECK (attempt - ended = (state = 'running')::integer)",
                 "CHECK (ended <= attempt)",
             ),
         ),
