@@ -135,6 +135,13 @@ WITH t AS MATERIALIZED (SELECT clock_timestamp() AS t),
                 SELECT %s::bigint, %s::text, t, %s::text, t FROM t RETURNING id)
 INSERT INTO floor.ready SELECT 1, t, made.id FROM made, t
 """
+_TELL = """
+WITH t AS MATERIALIZED (SELECT clock_timestamp() AS t),
+     made AS (INSERT INTO floor.job (id, task, due_at, payload, created_at)
+                SELECT %s::bigint, %s::text, t, %s::text, t FROM t RETURNING id),
+     placed AS (INSERT INTO floor.ready SELECT 1, t, made.id FROM made, t RETURNING job_id)
+SELECT pg_notify('floor', '') FROM placed
+"""
 _MANY = "SELECT floor.enqueue(%s::bigint[], %s::text[], %s::text)"
 _CLAIM = "SELECT * FROM floor.claim(%s::bigint, %s::text, %s::integer, %s::float8, %s::timestamptz, %s::bigint)"
 _FINISH = "SELECT floor.finish(%s::bigint[], %s::integer, %s::text)"
@@ -150,6 +157,7 @@ class PostgresFloor:
     """Two connections in autocommit with prepared statements: one for claims, one for the rest."""
 
     def __init__(self, url: str, batch: int = BATCH) -> None:
+        self._url = url
         self._batch = batch
         self._claims = psycopg.connect(url, autocommit=True, prepare_threshold=0)
         self._others = psycopg.connect(url, autocommit=True, prepare_threshold=0)
@@ -164,6 +172,20 @@ class PostgresFloor:
             self._others.execute(_ONE, (jobs[0][0], TASK, jobs[0][1]))
         else:
             self._others.execute(_MANY, (numbers([job[0] for job in jobs]), texts([job[1] for job in jobs]), TASK))
+
+    def tell(self, number: int, text: str) -> None:
+        """Enqueue one, and wake whoever waits."""
+        self._others.execute(_TELL, (number, TASK, text))
+
+    def listen(self) -> None:
+        """From now on `wait` hears of new jobs."""
+        self._ears = psycopg.connect(self._url, autocommit=True)
+        self._ears.execute("LISTEN floor")
+
+    def wait(self, seconds: float) -> None:
+        """Until somebody tells, or so long."""
+        for _ in self._ears.notifies(timeout=seconds, stop_after=1):
+            return
 
     def claim(self) -> Sequence[Any]:
         given = (next(self._leases), WORKER, self._batch, LEASE, *self._bound)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import time
 
@@ -11,6 +13,7 @@ from benchmarks.places import ledger
 from benchmarks.sides import BATCH, Side, drain
 
 FIRST = 1_000_000
+LOOK_EVERY = 0.1
 IS_POSTGRES = program.URL.startswith("postgresql:")
 
 
@@ -39,8 +42,35 @@ def enqueue(count: int, at_once: int) -> program.Answer:
         return program.rate(count, began)
 
 
+def pick_up(count: int) -> program.Answer:
+    """From another process, with a notification in the same statement."""
+    with floor_postgres.PostgresFloor(program.URL) as side:
+        numbers = itertools.count(2 * FIRST)
+
+        async def enqueue(t: float) -> None:
+            side.tell(next(numbers), json.dumps({"sent": t}))
+
+        return program.pick_up(count, enqueue)
+
+
+def wait_and_work() -> None:
+    """Until stopped: the least that hears of a job, claims it, and has it begun."""
+    with floor_postgres.PostgresFloor(program.URL) as side:
+        side.listen()
+        while True:
+            rows = side.claim()
+            for row in rows:
+                board.mark(json.loads(row[3]).get("sent", 0.0))
+            if rows:
+                side.finish(rows)
+            else:
+                side.wait(LOOK_EVERY)
+
+
 def work(processes: int) -> None:
-    """Until a claim comes back empty."""
+    """Until a claim comes back empty; where the worker is to wait for jobs, until stopped."""
+    if os.environ.get("BENCH_DRAIN") == "":
+        wait_and_work()
     with opened() as side:
         drain(side, overlap=IS_POSTGRES and "BENCH_BATCH" not in os.environ, took=board.marks)
 
@@ -51,6 +81,7 @@ if __name__ == "__main__":
             "prepare": prepare,
             "one": lambda count: enqueue(count, 1),
             "bulk": lambda count: enqueue(count, program.BULK),
+            "pick-up": pick_up,
             "work": work,
         }
     )

@@ -94,7 +94,7 @@ CONTENDERS: tuple[Contender, ...] = (
         "floor",
         "PostgreSQL",
         _ours("floor"),
-        frozenset({"one", "bulk", "drain"}),
+        frozenset({"one", "bulk", "drain", "pick-up"}),
         left=f"SELECT EXISTS (SELECT FROM floor.job WHERE {_UNFINISHED})",
         is_peer=False,
     ),

@@ -26,6 +26,10 @@ def test_the_whole_story(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "34 documents, each once; one override, marked as such; the record is healthy" in done.stdout
-    for refusal in ("to undo a success: job", "to force without a reason: reason", "to set a state by hand: DT0"):
+    for refusal in (
+        "to undo a success: job",
+        "to force without a reason: reason",
+        "to set a state by hand: CHECK constraint failed: job_",
+    ):
         assert refusal in done.stdout
     assert list(tmp_path.iterdir()) == []
