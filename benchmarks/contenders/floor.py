@@ -69,7 +69,7 @@ def wait_and_work() -> None:
 
 def work(processes: int) -> None:
     """Until a claim comes back empty; where the worker is to wait for jobs, until stopped."""
-    if os.environ.get("BENCH_DRAIN") == "":
+    if IS_POSTGRES and "BENCH_DRAIN" not in os.environ:
         wait_and_work()
     with opened() as side:
         drain(side, overlap=IS_POSTGRES and "BENCH_BATCH" not in os.environ, took=board.marks)

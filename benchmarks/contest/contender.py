@@ -96,6 +96,7 @@ CONTENDERS: tuple[Contender, ...] = (
         _ours("floor"),
         frozenset({"one", "bulk", "drain", "pick-up"}),
         left=f"SELECT EXISTS (SELECT FROM floor.job WHERE {_UNFINISHED})",
+        settings={"BENCH_DRAIN": "1"},
         is_peer=False,
     ),
     Contender(
