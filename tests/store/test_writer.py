@@ -105,6 +105,15 @@ def jobs_of(store: Store) -> list[int]:
     return [row.id for row in store.job_list(JobFilter(), limit=10_000)]
 
 
+def test_closing_waits_for_a_lone_caller_and_then_ends(writer: Writer, crowd: ThreadPoolExecutor) -> None:
+    """Nobody stands in line, so nobody but the one who closes needs to hear of its end."""
+    with held(writer, crowd):
+        closing = crowd.submit(writer.close)
+        until(lambda: writer._closing == 1)
+        assert not closing.done()
+    closing.result(DEADLINE)
+
+
 def test_an_idle_writer_writes_on_the_callers_own_thread(store: Store, writer: Writer) -> None:
     threads: list[threading.Thread] = []
 

@@ -26,9 +26,8 @@ _NOT_OF_ONE = ("unique_pending", "key", "fingerprint", "key_ttl", "group", "cost
 
 class _Column:
     """A field of a new job: where it stands there, the argument it becomes and its type, how it is written, and what
-    the function takes for all of them where it is not said. What need not be told from null may be said once where all
-    are equal.
-    For a job by itself the argument has the field's own name."""
+    the function takes for all of them where it is not said. What is not null, or need not be told from it, may be said
+    once where all are equal. For a job by itself the argument has the field's own name."""
 
     def __init__(self, field: str, argument: str, kind: str, written: _Written, default: Any = None) -> None:
         self.field = field

@@ -28,44 +28,32 @@ class Insert:
     """An INSERT of many rows.
 
     With triggers on the table a row of its own statement costs twice what it costs in a list of them, so they go in
-    lists of one fixed length, and the rest one by one. Columns that are null in all lists are left out: sqlite3 looks
-    for an adapter of every None it is given (and of every bool), which costs more than several other values.
+    lists of one fixed length, and the rest one by one. Columns that are null in all lists are left out, and those of a
+    row by itself: sqlite3 looks for an adapter of every None it is given (and of every bool), which costs more than
+    several other values.
     """
 
     def __init__(self, table: str, columns: str) -> None:
         self._table = table
-        self._columns = columns.split(", ")
-        self._one = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(self._columns))})"
-        self._patterns: dict[tuple[bool, ...], str] = {}
+        self._columns = tuple(columns.split(", "))
 
     def run(self, executor: Executor, rows: Sequence[Row]) -> None:
         """All of them, in order."""
         if len(rows) == 1:
-            executor.change(*self._alone(rows[0]))
+            given = [value is not None for value in rows[0]]
+            statement = _list_insert(self._table, tuple(compress(self._columns, given)), 1)
+            executor.change(statement, tuple(compress(rows[0], given)))
             return
         whole = len(rows) - len(rows) % _ROWS_AT_ONCE
         if whole:
             columns = zip(self._columns, zip(*rows[:whole], strict=True), strict=True)
-            given = {name: values for name, values in columns if values.count(None) < whole}
-            statement = _list_insert(self._table, tuple(given))
-            filled = list(zip(*given.values(), strict=True))
+            filled = {name: values for name, values in columns if values.count(None) < whole}
+            statement = _list_insert(self._table, tuple(filled), _ROWS_AT_ONCE)
+            listed = list(zip(*filled.values(), strict=True))
             for start in range(0, whole, _ROWS_AT_ONCE):
-                executor.change(statement, list(chain.from_iterable(filled[start : start + _ROWS_AT_ONCE])))
+                executor.change(statement, list(chain.from_iterable(listed[start : start + _ROWS_AT_ONCE])))
         if whole < len(rows):
-            executor.change_many(self._one, rows[whole:])
-
-    def _alone(self, row: Row) -> tuple[str, Row]:
-        """The statement of a row by itself, and what it takes. Few patterns of nulls come up, each with its text."""
-        if None not in row:
-            return self._one, row
-        given = [value is not None for value in row]
-        key = tuple(given)
-        statement = self._patterns.get(key)
-        if statement is None:
-            columns = tuple(compress(self._columns, given))
-            statement = f"INSERT INTO {self._table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-            self._patterns[key] = statement
-        return statement, tuple(compress(row, given))
+            executor.change_many(_list_insert(self._table, self._columns, 1), rows[whole:])
 
     def run_alike(self, executor: Executor, same: Mapping[str, Any], rows: Sequence[Row], own: Sequence[str]) -> None:
         """Rows that differ in the columns `own` alone. What is the same for all is given once for each list."""
@@ -77,9 +65,9 @@ class Insert:
 
 
 @functools.lru_cache(maxsize=256)
-def _list_insert(table: str, columns: tuple[str, ...]) -> str:
+def _list_insert(table: str, columns: tuple[str, ...], count: int) -> str:
     row = f"({', '.join('?' * len(columns))})"
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * _ROWS_AT_ONCE)}"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * count)}"
 
 
 @functools.lru_cache(maxsize=1024)
