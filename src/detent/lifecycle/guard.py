@@ -10,6 +10,7 @@ pair and attempt, and refuses the rest. A refusal's text begins with the SQLSTAT
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Literal
 
@@ -27,7 +28,7 @@ from detent.lifecycle.guard_text import (
 )
 from detent.lifecycle.library import JOB
 
-__all__ = ["Dialect", "entity_guards", "held_goes_to", "job_guards", "quoted", "undeclared_states"]
+__all__ = ["Dialect", "entity_guards", "held_goes_to", "job_guards", "quoted", "undeclared_states", "write_out"]
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -163,12 +164,15 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _write() -> None:
-    for dialect in ("postgres", "sqlite"):
-        target = files("detent.store").joinpath(dialect, "schema", "0002_guards.sql")
-        with open(str(target), "w", encoding="utf-8") as file:
-            file.write(job_guards(dialect))
+def write_out(step: str, text: Callable[[Dialect], str]) -> None:
+    """Put the text of a generated migration where it lies, for each database."""
+    dialects: tuple[Dialect, ...] = ("postgres", "sqlite")
+    for dialect in dialects:
+        for file in files("detent.store").joinpath(dialect, "schema").iterdir():
+            if file.name.partition("_")[2] == f"{step}.sql":
+                with open(str(file), "w", encoding="utf-8") as target:
+                    target.write(text(dialect))
 
 
 if __name__ == "__main__":
-    _write()
+    write_out("guards", job_guards)

@@ -7,10 +7,8 @@ in the log; a target along declared pairs and folds, and only to where the job t
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from detent.lifecycle.declare import Lifecycle, Pair
-from detent.lifecycle.guard import Dialect
+from detent.lifecycle.guard import Dialect, write_out
 from detent.lifecycle.guard_batches_text import GUARDS_POSTGRES, GUARDS_SQLITE, HEADER
 from detent.lifecycle.library import BATCH_RUN, TARGET
 
@@ -54,13 +52,5 @@ def _either(pairs: tuple[Pair, ...]) -> str:
     return " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in pairs)
 
 
-def _write() -> None:
-    dialects: tuple[Dialect, ...] = ("postgres", "sqlite")
-    for dialect in dialects:
-        path = str(files("detent.store").joinpath(dialect, "schema", "0009_batch_guards.sql"))
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(batch_guards(dialect))
-
-
 if __name__ == "__main__":
-    _write()
+    write_out("batch_guards", batch_guards)

@@ -10,9 +10,7 @@ session can switch it off, as it can on SQLite.
 
 from __future__ import annotations
 
-from importlib.resources import files
-
-from detent.lifecycle.guard import Dialect, held_goes_to, job_guards
+from detent.lifecycle.guard import Dialect, held_goes_to, job_guards, write_out
 from detent.lifecycle.guard_results import result_guards
 from detent.lifecycle.library import JOB
 
@@ -57,12 +55,5 @@ def _trigger(text: str, name: str, end: str) -> str:
     return text[start : text.index(end, start) + len(end)].replace("BEFORE UPDATE", "AFTER UPDATE", 1)
 
 
-def _write() -> None:
-    for dialect in ("postgres", "sqlite"):
-        target = files("detent.store").joinpath(dialect, "schema", "0018_late_guards.sql")
-        with open(str(target), "w", encoding="utf-8") as file:
-            file.write(late_guards(dialect))
-
-
 if __name__ == "__main__":
-    _write()
+    write_out("late_guards", late_guards)

@@ -6,9 +6,7 @@ written, and before all else that door. `python -m detent.lifecycle.guard_result
 
 from __future__ import annotations
 
-from importlib.resources import files
-
-from detent.lifecycle.guard import Dialect, job_guards
+from detent.lifecycle.guard import Dialect, job_guards, write_out
 
 __all__ = ["result_guards"]
 
@@ -47,16 +45,5 @@ def _from_to(text: str, begin: str, end: str) -> str:
     return text[start : text.index(end, start) + len(end)]
 
 
-def _write() -> None:
-    for dialect in ("postgres", "sqlite"):
-        (target,) = (
-            file
-            for file in files("detent.store").joinpath(dialect, "schema").iterdir()
-            if file.name.endswith("_result_guards.sql")
-        )
-        with open(str(target), "w", encoding="utf-8") as file:
-            file.write(result_guards(dialect))
-
-
 if __name__ == "__main__":
-    _write()
+    write_out("result_guards", result_guards)
