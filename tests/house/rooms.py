@@ -58,7 +58,7 @@ TOUCHES = (
     ),
     Touch(
         what="a database driver",
-        names=("sqlite3", "psycopg", "psycopg_pool", "sqlalchemy", "asyncpg", "aiosqlite", "apsw"),
+        names=("sqlite3", "psycopg", "sqlalchemy", "asyncpg", "aiosqlite", "apsw"),
         places=("store/*", "testing/*"),
     ),
     Touch(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
+import psycopg
 import pytest
 
-from detent.errors import DatabaseBusy, DatabaseUnreachable
+from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable
+from detent.store.postgres.driver import pool as pool_module
 from detent.store.postgres.driver.pool import SILENCE, Pool, PooledConnection
 from detent.testing.proxy import Proxy
+from tests.store.postgres.kit import run_sql
 
 SIZE = 2
 SECONDS_MAX = 30.0
+
+Make = Callable[..., PooledConnection]
 
 
 @pytest.fixture
@@ -24,14 +31,52 @@ def pool(postgres_url: str) -> Iterator[Pool]:
         yield pool
 
 
+@pytest.fixture
+def patient(postgres_url: str) -> Iterator[Pool]:
+    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=600.0)) as pool:
+        yield pool
+
+
+def number_of(pool: Pool) -> int:
+    """Of the server's process behind whatever is lent."""
+    with pool.connection() as connection:
+        return connection.info.backend_pid
+
+
 def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
     """An interrupt between two steps of lending loses a connection; after as many as there are, nobody got any.
-    Where nothing goes on, nothing looks for circles either: it must be gone at once."""
-    for _ in range(SIZE):
-        pool._opened().getconn(SECONDS_MAX)
+    Where nothing goes on, nothing looks for circles either: it must be gone at once, and without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(SIZE):
+            pool.take()
     for _ in range(SIZE + 1):
         with pool.connection() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_that_is_lost_while_others_stand_in_line_is_made_good(patient: Pool) -> None:
+    lost = [patient.take() for _ in range(SIZE)]
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(number_of, patient)
+        while not patient._line:
+            pass
+        lost.pop()
+        assert waits.result(SECONDS_MAX) not in {one.info.backend_pid for one in lost}
+    patient.give_back(lost.pop())
+
+
+def test_an_interrupt_while_connecting_leaves_the_room_it_took(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> PooledConnection:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PooledConnection, "connect", interrupted)
+        for _ in range(SIZE):
+            with pytest.raises(KeyboardInterrupt):
+                pool.take()
+    held = [pool.take() for _ in range(SIZE)]
+    assert all(one.execute("SELECT 1").fetchone() == (1,) for one in held)
 
 
 def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
@@ -41,11 +86,29 @@ def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
         assert connection.line.ask("SELECT 1") == [(1,)]
 
 
+def test_the_one_that_was_used_last_is_used_next(pool: Pool) -> None:
+    """So that others grow old, and can be let go."""
+    first, second = pool.take(), pool.take()
+    for one in (first, second):
+        pool.give_back(one)
+    assert [number_of(pool) for _ in range(3)] == [second.info.backend_pid] * 3
+
+
+def test_what_rests_too_long_or_is_too_old_is_let_go(pool: Pool) -> None:
+    first, second = pool.take(), pool.take()
+    for one in (first, second):
+        pool.give_back(one)
+    first.rests_since -= 601
+    last = number_of(pool)
+    assert (first.closed, second.closed) == (True, False)
+    second.made_at -= 3601
+    assert number_of(pool) == last
+    assert second.closed
+    assert number_of(pool) != last
+
+
 def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
     """Being busy is no loss: whoever comes too many is refused, and those who hold one keep it."""
-    opened = pool._opened()
-    for connection in [opened.getconn(SECONDS_MAX) for _ in range(SIZE)]:
-        opened.putconn(connection)  # made by now, however long that takes
     busy, done = threading.Barrier(SIZE + 1), threading.Event()
 
     def hold() -> object:
@@ -61,29 +124,151 @@ def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
             pass
         done.set()
         assert [one.result() for one in held] == [(1,), (1,)]
+    assert not pool._line
 
 
-def test_a_connection_that_is_slow_to_come_is_not_lost(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pool was given up for a new one, which asked the slow server for more connections than there may be."""
-    make, go = PooledConnection.connect, threading.Event()
+def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
+    """Nobody who comes later, or comes back at once, is served before: else a thread in a tight loop starves all
+    others."""
+    served: list[int] = []
+    held = [patient.take() for _ in range(SIZE)]
 
-    def slowly(*args: Any, **options: Any) -> PooledConnection:
-        assert go.wait(SECONDS_MAX)
-        return make(*args, **options)
+    def wait_for(turn: int) -> None:
+        with patient.connection():
+            served.append(turn)
 
-    with pool.connection():
-        opened = pool._opened()
-        monkeypatch.setattr(PooledConnection, "connect", slowly)
-        with pytest.raises(DatabaseBusy), pool.connection():
+    threads = []
+    for turn in range(6):
+        threads.append(threading.Thread(target=wait_for, args=(turn,)))
+        threads[-1].start()
+        while len(patient._line) <= turn:
             pass
-        assert pool._opened() is opened
-        go.set()
-        opened.putconn(opened.getconn(SECONDS_MAX))
+    patient.give_back(held.pop())
+    # Back at once, and behind all six.
+    patient.give_back(patient.take())
+    for thread in threads:
+        thread.join(SECONDS_MAX)
+    assert served == [0, 1, 2, 3, 4, 5]
+    patient.give_back(held.pop())
+
+
+def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt may come between being handed a connection and having it."""
+    held = [patient.take() for _ in range(SIZE)]
+    handed = held[-1]
+    waiter = pool_module._Waiter
+
+    class Interrupted(waiter):  # type: ignore[misc, valid-type]
+        __slots__ = ()
+
+        def __init__(self) -> None:
+            super().__init__()
+            waits = self
+
+            class Told:
+                def acquire(self, timeout: float) -> None:
+                    patient.give_back(handed)
+                    assert waits.connection is handed
+                    raise KeyboardInterrupt
+
+                def locked(self) -> bool:
+                    return False
+
+            self.told = Told()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pool_module, "_Waiter", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            patient.take()
+    assert number_of(patient) == handed.info.backend_pid
+
+
+def test_one_that_cannot_be_made_waits_for_one_of_the_others(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has no room for one more connection is no reason to fail while there are some."""
+
+    def refused(*_: Any, **__: Any) -> PooledConnection:
+        raise psycopg.OperationalError("FATAL: sorry, too many clients already")
+
+    held = patient.take()
+    monkeypatch.setattr(PooledConnection, "connect", refused)
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(number_of, patient)
+        while not patient._line:
+            pass
+        patient.give_back(held)
+        assert waits.result(SECONDS_MAX) == held.info.backend_pid
+    with patient.connection(), pytest.raises(DatabaseUnreachable, match="too many clients"):
+        patient.take()
+
+
+def test_all_in_line_hear_that_the_server_is_gone(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, each by its own try, and at once."""
+
+    def gone(*_: Any, **__: Any) -> PooledConnection:
+        raise psycopg.OperationalError("connection refused")
+
+    held = [patient.take() for _ in range(SIZE)]
+    monkeypatch.setattr(PooledConnection, "connect", gone)
+    with ThreadPoolExecutor(4) as threads:
+        waits = [threads.submit(number_of, patient) for _ in range(4)]
+        while len(patient._line) < 4:
+            pass
+        for one in held:
+            one.close()
+            patient.give_back(one)
+        for waiting in waits:
+            with pytest.raises(DatabaseUnreachable):
+                waiting.result(SECONDS_MAX)
+
+
+def test_an_open_transaction_is_not_handed_on(pool: Pool) -> None:
+    with pool.connection() as connection:
+        connection.execute("BEGIN")
+    assert number_of(pool) == connection.info.backend_pid
+    with pool.connection() as connection:
+        connection.execute("BEGIN")
+        with suppress(psycopg.Error):
+            connection.execute("SELECT 1 / 0")
+    with pool.connection() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_one_whose_server_takes_no_writes_is_let_go(pool: Pool) -> None:
+    """A new one may lead to the successor."""
+    before = number_of(pool)
+    with pytest.raises(DatabaseReadOnly), pool.connection():
+        raise DatabaseReadOnly("shop", "it is a standby now")
+    assert number_of(pool) != before
+
+
+def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Pool) -> None:
+    with pool.connection() as connection:
+        pool.close()
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        others = [pool.take() for _ in range(SIZE)]
+    assert connection.closed
+    for one in others:
+        pool.give_back(one)
+
+
+def test_one_that_was_cut_off_at_rest_is_not_lent(pool: Pool, postgres_url: str) -> None:
+    before = number_of(pool)
+    assert run_sql(postgres_url, f"SELECT pg_terminate_backend({before}, 10000)") == [(True,)]
+    assert number_of(pool) != before
+
+
+def test_a_child_begins_with_none(pool: Pool) -> None:
+    """And does not end what is its parent's."""
+    before = number_of(pool)
+    child = os.fork()
+    if not child:
+        os._exit(0 if number_of(pool) != before and len(pool._places) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert number_of(pool) == before
 
 
 def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str) -> None:
-    """W4: the pool gives up looking for its server, and who waited for it then, a renewal for instance, waited for as
-    long as for a connection that is in use."""
+    """W4"""
     with Proxy(postgres_url, lambda _: None) as proxy:
         port = int(proxy.url.rpartition(":")[2].partition("/")[0])
         pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0)
