@@ -8,6 +8,7 @@ from contextlib import closing
 from datetime import timedelta
 
 from detent.store.contract import Store
+from detent.store.words import ClaimTerms
 from detent.testing.stores import StoreClock, another_store, plain_connection
 from tests.contract.kit import enqueue, quarantined
 
@@ -85,3 +86,23 @@ def test_an_interrupt_ends_the_wait(store: Store) -> None:
 def test_an_enqueue_in_the_same_process_wakes(store: Store) -> None:
     """W1: an application that works where it enqueues."""
     assert woken_by(store, lambda: enqueue(store))
+
+
+def test_a_claim_made_ready_before_there_is_work_takes_what_has_come(store: Store) -> None:
+    """W1: and holds it under the lease that it was given ahead."""
+    terms = ClaimTerms(lease_id=7, worker="w", queues=None, tasks=["mail.send"], limit=10, lease=30.0)
+    version = store.wake.version()
+    claim = store.claim_ahead(**terms)
+    actor = threading.Thread(target=enqueue, args=(store,), kwargs={"task": "mail.send"})
+    actor.start()
+    assert store.wake.wait(version, PATIENCE)
+    actor.join()
+    (job,) = claim()
+    assert [one.job_id for one in store.claim_find(7)] == [job.job_id]
+    assert store.claim_ahead(**terms)() == []
+
+
+def test_a_claim_made_ready_and_not_sent_takes_nothing(store: Store) -> None:
+    enqueue(store, task="mail.send")
+    store.claim_ahead(lease_id=7, worker="w", queues=None, tasks=["mail.send"], limit=10, lease=30.0)
+    assert store.claim_find(7) == []

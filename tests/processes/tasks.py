@@ -139,6 +139,12 @@ def hold_interpreter(ctx: Context, gate: str, seconds: int) -> str:
     return "awake"
 
 
+async def seize_interpreter(ctx: Context, gate: str, seconds: int) -> None:
+    """The same on the loop, before any other thread has had a turn since the job came in."""
+    ctypes.PyDLL(None).sleep(seconds)
+    enter(gate)
+
+
 def hold_database(ctx: Context, gate: str) -> None:
     """Take the interpreter while another thread of this process is in the middle of a write."""
     inside = threading.Event()
@@ -307,6 +313,7 @@ def make_app(url: str | None = None) -> Detent:
     # Time enough to start what they are to leave behind, on a machine that starts processes slowly.
     app.task(name="fork_deaf_8s", retry=Retry(0), timeout=8)(fork_deaf)
     app.task(name="hold_interpreter", retry=Retry(0))(hold_interpreter)
+    app.task(name="seize_interpreter", retry=Retry(0))(seize_interpreter)
     app.task(name="hold_database", retry=Retry(0))(hold_database)
     app.task(name="hold_carefully", retry=AGAIN, idempotent=False)(hold)
     app.task(name="pay", retry=AGAIN, idempotent=False, probe=has_paid)(pay)

@@ -73,6 +73,18 @@ def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
     assert len(gate.entered()) == 1
 
 
+def test_whoever_takes_the_interpreter_at_once_keeps_its_lease(bench: Bench) -> None:
+    """J5: before its child could tell the supervisor of the lease, which has read it on the board."""
+    bench.worker(lease=5.0)
+    bench.worker(lease=5.0)
+    bench.rests(bench.send("add", a=1, b=2), "succeeded")
+    gate = bench.gate()
+    job = bench.send("seize_interpreter", gate=str(gate), seconds=12)
+    bench.rests(job, "succeeded")
+    assert bench.outcomes(job) == ["done"]
+    assert len(gate.entered()) == 1
+
+
 def test_a_worker_that_stood_still_takes_nothing_away_from_itself(bench: Bench) -> None:
     """J5, J7: as on a machine that was paused. Its leases have run out, and it renews them: one all alone had taken its
     own jobs away, and used up their attempts."""

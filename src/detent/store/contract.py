@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from detent.errors import (
     AlreadyCommitted,
@@ -82,7 +82,7 @@ from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.ops import OPS, OpsVerbs
 from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
-from detent.store.words import JobFilter, Verb, Wake
+from detent.store.words import ClaimTerms, JobFilter, Verb, Wake
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
@@ -353,6 +353,11 @@ class Store(Verbs, HoldersBlocks, Protocol):
     @property
     def wake(self) -> Wake:
         """How this process learns that work has come."""
+        ...
+
+    def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
+        """A claim for one who is about to wait: all of it that can be done before the work is there is done now, and
+        the rest when it is called, once, by the thread that waited."""
         ...
 
     @property

@@ -148,8 +148,6 @@ class Child:
             return self._core.wants(self._clock.monotonic())
 
     def _took(self, lease_id: int, jobs: list[Claimed]) -> None:
-        # The supervisor must know the lease before any of its jobs begins: it renews.
-        self._channel.send("lease", id=lease_id)
         with self._lock:
             self._core.claimed(lease_id, jobs)
             late = self._core.stop() if self._stopping.is_set() else []
@@ -171,9 +169,9 @@ class Child:
     def _pump(self) -> None:
         """Have somebody begin what can begin. On the loop."""
         self._pump_asked = False
-        self._occupied.set()
         if self._carrier is None:
             self._carrier = self._loop.create_task(self._begin_all())
+        self._occupied.set()
 
     async def _begin_all(self) -> None:
         """Begin what can begin, and carry what is async, one after another, until one of them waits: this task stays

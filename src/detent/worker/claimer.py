@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
@@ -12,6 +13,7 @@ from detent.model.clock import Clock
 from detent.model.limit_records import LimitRow
 from detent.model.records import Claimed
 from detent.store.contract import Store
+from detent.store.words import ClaimTerms
 from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.core import Want
@@ -79,7 +81,6 @@ class Claimer:
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST
         self._is_woken = True
-        self._had_waited = False
         self._limits: Sequence[LimitRow] = ()
         self._ask_limits_at = 0.0
         self._claimed_at = -math.inf
@@ -97,18 +98,11 @@ class Claimer:
                 self._wait_for_work(wants)
 
     def _claim_first(self, wants: list[Want]) -> bool:
-        """Whether one of them gave something. It may have taken all the room, so the core is asked again after it.
-
-        Where one that had waited gets less than it wanted there is no more, most likely: it says that it waits before
-        it asks again. Who finds something even then is in a stream, and asks until there is nothing."""
+        """Whether one of them gave something. It may have taken all the room, so the core is asked again after it."""
         for want in wants:
-            if taken := self._claim(want):
-                self._is_woken = not self._had_waited or taken == want.limit or len(wants) > 1
-                self._had_waited, self._pause = False, _PAUSE_FIRST
-                if not self._is_woken:
-                    self._clock.sleep(_LET_BEGIN)
+            if self._claim(want):
+                self._is_woken, self._pause = True, _PAUSE_FIRST
                 return True
-        self._had_waited = False
         return False
 
     def _wait_for_work(self, wants: list[Want]) -> None:
@@ -124,8 +118,13 @@ class Claimer:
             if not self._claim_first(wants) and not self._stopping.is_set():
                 if self._options.drain:
                     self._channel.send("idle", holding=self._holding())
-                self._is_woken = self._had_waited = self._store.wake.wait(version, pause)
-                self._pause = _PAUSE_FIRST if self._is_woken else pause * _PAUSE_GROWTH
+                claim = self._claim_ahead(wants[0])
+                woken = self._store.wake.wait(version, pause)
+                self._pause = _PAUSE_FIRST if woken else pause * _PAUSE_GROWTH
+                taken = claim() if woken else 0
+                # Who gets less than it wanted has left nothing, most likely: it says that it waits before it asks
+                # again. Who finds something even then is in a stream, and asks until there is nothing.
+                self._is_woken = woken and (taken == wants[0].limit or len(wants) > 1)
         except DatabaseError as error:
             self._patience.failed("waiting for work", error)
 
@@ -142,20 +141,24 @@ class Claimer:
         return _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE
 
     def _claim(self, want: Want) -> int:
+        lease_id = self._new_lease()
+        return self._take(lease_id, partial(self._store.job_claim, **self._terms(lease_id, want)))
+
+    def _claim_ahead(self, want: Want) -> Callable[[], int]:
+        """The same, as far as it can be done before there is any work. Nothing is in hand then, or less than there is
+        room for, and it does not become more."""
+        lease_id = self._new_lease()
+        claim = self._store.claim_ahead(**self._terms(lease_id, want))
+        return partial(self._take, lease_id, claim, had_waited=True)
+
+    def _take(self, lease_id: int, claim: Callable[[], list[Claimed]], *, had_waited: bool = False) -> int:
         """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
-        lease_id = 0
-        asked = False
+        ask = claim
         while not self._stopping.is_set():
             try:
-                lease_id = lease_id or self._app.ids.take()[0]
-                if asked:
-                    jobs = self._store.claim_find(lease_id)
-                else:
-                    # Should this process die before it has the answer, the supervisor knows where to look.
-                    self._board.set_claiming(lease_id)
-                    jobs = self._ask(lease_id, want)
+                jobs = ask()
             except DatabaseError as error:
-                asked = lease_id != 0
+                ask = partial(self._store.claim_find, lease_id)
                 self._patience.failed("claiming", error)
                 continue
             self._patience.worked()
@@ -163,16 +166,31 @@ class Claimer:
                 self._claimed_at = self._clock.monotonic()
                 self._after_tenant = jobs[-1].tenant
                 self._took(lease_id, jobs)
+                if had_waited:
+                    self._clock.sleep(_LET_BEGIN)
+                # The supervisor renews: what it has seen on the board already, too, so nothing need wait for this.
+                self._channel.send("lease", id=lease_id)
             return len(jobs)
         return 0
 
-    def _ask(self, lease_id: int, want: Want) -> list[Claimed]:
-        return self._store.job_claim(
-            lease_id=lease_id,
-            worker=self._options.name,
-            queues=want.queues,
-            tasks=self._tasks,
-            limit=want.limit,
-            lease=self._options.lease,
-            after_tenant=self._after_tenant,
-        )
+    def _new_lease(self) -> int:
+        """Should this process die before it has the answer, the supervisor knows where to look."""
+        lease_id = 0
+        while not lease_id and not self._stopping.is_set():
+            try:
+                lease_id = self._app.ids.take()[0]
+            except DatabaseError as error:
+                self._patience.failed("claiming", error)
+        self._board.set_claiming(lease_id)
+        return lease_id
+
+    def _terms(self, lease_id: int, want: Want) -> ClaimTerms:
+        return {
+            "lease_id": lease_id,
+            "worker": self._options.name,
+            "queues": want.queues,
+            "tasks": self._tasks,
+            "limit": want.limit,
+            "lease": self._options.lease,
+            "after_tenant": self._after_tenant,
+        }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -89,9 +90,13 @@ class Kin:
 
     @property
     def leases(self) -> list[int]:
-        """What it holds, to be renewed."""
+        """What it holds, to be renewed, and what it may hold without having told yet."""
         with self._lock:
-            return sorted(self._leases)
+            held = set(self._leases)
+        with suppress(ValueError):  # it is buried
+            if (claiming := self._board.claiming()) is not None:
+                held.add(claiming)
+        return sorted(held)
 
     def lines(self) -> list[Line]:
         """What it is doing; nothing once it is buried."""
@@ -106,8 +111,10 @@ class Kin:
         return self._guarded.poll() is not None
 
     def lost(self, lease_id: int) -> None:
-        """The reaper took this lease away."""
+        """The reaper took this lease away. One that it never told of is none, or not yet."""
         with self._lock:
+            if lease_id not in self._leases:
+                return
             self._leases.discard(lease_id)
         self._channel.send("lost", leases=[lease_id])
 
@@ -171,11 +178,9 @@ class Kin:
         if killed is not None and self._blamed:
             ended_with, killed = f"{ended_with} ({killed})", None
         lines = {line.job_id: line for line in self.lines()}
-        held = set(self.leases)
-        if (claiming := self._board.claiming()) is not None:
-            held.add(claiming)
+        held = self.leases
         cancelled = frozenset(self._told)
         self._channel.close()
         self._guarded.close()
         self._board.close()
-        return ended_with, [Remains(lease_id, lines, now, ended_with, killed, cancelled) for lease_id in sorted(held)]
+        return ended_with, [Remains(lease_id, lines, now, ended_with, killed, cancelled) for lease_id in held]

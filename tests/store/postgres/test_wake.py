@@ -5,17 +5,23 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 
+import pytest
+
+from detent.errors import OutcomeUnknown
 from detent.store.open import open_store
+from detent.store.words import ClaimTerms
 from tests.contract.kit import enqueue
 from tests.store.postgres.kit import run_sql
 
 PATIENCE = 60.0
 """Seconds after which a wait that nobody ends is a failure."""
 
-END_LISTENERS = """
-SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
- WHERE datname = current_database() AND query LIKE 'LISTEN%'
+LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+CLAIMERS = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%job_claim_v1%'
 """
+END_LISTENERS = f"SELECT count(pg_terminate_backend(pid, 10000)) FROM ({LISTENERS}) AS found"
 
 
 def test_a_listener_that_was_cut_off_listens_again_before_the_next_wait(postgres_url: str) -> None:
@@ -32,3 +38,62 @@ def test_a_listener_that_was_cut_off_listens_again_before_the_next_wait(postgres
         actor.start()
         assert store.wake.wait(version, PATIENCE)
         actor.join()
+
+
+def terms(lease_id: int) -> ClaimTerms:
+    return ClaimTerms(lease_id=lease_id, worker="w", queues=None, tasks=["send"], limit=10, lease=30.0)
+
+
+def test_who_has_heard_claims_on_the_connection_that_heard(postgres_url: str) -> None:
+    """Its server process is awake already: no other has to be woken."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        version = store.wake.version()
+        listener = run_sql(postgres_url, LISTENERS)
+        claim = store.claim_ahead(**terms(7))
+        enqueue(store, task="send")
+        assert store.wake.wait(version, PATIENCE)
+        assert len(claim()) == 1
+        assert run_sql(postgres_url, CLAIMERS) == listener
+
+
+def test_what_is_heard_while_a_claim_is_made_ready_ends_the_wait(postgres_url: str) -> None:
+    """W1: whatever is read on that connection may bring the notification along."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        version = store.wake.version()
+        enqueue(store, task="send")
+        claim = store.claim_ahead(**terms(7))
+        assert store.wake.wait(version, PATIENCE)
+        assert len(claim()) == 1
+
+
+def test_what_was_heard_with_the_claim_is_old_news_to_the_next_wait(postgres_url: str) -> None:
+    """W1: else a worker that was woken twice would never come to rest."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        version = store.wake.version()
+        claim = store.claim_ahead(**terms(7))
+        enqueue(store, task="send")
+        assert store.wake.wait(version, PATIENCE)
+        store.wake._ring()
+        assert len(claim()) == 1
+        assert not store.wake.wait(store.wake.version(), 0.2)
+
+
+def test_a_claim_whose_listener_was_cut_off_is_to_be_looked_up(postgres_url: str) -> None:
+    """J4: it may have been made; and the next wait listens again."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        version = store.wake.version()
+        [(listener,)] = run_sql(postgres_url, LISTENERS)
+        claim = store.claim_ahead(**terms(7))
+        enqueue(store, task="send")
+        assert run_sql(postgres_url, f"SELECT pg_terminate_backend({listener}, 10000)") == [(True,)]
+        assert store.wake.wait(version, PATIENCE)
+        with pytest.raises(OutcomeUnknown):
+            claim()
+        assert store.claim_find(7) == []
+        store.wake.version()
+        assert store.wake.is_sure
+        assert len(store.claim_ahead(**terms(8))()) == 1

@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
-from detent.model.records import Moved, RepairStep, Violation
+from detent.model.records import Claimed, Moved, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -30,10 +31,11 @@ from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
 from detent.store.postgres.statements.enqueue import lanes_make
-from detent.store.postgres.statements.holding import commit_check
+from detent.store.postgres.statements.holding import commit_check, job_claim
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
+from detent.store.words import ClaimTerms
 
 __all__ = ["PostgresStore"]
 
@@ -75,7 +77,7 @@ class PostgresStore(PostgresVerbs):
         )
         self._looks = Looks()
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
-        self._wake = PostgresWake(self._pool.connect, self._announce, lambda: self._session.run(wake_ring()))
+        self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_ring()))
         self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
         super().__init__(self._pooled, name, Bounds(self._clock))
 
@@ -88,6 +90,12 @@ class PostgresStore(PostgresVerbs):
     def wake(self) -> PostgresWake:
         """Through LISTEN, and a row that says that somebody waits."""
         return self._wake
+
+    def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
+        """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
+        statement = job_claim(**terms, bounds={})
+        ask = self._wake.ahead(statement) or partial(self._session.run, statement)
+        return lambda: self._noted(ask(), terms["limit"])
 
     def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""

@@ -105,7 +105,11 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
             return []
         known = self._bounds.known() if self._bounds is not None else None
         statement = holding.job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known)
-        claimed, places = self._session.run(statement)
+        return self._noted(self._session.run(statement), limit)
+
+    def _noted(self, claim: holding.Claim, limit: int) -> list[Claimed]:
+        """What was claimed; how far it came is remembered for the next one."""
+        claimed, places = claim
         if self._bounds is not None:
             if len(claimed) == limit:
                 self._bounds.reach(places)

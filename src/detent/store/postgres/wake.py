@@ -11,13 +11,18 @@ import contextlib
 import os
 import select
 from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 
 from detent.errors import DatabaseError
-from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.driver.failures import translating
+from detent.store.postgres.driver.pool import Pool, PooledConnection
+from detent.store.postgres.statements.base import Statement
 
 __all__ = ["PostgresWake"]
+
+T = TypeVar("T")
 
 _CHANNEL = "detent"
 _RING_SECONDS_MAX = 1.0
@@ -26,14 +31,13 @@ _RING_SECONDS_MAX = 1.0
 class PostgresWake:
     """One listening connection, opened when somebody first waits; without it, waiting is only patience."""
 
-    def __init__(
-        self, connect: Callable[[], Connection], announce: Callable[[float], None], ring: Callable[[], None]
-    ) -> None:
-        self._connect = connect
+    def __init__(self, pool: Pool, name: str, announce: Callable[[float], None], ring: Callable[[], None]) -> None:
+        self._pool = pool
+        self._name = name
         self._announce = announce
         self._ring = ring
         self._is_heard = False
-        self._connection: Connection | None = None
+        self._connection: PooledConnection | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
 
@@ -62,12 +66,30 @@ class PostgresWake:
         """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now
         there is something to do."""
         connection = self._connection
+        if connection is not None and connection.pgconn.notifies() is not None:
+            return True  # it came while something else was read
         watched = select.poll()
         if self._pipe is not None:
             watched.register(self._pipe[0], select.POLLIN)
         if connection is not None and not connection.closed:
             watched.register(connection.fileno(), select.POLLIN)
         return bool(watched.poll(int(timeout * 1000)))
+
+    def ahead(self, statement: Statement[T]) -> Callable[[], T] | None:
+        """The statement, ready to be sent on the connection that listens; None where that has no short way."""
+        connection = self._connection
+        if connection is None or connection.line is None:
+            return None
+        try:
+            ask = connection.line.ahead(statement.sql, statement.params)
+        except psycopg.Error:
+            return None  # found lost before the next wait
+
+        def send() -> T:
+            with translating(self._name, committing=True):
+                return statement.decode(ask())
+
+        return send
 
     def interrupt(self) -> None:
         """Nobody waits any longer."""
@@ -88,7 +110,7 @@ class PostgresWake:
         if self._connection is not None and not self._connection.closed:
             return
         try:
-            connection = self._connect()
+            connection = self._pool.connect()
             connection.execute(f"LISTEN {_CHANNEL}".encode())
             self._connection = connection
             self._ring()
@@ -106,8 +128,8 @@ class PostgresWake:
         try:
             while _is_readable(connection.fileno()):
                 connection.pgconn.consume_input()
-                while connection.pgconn.notifies() is not None:
-                    pass
+            while connection.pgconn.notifies() is not None:
+                pass
         except psycopg.Error:
             connection.close()
             self._connection = None

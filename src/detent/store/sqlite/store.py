@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseBusy, DetentError, NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
@@ -33,6 +34,7 @@ from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.verbs.base import ids_json
 from detent.store.sqlite.wake import SqliteWake
+from detent.store.words import ClaimTerms
 
 __all__ = ["SqliteStore"]
 
@@ -235,6 +237,10 @@ class SqliteStore(EachAlone):
             synced=False,
         )
         return self._read(lambda verbs: verbs.claim_taken(lease_id, ids)) if ids else []
+
+    def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
+        """There is nothing to be done ahead."""
+        return partial(self.job_claim, **terms)
 
     def _is_work(self) -> bool:
         with self._file.reading() as connection:

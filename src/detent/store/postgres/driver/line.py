@@ -55,6 +55,12 @@ class Line:
         kept = self._prepared(sql)
         return kept.read(self._trip(self._call(kept, params))[0])
 
+    def ahead(self, sql: str, params: Sequence[Any]) -> Callable[[], list[Row]]:
+        """The same, made ready now: to call what comes back is to send it."""
+        kept = self._prepared(sql)
+        call = self._call(kept, params)
+        return lambda: kept.read(self._trip(call)[0])
+
     def begin_with(self, sql: str, params: Sequence[Any]) -> list[Row]:
         """BEGIN, and one of our own statements, in one trip."""
         kept = self._prepared(sql)

@@ -29,6 +29,7 @@ from detent.store.postgres.statements.base import Row, Statement, flags, numbers
 from detent.store.postgres.statements.enqueue import new_jobs, refusal
 
 __all__ = [
+    "Claim",
     "claim_find",
     "commit_check",
     "effect_begin",
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 Place = tuple[datetime, int]
+Claim = tuple[list[Claimed], dict[int, Place]]
+"""The jobs in the order of the claim, and how far it has come in each lane where bounds are kept."""
 
 _CLAIM = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
@@ -92,13 +95,13 @@ def job_claim(
     tasks: Sequence[str],
     limit: int,
     lease: float,
-    tenants: Sequence[str] | None,
-    after_tenant: str | None,
-    bounds: Mapping[int, Place] | None,
-) -> Statement[tuple[list[Claimed], dict[int, Place]]]:
-    """The jobs in the order of the claim, and how far it has come in each lane where bounds are kept."""
+    tenants: Sequence[str] | None = None,
+    after_tenant: str | None = None,
+    bounds: Mapping[int, Place] | None = None,
+) -> Statement[Claim]:
+    """Above these bounds first; without them, it is not told how far it has come."""
 
-    def decode(rows: Sequence[Row]) -> tuple[list[Claimed], dict[int, Place]]:
+    def decode(rows: Sequence[Row]) -> Claim:
         places: dict[int, Place] = {}
         if rows and rows[0][0] is None:
             lanes, ats, ids = rows[0][12:]
