@@ -156,11 +156,8 @@ def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypat
     """An interrupt may come between being handed a connection and having it."""
     held = [patient.take() for _ in range(SIZE)]
     handed = held[-1]
-    waiter = pool_module._Waiter
 
-    class Interrupted(waiter):  # type: ignore[misc, valid-type]
-        __slots__ = ()
-
+    class Interrupted(pool_module._Waiter):
         def __init__(self) -> None:
             super().__init__()
             waits = self
@@ -174,7 +171,7 @@ def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypat
                 def locked(self) -> bool:
                     return False
 
-            self.told = Told()
+            self.told = Told()  # type: ignore[assignment]
 
     with monkeypatch.context() as patched:
         patched.setattr(pool_module, "_Waiter", Interrupted)

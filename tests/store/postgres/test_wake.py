@@ -76,7 +76,7 @@ def test_what_was_heard_with_the_claim_is_old_news_to_the_next_wait(postgres_url
         claim = store.claim_ahead(**terms(7))
         enqueue(store, task="send")
         assert store.wake.wait(version, PATIENCE)
-        store.wake._ring()
+        run_sql(postgres_url, "NOTIFY detent")
         assert len(claim()) == 1
         assert not store.wake.wait(store.wake.version(), 0.2)
 
