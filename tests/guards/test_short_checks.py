@@ -38,7 +38,7 @@ def server(postgres_url: str) -> Iterator[psycopg.Connection]:
 def before() -> dict[str, str]:
     """The CHECKs as they were first written."""
     found: dict[str, str] = {}
-    for step in load("detent.store.postgres"):
+    for step in load("postgres"):
         found |= {name: text for name, text in FIRST.findall(step.sql) if name not in found}
     return found
 

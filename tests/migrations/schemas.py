@@ -117,7 +117,7 @@ def names(url: str) -> Names:
 
 def known(url: str) -> tuple[Migration, ...]:
     """The steps that this code knows for the kind of database behind `url`."""
-    return load("detent.store.sqlite" if is_sqlite(url) else "detent.store.postgres")
+    return load("sqlite" if is_sqlite(url) else "postgres")
 
 
 def begin_with(url: str, steps: tuple[Migration, ...]) -> None:

@@ -13,8 +13,8 @@ from detent.store.migrate import Migration, load
 from detent.store.open import open_store
 from tests.migrations.schemas import Names, begin_with, known, names
 
-SQLITE = load("detent.store.sqlite")
-POSTGRES = load("detent.store.postgres")
+SQLITE = load("sqlite")
+POSTGRES = load("postgres")
 CONSTRAINT = re.compile(r"^(?:\s*|ALTER TABLE [\w.]+ ADD )CONSTRAINT (\w+) (.+?)[,;]?(\s*-- differs.*)?$", re.MULTILINE)
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)
 

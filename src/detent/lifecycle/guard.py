@@ -11,7 +11,7 @@ pair and attempt, and refuses the rest. A refusal's text begins with the SQLSTAT
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from detent.errors import InvalidInput
@@ -168,10 +168,8 @@ def write_out(step: str, text: Callable[[Dialect], str]) -> None:
     """Put the text of a generated migration where it lies, for each database."""
     dialects: tuple[Dialect, ...] = ("postgres", "sqlite")
     for dialect in dialects:
-        for file in files("detent.store").joinpath(dialect, "schema").iterdir():
-            if file.name.partition("_")[2] == f"{step}.sql":
-                with open(str(file), "w", encoding="utf-8") as target:
-                    target.write(text(dialect))
+        [file] = (Path(__file__).parents[1] / "store" / dialect / "schema").glob(f"[0-9]*[0-9]_{step}.sql")
+        file.write_text(text(dialect), encoding="utf-8")
 
 
 if __name__ == "__main__":

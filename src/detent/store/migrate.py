@@ -10,25 +10,31 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 
 from detent.errors import SchemaDiffers, SchemaTooNew, SchemaTooOld
+from detent.store.texts import sql_files
 
 __all__ = ["Applied", "Migration", "check", "check_wording", "load", "names", "pending"]
 
-_FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
+_FILE = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)")
 _OLDEST_CODE = re.compile(r"^-- oldest code: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema."""
+    """One step of the schema. Its text is read when it is taken: most who know of it never do."""
 
     version: int
     name: str
-    sql: str
+    file: Path
     checksum: str
     oldest_code: int
+
+    @property
+    def sql(self) -> str:
+        """What it does."""
+        return self.file.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +46,13 @@ class Applied:
     oldest_code: int
 
 
-def load(package: str) -> tuple[Migration, ...]:
-    """The migrations shipped in `package` (a directory of .sql files), in order; a gap in the numbers is an error."""
+def load(dialect: str) -> tuple[Migration, ...]:
+    """The migrations for a kind of database, in order; a gap in the numbers is an error."""
     import hashlib
 
     found = []
-    for file in files(package).joinpath("schema").iterdir():
-        if match := _FILE.fullmatch(file.name):
+    for file in sql_files(f"{dialect}/schema"):
+        if match := _FILE.fullmatch(file.stem):
             sql = file.read_text(encoding="utf-8")
             version = int(match["version"])
             oldest = _OLDEST_CODE.search(sql)
@@ -54,12 +60,11 @@ def load(package: str) -> tuple[Migration, ...]:
                 Migration(
                     version=version,
                     name=match["name"],
-                    sql=sql,
+                    file=file,
                     checksum=hashlib.sha256(sql.encode()).hexdigest()[:32],
                     oldest_code=int(oldest[1]) if oldest else version,
                 )
             )
-    found.sort(key=lambda migration: migration.version)
     assert [m.version for m in found] == list(range(1, len(found) + 1)), "migration numbers have a gap"
     return tuple(found)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
+
+from detent.store.texts import texts
 
 __all__ = ["Dialect", "Invariant", "load", "watched"]
 
@@ -29,12 +30,7 @@ class Invariant:
 @functools.cache
 def load(dialect: Dialect) -> tuple[Invariant, ...]:
     """Every invariant for a database, by name."""
-    found = [
-        Invariant(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
-        for file in files(__name__).joinpath(dialect).iterdir()
-        if file.name.endswith(".sql")
-    ]
-    return tuple(sorted(found, key=lambda invariant: invariant.name))
+    return tuple(Invariant(name, text) for name, text in texts(f"invariants/{dialect}"))
 
 
 def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None) -> Iterator[Invariant]:

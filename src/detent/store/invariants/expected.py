@@ -112,7 +112,7 @@ def sqlite_schema() -> dict[tuple[str, str], str]:
     import sqlite3
 
     with closing(sqlite3.connect(":memory:")) as connection:
-        for migration in load("detent.store.sqlite"):
+        for migration in load("sqlite"):
             connection.executescript(migration.sql)
         rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name")
         return {
@@ -123,7 +123,7 @@ def sqlite_schema() -> dict[tuple[str, str], str]:
 
 
 def _postgres_text() -> str:
-    return "\n".join(migration.sql for migration in load("detent.store.postgres"))
+    return "\n".join(migration.sql for migration in load("postgres"))
 
 
 def _triggers() -> Iterator[Trigger]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import md5
-from importlib.resources import files
+from pathlib import Path
 
 from detent.lifecycle.guard import literal
 from detent.lifecycle.library import JOB
@@ -103,7 +103,7 @@ def _write() -> None:
     dialects: tuple[Dialect, ...] = ("postgres", "sqlite")
     for dialect in dialects:
         for name, text in generated(dialect).items():
-            path = str(files("detent.store.invariants").joinpath(dialect, f"{name}.sql"))
+            path = Path(__file__).parent / dialect / f"{name}.sql"
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
 

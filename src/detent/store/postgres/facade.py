@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-
 from detent.store.postgres.driver.pool import Connection
+from detent.store.texts import texts
 
 __all__ = ["facade", "is_ours"]
 
@@ -17,12 +15,9 @@ SELECT coalesce((
 """
 
 
-@cache
 def facade() -> tuple[str, ...]:
     """Its text, in the order in which it is put in place; may be run again."""
-    folder = files("detent.store.postgres").joinpath("ops")
-    found = sorted((file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir())
-    return (*(text for name, text in found if name.endswith(".sql")), _NOT_FOR_ALL)
+    return (*(text for _, text in texts("postgres/ops")), _NOT_FOR_ALL)
 
 
 def is_ours(connection: Connection) -> bool:

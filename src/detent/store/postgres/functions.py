@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
 from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.facade import facade
+from detent.store.texts import texts
 
 __all__ = ["MARK", "differing", "fingerprint", "functions", "mark_sql"]
 
@@ -22,12 +22,9 @@ MARK = "obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')"
 """Where the fingerprint of what was put in place is read; NULL where nobody left one."""
 
 
-@cache
-def functions() -> tuple[tuple[str, str], ...]:
-    """The name and text of every function, verbs and what they share."""
-    folder = files("detent.store.postgres").joinpath("functions")
-    found = [file for file in folder.iterdir() if file.name.endswith(".sql")]
-    return tuple(sorted((file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found))
+def functions() -> list[tuple[str, str]]:
+    """The name and text of every function, verbs and what they share. A quarter of a megabyte, which nobody keeps."""
+    return texts("postgres/functions")
 
 
 @cache
@@ -35,8 +32,8 @@ def fingerprint() -> str:
     """What tells the functions of this version from those of any other."""
     import hashlib
 
-    texts = [*(text for _, text in functions()), *facade()]
-    return hashlib.sha256("".join(texts).encode()).hexdigest()[:32]
+    parts = [*(text for _, text in functions()), *facade()]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:32]
 
 
 def mark_sql() -> str:

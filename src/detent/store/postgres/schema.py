@@ -19,7 +19,7 @@ __all__ = ["KNOWN", "applied_steps", "install", "look", "other_functions", "scri
 
 log = logging.getLogger("detent.store")
 
-KNOWN = load("detent.store.postgres")
+KNOWN = load("postgres")
 VERSION_MIN = 15
 
 _LOCK = "SELECT pg_advisory_xact_lock(7310868735422392932)"

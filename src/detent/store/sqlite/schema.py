@@ -11,7 +11,7 @@ from detent.store.migrate import Applied, Migration, check, load, pending
 
 __all__ = ["KNOWN", "applied_steps", "apply_steps", "script", "statements"]
 
-KNOWN = load("detent.store.sqlite")
+KNOWN = load("sqlite")
 
 _HAS_RECORD = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'detent_migration'"
 _APPLIED = "SELECT version, checksum, oldest_code FROM detent_migration"
