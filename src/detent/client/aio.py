@@ -55,7 +55,7 @@ class AioClient:
             jobs = self._prepared.number(checked)
         else:
             jobs = await asyncio.to_thread(self._prepared.number, checked)
-        answers = await answer_of(self._client.writer_for(jobs).submit(job_enqueue, jobs))
+        answers = await answer_of(self._client.writer_for(jobs).submit(job_enqueue, jobs, self._store.job_enqueue_sent))
         return self._prepared.handles(listed, jobs, answers)
 
     async def get(self, job_id: int | str) -> Job[Any]:

@@ -355,6 +355,11 @@ class Store(Verbs, HoldersBlocks, Protocol):
         """How this process learns that work has come."""
         ...
 
+    def job_enqueue_sent(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]] | None:
+        """`job_enqueue` for one who must not wait, on its way when this returns: to call what comes back, once, on any
+        thread, is to wait for the answers. None where that could not be done without waiting."""
+        ...
+
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """A claim for one who is about to wait: all of it that can be done before the work is there is done now, and
         the rest when it is called, once, by the thread that waited."""

@@ -28,6 +28,9 @@ __all__ = ["Writer", "mutex", "single_call"]
 
 Verb = Callable[[Verbs, Sequence[Any]], Sequence[Any]]
 V = TypeVar("V", bound=Verb)
+Sent = Callable[[], Sequence[Any]]
+"""Waits for the answers to what was sent."""
+Send = Callable[[Sequence[Any]], Sent | None]
 
 _LOOKS_MAX = 8
 _PAUSE_FIRST = 0.1
@@ -51,11 +54,12 @@ def mutex() -> AbstractContextManager[Any]:
 class _Request:
     """What one caller asked for. Its items are the caller's own, who leaves them as they are."""
 
-    __slots__ = ("items", "verb")
+    __slots__ = ("items", "sent", "verb")
 
     def __init__(self, verb: Verb, items: Sequence[Any]) -> None:
         self.verb = verb
         self.items = items
+        self.sent: Sent | None = None  # on its way already, by itself
 
 
 class _Entry(_Request):
@@ -94,6 +98,7 @@ class Writer:
         self._leader: _Entry | None = None
         self._alone = False
         self._closing = 0
+        self._in_company = False
         self._batch: list[_Entry] = []
         self._thread: threading.Thread | None = None
 
@@ -129,11 +134,21 @@ class Writer:
             self._alone = True
             return True
 
-    def submit(self, verb: Verb, items: Sequence[Any]) -> Answer[list[Any]]:
-        """Write without waiting: the answer is there when it is durable. Cancelled before its turn, it is not sent."""
+    def submit(self, verb: Verb, items: Sequence[Any], send: Send | None = None) -> Answer[list[Any]]:
+        """Write without waiting: the answer is there when it is durable. Cancelled before its turn, it is not sent. One
+        that comes alone is sent at once, where `send` can do so without waiting: it has its turn."""
         entry = _Entry(verb, items, waits=False)
+        if send is not None and self._is_quiet():
+            entry.sent = send(items)
+            if entry.sent is not None:
+                entry.answer.begin()
         self._line_up(entry)
         return entry.answer
+
+    def _is_quiet(self) -> bool:
+        """Whether nobody writes, and nobody did so in company just now: those who come together go together."""
+        self._follow_fork()
+        return self._leader is None and not self._alone and not self._in_company
 
     def close(self) -> None:
         """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
@@ -208,8 +223,12 @@ class Writer:
         """Write what stands in line, and answer it."""
         with self._lock:
             self._batch = self._take()
+            self._in_company = len(self._batch) > 1
             batch = [one for one in self._batch if one.answer.begin()]
-        self._settle(batch)
+        for entry in batch:
+            if entry.sent is not None:
+                self._settle([entry])
+        self._settle([entry for entry in batch if not entry.answer.done()])
 
     def _take(self) -> list[_Entry]:
         count = size = 0
@@ -243,6 +262,9 @@ class Writer:
 
     def _write(self, batch: Sequence[_Request]) -> list[list[Any]]:
         """A single call is a transaction by itself, without a trip to begin it and another to end it."""
+        if (sent := batch[0].sent) is not None:
+            batch[0].sent = None
+            return [list(sent())]
         verb = batch[0].verb
         if verb in _SINGLE_CALLS and (len(batch) == 1 or all(entry.verb is verb for entry in batch)):
             return _run(self._store, batch)

@@ -7,7 +7,7 @@ needs none of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
-from detent.model.records import Claimed, Moved, RepairStep, Violation
+from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
@@ -30,7 +30,7 @@ from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
-from detent.store.postgres.statements.enqueue import lanes_make
+from detent.store.postgres.statements.enqueue import job_enqueue_one, lanes_make, may_go_alone
 from detent.store.postgres.statements.holding import commit_check, job_claim
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
@@ -96,6 +96,16 @@ class PostgresStore(PostgresVerbs):
         statement = job_claim(**terms, bounds={})
         ask = self._wake.ahead(statement) or partial(self._session.run, statement)
         return lambda: self._noted(ask(), terms["limit"])
+
+    def job_enqueue_sent(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]] | None:
+        """One by itself, where a connection is at rest that has sent such a one before."""
+        if len(items) > 1 or not may_go_alone(items[0]):
+            return None
+        (item,) = items
+        created = self._pooled.sent(job_enqueue_one(item, notify=False))
+        if created is None:
+            return None
+        return lambda: self._admitted(items, [Enqueued(item.id, True)]) if created() else self.job_enqueue(items)
 
     def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""

@@ -50,6 +50,7 @@ from detent.store.postgres.verbs_pipelining import PostgresPipelining
 __all__ = ["PostgresVerbs"]
 
 T = TypeVar("T")
+Answers = list[Enqueued | DetentError]
 
 
 class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, PostgresOps, PostgresPipelining):
@@ -74,19 +75,17 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         items = gathered(items)
         if self._lanes is not None:
             self._lanes.ensure(kinds(items))
-        answers = self._enqueue_one(items[0]) if len(items) == 1 else None
-        if answers is None:
-            answers = self._session.run(enqueue.job_enqueue(items, notify=self._callers_own))
+        if len(items) == 1 and enqueue.may_go_alone(items[0]):
+            created = self._session.run(enqueue.job_enqueue_one(items[0], notify=self._callers_own))
+            if created:
+                return self._admitted(items, [Enqueued(items[0].id, True)])
+        return self._admitted(items, self._session.run(enqueue.job_enqueue(items, notify=self._callers_own)))
+
+    def _admitted(self, items: Sequence[NewJob], answers: Answers) -> Answers:
+        """New jobs may stand below what was emptied."""
         if self._bounds is not None:
             self._bounds.admit(ids_of(items))
         return answers
-
-    def _enqueue_one(self, item: NewJob) -> list[Enqueued | DetentError] | None:
-        """None where that was not enough."""
-        if not enqueue.may_go_alone(item):
-            return None
-        created = self._session.run(enqueue.job_enqueue_one(item, notify=self._callers_own))
-        return [Enqueued(item.id, True)] if created else None
 
     def job_claim(
         self,

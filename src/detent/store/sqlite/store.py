@@ -208,6 +208,9 @@ class SqliteStore(EachAlone):
         self._wake.ring()
         return answers
 
+    def job_enqueue_sent(self, items: Sequence[NewJob]) -> None:
+        """Who writes to a file waits for it."""
+
     def job_claim(
         self,
         *,

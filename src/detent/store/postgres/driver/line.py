@@ -61,6 +61,14 @@ class Line:
         call = self._call(kept, params)
         return lambda: kept.read(self._trip(call)[0])
 
+    def sent(self, sql: str, params: Sequence[Any]) -> Callable[[], list[Row]] | None:
+        """The same, sent now and waited for by whoever calls what comes back. None where nothing was sent, since it
+        would take more than one trip."""
+        if (kept := self._kept.get(sql)) is None:
+            return None
+        self._send(self._call(kept, params))
+        return lambda: kept.read(self._answers(1)[0])
+
     def begin_with(self, sql: str, params: Sequence[Any]) -> list[Row]:
         """BEGIN, and one of our own statements, in one trip."""
         kept = self._prepared(sql)
@@ -101,7 +109,11 @@ class Line:
     def _trip(self, *sends: Callable[[], None]) -> list[PGresult]:
         """Send all, then wait for what each of them gives. After one that failed the rest is not run. Raises the first
         error."""
-        results: list[PGresult] = []
+        self._send(*sends)
+        return self._answers(len(sends))
+
+    def _send(self, *sends: Callable[[], None]) -> None:
+        """Without waiting: what the way to the server cannot take now is pushed by whoever waits for the answers."""
         try:
             if piped := len(sends) > 1:
                 self._server.enter_pipeline_mode()
@@ -109,26 +121,35 @@ class Line:
                 send()
             if piped:
                 self._server.pipeline_sync()
+        except BaseException as error:
+            self._part(error)
+            raise
+
+    def _answers(self, count: int) -> list[PGresult]:
+        results: list[PGresult] = []
+        try:
             self._push()
-            for _ in sends:
+            for _ in range(count):
                 results.append(self._first())
                 self._next()
-            if piped:
+            if count > 1:
                 self._next()
                 self._server.exit_pipeline_mode()
-        except psycopg.Error:
-            self._connection.close()
+        except BaseException as error:
+            self._part(error)
             # A server that ends a connection says why before it does.
             self._check(results)
             raise
-        except BaseException:
-            # Interrupted while the server works: nobody else may meet its answer.
-            with suppress(psycopg.Error):
-                self._connection.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
-            self._connection.close()
-            raise
         self._check(results)
         return results
+
+    def _part(self, error: BaseException) -> None:
+        """Nobody else may meet an answer to what was asked here: not after an interrupt either, while the server still
+        works on it."""
+        if not isinstance(error, psycopg.Error):
+            with suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
+        self._connection.close()
 
     def _push(self) -> None:
         """Until all that is asked has left. The server may have to get rid of something first."""

@@ -27,7 +27,7 @@ from detent.model.clock import SystemClock
 from detent.store.postgres.driver.failures import no_connection
 from detent.store.postgres.driver.line import Line
 
-__all__ = ["Connection", "Pool", "PooledConnection"]
+__all__ = ["Connection", "Lent", "Pool", "PooledConnection"]
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -75,9 +75,13 @@ class PooledConnection(psycopg.Connection[TupleRow]):
         if self.line is not None:
             self.line.forget()
 
-    def is_alive(self) -> bool:
+    def is_quiet(self) -> bool:
         """One that rests has nothing to read, unless its server went away meanwhile."""
-        if not self.closed and self.news.poll(0):
+        return not self.closed and not self.news.poll(0)
+
+    def is_alive(self) -> bool:
+        """Where there is something to read, it is read."""
+        if not self.is_quiet() and not self.closed:
             try:
                 self.execute("")
             except psycopg.Error:
@@ -199,6 +203,15 @@ class Pool:
                 return connection
             self.give_back(connection)
 
+    def take_at_rest(self) -> PooledConnection | None:
+        """The same, where nobody has to be waited for: else none."""
+        if os.getpid() != self._pid or (connection := self._at_rest()) is None:
+            return None
+        if connection.is_quiet():
+            return connection
+        self.give_back(connection)
+        return None
+
     def give_back(self, connection: PooledConnection) -> None:
         """It goes to the first in line, or rests."""
         connection.come_to_rest()
@@ -294,20 +307,23 @@ class Pool:
 
 
 class Lent:
-    """A connection for the length of a block."""
+    """A connection for the length of a block; one that is taken by then, or that was taken before."""
 
     __slots__ = ("_connection", "_pool")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, connection: PooledConnection | None = None) -> None:
         self._pool = pool
+        self._connection = connection
 
     def __enter__(self) -> PooledConnection:
-        self._connection = self._pool.take()
+        if self._connection is None:
+            self._connection = self._pool.take()
         return self._connection
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        assert self._connection is not None
         if isinstance(error, DatabaseReadOnly | psycopg.errors.ReadOnlySqlTransaction):
             # It leads to a server that takes no writes any more; a new one may lead to its successor.
             self._connection.close()
