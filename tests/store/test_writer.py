@@ -9,100 +9,27 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from detent.client.client import job_enqueue
 from detent.errors import DatabaseBusy, DatabaseUnreachable, DetentError, IdConflict, OutcomeUnknown
-from detent.model.clock import TurnableClock
 from detent.model.records import Enqueued, NewJob
 from detent.store.answer import Answer
-from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer
 from tests.app.shop import until
 from tests.contract.kit import new_job, refused
-
-T = TypeVar("T")
-DEADLINE = 60.0
-
-
-class Watched:
-    """The real store with a window: it counts transactions, and loses the answer to a COMMIT when told to."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.transactions = 0
-        self.answers_to_lose = 0
-        self.then: Callable[[], None] = lambda: None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def together(self, work: Callable[[Verbs], T]) -> T:
-        return self._transaction(lambda: self._store.together(work))
-
-    def job_enqueue(self, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
-        return self._transaction(lambda: self._store.job_enqueue(items))
-
-    def _transaction(self, work: Callable[[], T]) -> T:
-        self.transactions += 1
-        done = work()
-        if self.answers_to_lose:
-            self.answers_to_lose -= 1
-            raise OutcomeUnknown(self._store.name, "the cable was pulled")
-        self.then()
-        return done
+from tests.store.writing import DEADLINE, held, jobs_of
 
 
 class Interrupted(BaseException):
     """What a signal handler raises: control-C, or a time limit."""
 
 
-@pytest.fixture
-def watched(store: Store) -> Any:
-    return Watched(store)
-
-
-@pytest.fixture
-def writer(watched: Any) -> Iterator[Writer]:
-    writer = Writer(watched, clock=TurnableClock())
-    yield writer
-    writer.close()
-
-
-@pytest.fixture
-def crowd() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(max_workers=32) as crowd:
-        yield crowd
-
-
 def in_line(writer: Writer) -> int:
     return len(writer._line)
-
-
-@contextmanager
-def held(writer: Writer, crowd: ThreadPoolExecutor) -> Iterator[None]:
-    """Somebody's transaction that stays open until the block ends, so that everybody else has to line up."""
-    inside, go = threading.Event(), threading.Event()
-
-    def linger(_verbs: Verbs, items: Sequence[Any]) -> Sequence[Any]:
-        inside.set()
-        assert go.wait(DEADLINE)
-        return items
-
-    first = crowd.submit(writer.write, linger, ["first"])
-    assert inside.wait(DEADLINE)
-    try:
-        yield
-    finally:
-        go.set()
-        assert first.result(DEADLINE) == ["first"]
-
-
-def jobs_of(store: Store) -> list[int]:
-    return [row.id for row in store.job_list(JobFilter(), limit=10_000)]
 
 
 def test_closing_waits_for_a_lone_caller_and_then_ends(writer: Writer, crowd: ThreadPoolExecutor) -> None:
@@ -449,75 +376,3 @@ def test_a_forked_child_begins_anew(store: Store, writer: Writer, crowd: ThreadP
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert {parents.id, childs.id, submitted.id} <= set(jobs_of(store))
-
-
-class Sender:
-    """Sends what comes alone, and says what it has sent."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.sent: list[NewJob] = []
-        self.loses_answers = False
-
-    def __call__(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]]:
-        answers = self.store.job_enqueue(items)
-        self.sent += items
-
-        def received() -> Sequence[Enqueued | DetentError]:
-            if self.loses_answers:
-                raise OutcomeUnknown(self.store.name, "the cable was pulled")
-            return answers
-
-        return received
-
-
-def test_one_that_comes_alone_is_on_its_way_at_once(store: Store, watched: Any, writer: Writer) -> None:
-    sender, jobs = Sender(store), [new_job(store) for _ in range(3)]
-    for job in jobs:
-        assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, True)]
-    assert sender.sent == jobs
-    assert watched.transactions == 0
-
-
-def test_those_who_come_together_go_together(
-    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
-) -> None:
-    """Sent each by itself, as they come, they would not share a sync; after them, one alone goes alone again."""
-    sender, jobs = Sender(store), [new_job(store) for _ in range(12)]
-    with held(writer, crowd):
-        before = watched.transactions
-        answers = [writer.submit(job_enqueue, [job], sender) for job in jobs[:10]]
-    assert [answer.result(DEADLINE) for answer in answers] == [[Enqueued(job.id, True)] for job in jobs[:10]]
-    assert (sender.sent, watched.transactions) == ([], before + 1)
-    for job in jobs[10:]:
-        assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, True)]
-    assert sender.sent == jobs[11:]
-
-
-def test_one_that_cannot_be_sent_at_once_has_its_turn(store: Store, watched: Any, writer: Writer) -> None:
-    job = new_job(store)
-    assert writer.submit(job_enqueue, [job], lambda _: None).result(DEADLINE) == [Enqueued(job.id, True)]
-    assert watched.transactions == 1
-
-
-def test_an_answer_that_is_lost_after_sending_is_looked_for(store: Store, watched: Any, writer: Writer) -> None:
-    """C6: the job is there already, and is met."""
-    sender, job = Sender(store), new_job(store)
-    sender.loses_answers = True
-    assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, False)]
-    assert jobs_of(store) == [job.id]
-    assert watched.transactions == 1
-
-
-def test_what_is_on_its_way_cannot_be_cancelled(store: Store, writer: Writer) -> None:
-    sender, job = Sender(store), new_job(store)
-    go = threading.Event()
-
-    def slowly(items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]]:
-        received = sender(items)
-        return lambda: received() if go.wait(DEADLINE) else []
-
-    answer = writer.submit(job_enqueue, [job], slowly)
-    assert not answer.cancel()
-    go.set()
-    assert answer.result(DEADLINE) == [Enqueued(job.id, True)]

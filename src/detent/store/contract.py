@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar
 
 from detent.errors import (
     AlreadyCommitted,
@@ -75,6 +75,7 @@ from detent.model.records import (
     Violation,
 )
 from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.ahead import Ahead
 from detent.store.alerting import ALERTING, AlertVerbs
 from detent.store.batches import BATCHES, BatchVerbs
 from detent.store.effects import EFFECTS, EffectVerbs
@@ -82,7 +83,7 @@ from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.ops import OPS, OpsVerbs
 from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
-from detent.store.words import ClaimTerms, JobFilter, Verb, Wake
+from detent.store.words import JobFilter, Verb, Wake
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
@@ -341,7 +342,7 @@ class AsyncVerbs(Protocol):
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
 
 
-class Store(Verbs, HoldersBlocks, Protocol):
+class Store(Verbs, HoldersBlocks, Ahead, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return; a claim may be so only with
     the next of them, where all who can learn of it are gone if it is lost."""
 
@@ -353,16 +354,6 @@ class Store(Verbs, HoldersBlocks, Protocol):
     @property
     def wake(self) -> Wake:
         """How this process learns that work has come."""
-        ...
-
-    def job_enqueue_sent(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]] | None:
-        """`job_enqueue` for one who must not wait, on its way when this returns: to call what comes back, once, on any
-        thread, is to wait for the answers. None where that could not be done without waiting."""
-        ...
-
-    def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
-        """A claim for one who is about to wait: all of it that can be done before the work is there is done now, and
-        the rest when it is called, once, by the thread that waited."""
         ...
 
     @property

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NotRequired, Protocol, TypedDict
+from typing import Literal, Protocol
 
 from detent.errors import DetentError
 
-__all__ = ["ClaimTerms", "JobFilter", "Verb", "Wake"]
+__all__ = ["JobFilter", "Verb", "Wake"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +27,6 @@ class Verb:
     name: str
     role: Literal["client", "worker", "viewer", "admin"]
     refuses: tuple[type[DetentError], ...] = ()
-
-
-class ClaimTerms(TypedDict):
-    """What `job_claim` is told."""
-
-    lease_id: int
-    worker: str
-    queues: Sequence[str] | None
-    tasks: Sequence[str]
-    limit: int
-    lease: float
-    tenants: NotRequired[Sequence[str] | None]
-    after_tenant: NotRequired[str | None]
 
 
 class Wake(Protocol):

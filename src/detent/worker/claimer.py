@@ -12,8 +12,8 @@ from detent.errors import DatabaseError
 from detent.model.clock import Clock
 from detent.model.limit_records import LimitRow
 from detent.model.records import Claimed
+from detent.store.ahead import ClaimTerms
 from detent.store.contract import Store
-from detent.store.words import ClaimTerms
 from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.core import Want

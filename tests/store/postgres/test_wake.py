@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from detent.errors import OutcomeUnknown
+from detent.store.ahead import ClaimTerms
 from detent.store.open import open_store
-from detent.store.words import ClaimTerms
 from tests.contract.kit import enqueue
 from tests.store.postgres.kit import run_sql
 

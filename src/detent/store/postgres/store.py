@@ -19,6 +19,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.ahead import ClaimTerms, EnqueueSent
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.invariants.walk import step
@@ -35,7 +36,6 @@ from detent.store.postgres.statements.holding import commit_check, job_claim
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
-from detent.store.words import ClaimTerms
 
 __all__ = ["PostgresStore"]
 
@@ -97,7 +97,7 @@ class PostgresStore(PostgresVerbs):
         ask = self._wake.ahead(statement) or partial(self._session.run, statement)
         return lambda: self._noted(ask(), terms["limit"])
 
-    def job_enqueue_sent(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]] | None:
+    def job_enqueue_sent(self, items: Sequence[NewJob]) -> EnqueueSent | None:
         """One by itself, where a connection is at rest that has sent such a one before."""
         if len(items) > 1 or not may_go_alone(items[0]):
             return None

@@ -15,6 +15,7 @@ from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import WalkPlace, WalkStep
+from detent.store.ahead import ClaimTerms
 from detent.store.attaching import refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.invariants.walk import step
@@ -34,7 +35,6 @@ from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.verbs.base import ids_json
 from detent.store.sqlite.wake import SqliteWake
-from detent.store.words import ClaimTerms
 
 __all__ = ["SqliteStore"]
 

@@ -1,0 +1,88 @@
+"""What comes alone is on its way before it has a turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from detent.client.client import job_enqueue
+from detent.errors import DetentError, OutcomeUnknown
+from detent.model.records import Enqueued, NewJob
+from detent.store.contract import Store
+from detent.store.writer import Writer
+from tests.contract.kit import new_job
+from tests.store.writing import DEADLINE, held, jobs_of
+
+
+class Sender:
+    """Sends what comes alone, and says what it has sent."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.sent: list[NewJob] = []
+        self.loses_answers = False
+
+    def __call__(self, items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]]:
+        answers = self.store.job_enqueue(items)
+        self.sent += items
+
+        def received() -> Sequence[Enqueued | DetentError]:
+            if self.loses_answers:
+                raise OutcomeUnknown(self.store.name, "the cable was pulled")
+            return answers
+
+        return received
+
+
+def test_one_that_comes_alone_is_on_its_way_at_once(store: Store, watched: Any, writer: Writer) -> None:
+    sender, jobs = Sender(store), [new_job(store) for _ in range(3)]
+    for job in jobs:
+        assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, True)]
+    assert sender.sent == jobs
+    assert watched.transactions == 0
+
+
+def test_those_who_come_together_go_together(
+    store: Store, watched: Any, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """Sent each by itself, as they come, they would not share a sync; after them, one alone goes alone again."""
+    sender, jobs = Sender(store), [new_job(store) for _ in range(12)]
+    with held(writer, crowd):
+        before = watched.transactions
+        answers = [writer.submit(job_enqueue, [job], sender) for job in jobs[:10]]
+    assert [answer.result(DEADLINE) for answer in answers] == [[Enqueued(job.id, True)] for job in jobs[:10]]
+    assert (sender.sent, watched.transactions) == ([], before + 1)
+    for job in jobs[10:]:
+        assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, True)]
+    assert sender.sent == jobs[11:]
+
+
+def test_one_that_cannot_be_sent_at_once_has_its_turn(store: Store, watched: Any, writer: Writer) -> None:
+    job = new_job(store)
+    assert writer.submit(job_enqueue, [job], lambda _: None).result(DEADLINE) == [Enqueued(job.id, True)]
+    assert watched.transactions == 1
+
+
+def test_an_answer_that_is_lost_after_sending_is_looked_for(store: Store, watched: Any, writer: Writer) -> None:
+    """C6: the job is there already, and is met."""
+    sender, job = Sender(store), new_job(store)
+    sender.loses_answers = True
+    assert writer.submit(job_enqueue, [job], sender).result(DEADLINE) == [Enqueued(job.id, False)]
+    assert jobs_of(store) == [job.id]
+    assert watched.transactions == 1
+
+
+def test_what_is_on_its_way_cannot_be_cancelled(store: Store, writer: Writer) -> None:
+    sender, job = Sender(store), new_job(store)
+    go = threading.Event()
+
+    def slowly(items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]]:
+        received = sender(items)
+        return lambda: received() if go.wait(DEADLINE) else []
+
+    answer = writer.submit(job_enqueue, [job], slowly)
+    assert not answer.cancel()
+    go.set()
+    assert answer.result(DEADLINE) == [Enqueued(job.id, True)]
