@@ -201,3 +201,12 @@ def test_a_worker_that_has_nothing_to_do_writes_nothing_but_that_it_lives(bench:
         until(lambda last=last: heartbeat() != last, "the next heartbeat")  # type: ignore[misc]
     after = dump(bench.url)
     assert {name for name in before if before[name] != after[name]} <= _KEPT_BY_SERVICES
+
+
+def test_leases_of_quick_jobs_end_when_they_do(bench: Bench) -> None:
+    """J5: a job may be over before its child has told the supervisor of the lease. One that was told of after that
+    would be renewed for as long as the child lives."""
+    bench.worker(lease=1.0)
+    for number in range(60):
+        bench.rests(bench.send("add_async", a=number, b=1), "succeeded")
+    until(lambda: not dump(bench.url)["lease"], "the end of all leases", 20)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from detent.client.client import job_enqueue
 from detent.errors import DetentError, OutcomeUnknown
 from detent.model.records import Enqueued, NewJob
-from detent.store.contract import Store
+from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer
 from tests.contract.kit import new_job
 from tests.store.writing import DEADLINE, held, jobs_of
@@ -86,3 +86,23 @@ def test_what_is_on_its_way_cannot_be_cancelled(store: Store, writer: Writer) ->
     assert not answer.cancel()
     go.set()
     assert answer.result(DEADLINE) == [Enqueued(job.id, True)]
+
+
+def test_nobody_comes_between_what_is_sent_and_its_place_in_line(
+    store: Store, writer: Writer, crowd: ThreadPoolExecutor
+) -> None:
+    """One who did would lead, wait for the connection that this one has, and keep it from its answer."""
+    sender, (first, second) = Sender(store), [new_job(store), new_job(store)]
+    led, came = threading.Event(), list[Future[Any]]()
+
+    def lead(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
+        led.set()
+        return verbs.job_enqueue(items)
+
+    def meanwhile(items: Sequence[NewJob]) -> Callable[[], Sequence[Enqueued | DetentError]]:
+        came.append(crowd.submit(writer.write, lead, [second]))
+        assert not led.wait(0.5)
+        return sender(items)
+
+    assert writer.submit(job_enqueue, [first], meanwhile).result(DEADLINE) == [Enqueued(first.id, True)]
+    assert came[0].result(DEADLINE) == [Enqueued(second.id, True)]

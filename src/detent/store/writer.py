@@ -138,17 +138,8 @@ class Writer:
         """Write without waiting: the answer is there when it is durable. Cancelled before its turn, it is not sent. One
         that comes alone is sent at once, where `send` can do so without waiting: it has its turn."""
         entry = _Entry(verb, items, waits=False)
-        if send is not None and self._is_quiet():
-            entry.sent = send(items)
-            if entry.sent is not None:
-                entry.answer.begin()
-        self._line_up(entry)
+        self._line_up(entry, send)
         return entry.answer
-
-    def _is_quiet(self) -> bool:
-        """Whether nobody writes, and nobody did so in company just now: those who come together go together."""
-        self._follow_fork()
-        return self._leader is None and not self._alone and not self._in_company
 
     def close(self) -> None:
         """Write what was submitted, and let the writer's thread end. Used again, it begins again."""
@@ -168,9 +159,15 @@ class Writer:
         if os.getpid() != self._pid:
             self._begin()
 
-    def _line_up(self, entry: _Entry) -> None:
+    def _line_up(self, entry: _Entry, send: Send | None = None) -> None:
         self._follow_fork()
         with self._lock:
+            # With the lock held: one who came in between would lead, and might need the connection that this one has.
+            # Those who come together, or just did, go together.
+            if send is not None and self._leader is None and not self._alone and not self._in_company:
+                entry.sent = send(entry.items)
+                if entry.sent is not None:
+                    entry.answer.begin()
             if entry.called is None and self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
                 self._thread.start()

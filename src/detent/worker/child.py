@@ -39,6 +39,7 @@ from detent.worker.pace import Pace
 from detent.worker.patience import Patience
 from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
+from detent.worker.telling import Telling
 from detent.worker.unknown import look_back
 from detent.worker.vital import start_vital
 
@@ -87,6 +88,7 @@ class Child:
             written=self._written,
             aborted=self._aborted,
         )
+        self._telling = Telling(channel)
         self._claimer = Claimer(
             app,
             store,
@@ -98,6 +100,7 @@ class Child:
             self._stopping,
             wants=self._wants,
             took=self._took,
+            tell=self._telling.tell,
             holding=lambda: len(self._core.held),
         )
         self._threads = ThreadPoolExecutor(max_workers=options.slots, thread_name_prefix="detent-job")
@@ -148,6 +151,7 @@ class Child:
             return self._core.wants(self._clock.monotonic())
 
     def _took(self, lease_id: int, jobs: list[Claimed]) -> None:
+        self._telling.took(lease_id)
         with self._lock:
             self._core.claimed(lease_id, jobs)
             late = self._core.stop() if self._stopping.is_set() else []
@@ -379,7 +383,7 @@ class Child:
 
     def _written(self, leases: list[int]) -> None:
         if leases:
-            self._channel.send("done", leases=leases, tally=self._flusher.tally)
+            self._telling.done(leases, self._flusher.tally)
         if self._claimer.limited:
             self._store.wake.interrupt()
 

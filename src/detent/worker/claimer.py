@@ -45,7 +45,8 @@ def look_every(limits: Sequence[LimitRow]) -> float:
 
 
 class Claimer:
-    """Gives what it claimed to `took`; asks `wants` what to claim, and `holding` how much is in hand.
+    """Gives what it claimed to `took`, and `tell`s of it when that may have begun; asks `wants` what to claim, and
+    `holding` how much is in hand.
 
     `room` is set by whoever makes room, `stopping` by whoever wants no more. `limited` says that an end of
     one of our attempts may make room under a limit, so that it is worth while to look again.
@@ -64,6 +65,7 @@ class Claimer:
         *,
         wants: Callable[[], list[Want]],
         took: Callable[[int, list[Claimed]], None],
+        tell: Callable[[], None],
         holding: Callable[[], int],
     ) -> None:
         self._app = app
@@ -76,6 +78,7 @@ class Claimer:
         self._stopping = stopping
         self._wants = wants
         self._took = took
+        self._tell = tell
         self._holding = holding
         self._tasks = sorted(app.tasks)
         self._after_tenant: str | None = None
@@ -168,8 +171,7 @@ class Claimer:
                 self._took(lease_id, jobs)
                 if had_waited:
                     self._clock.sleep(_LET_BEGIN)
-                # The supervisor renews: what it has seen on the board already, too, so nothing need wait for this.
-                self._channel.send("lease", id=lease_id)
+                self._tell()
             return len(jobs)
         return 0
 

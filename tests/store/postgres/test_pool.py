@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -49,20 +50,20 @@ def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(SIZE):
-            pool.take()
+            pool.connection()
     for _ in range(SIZE + 1):
         with pool.connection() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_one_that_is_lost_while_others_stand_in_line_is_made_good(patient: Pool) -> None:
-    lost = [patient.take() for _ in range(SIZE)]
+    lost = [patient.connection() for _ in range(SIZE)]
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
         while not patient._line:
             pass
         lost.pop()
-        assert waits.result(SECONDS_MAX) not in {one.info.backend_pid for one in lost}
+        assert waits.result(SECONDS_MAX) not in {one.connection.info.backend_pid for one in lost}
     patient.give_back(lost.pop())
 
 
@@ -74,9 +75,9 @@ def test_an_interrupt_while_connecting_leaves_the_room_it_took(pool: Pool, monke
         patched.setattr(PooledConnection, "connect", interrupted)
         for _ in range(SIZE):
             with pytest.raises(KeyboardInterrupt):
-                pool.take()
-    held = [pool.take() for _ in range(SIZE)]
-    assert all(one.execute("SELECT 1").fetchone() == (1,) for one in held)
+                pool.connection()
+    held = [pool.connection() for _ in range(SIZE)]
+    assert all(one.connection.execute("SELECT 1").fetchone() == (1,) for one in held)
 
 
 def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
@@ -88,22 +89,22 @@ def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
 
 def test_the_one_that_was_used_last_is_used_next(pool: Pool) -> None:
     """So that others grow old, and can be let go."""
-    first, second = pool.take(), pool.take()
+    first, second = pool.connection(), pool.connection()
     for one in (first, second):
         pool.give_back(one)
-    assert [number_of(pool) for _ in range(3)] == [second.info.backend_pid] * 3
+    assert [number_of(pool) for _ in range(3)] == [second.connection.info.backend_pid] * 3
 
 
 def test_what_rests_too_long_or_is_too_old_is_let_go(pool: Pool) -> None:
-    first, second = pool.take(), pool.take()
+    first, second = pool.connection(), pool.connection()
     for one in (first, second):
         pool.give_back(one)
     first.rests_since -= 601
     last = number_of(pool)
-    assert (first.closed, second.closed) == (True, False)
-    second.made_at -= 3601
+    assert (first.connection.closed, second.connection.closed) == (True, False)
+    second.connection.made_at -= 3601
     assert number_of(pool) == last
-    assert second.closed
+    assert second.connection.closed
     assert number_of(pool) != last
 
 
@@ -131,7 +132,7 @@ def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
     """Nobody who comes later, or comes back at once, is served before: else a thread in a tight loop starves all
     others."""
     served: list[int] = []
-    held = [patient.take() for _ in range(SIZE)]
+    held = [patient.connection() for _ in range(SIZE)]
 
     def wait_for(turn: int) -> None:
         with patient.connection():
@@ -145,7 +146,7 @@ def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
             pass
     patient.give_back(held.pop())
     # Back at once, and behind all six.
-    patient.give_back(patient.take())
+    patient.give_back(patient.connection())
     for thread in threads:
         thread.join(SECONDS_MAX)
     assert served == [0, 1, 2, 3, 4, 5]
@@ -154,18 +155,18 @@ def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
 
 def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt may come between being handed a connection and having it."""
-    held = [patient.take() for _ in range(SIZE)]
+    held = [patient.connection() for _ in range(SIZE)]
     handed = held[-1]
 
     class Interrupted(pool_module._Waiter):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, until: float) -> None:
+            super().__init__(until)
             waits = self
 
             class Told:
                 def acquire(self, timeout: float) -> None:
                     patient.give_back(handed)
-                    assert waits.connection is handed
+                    assert waits.slot is handed
                     raise KeyboardInterrupt
 
                 def locked(self) -> bool:
@@ -176,8 +177,109 @@ def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(pool_module, "_Waiter", Interrupted)
         with pytest.raises(KeyboardInterrupt):
-            patient.take()
-    assert number_of(patient) == handed.info.backend_pid
+            patient.connection()
+    assert number_of(patient) == handed.connection.info.backend_pid
+
+
+def test_one_who_was_interrupted_on_its_way_out_of_the_line_stands_in_nobodys_way(patient: Pool) -> None:
+    """Nobody can promise that it is out of it: so its time counts, and whoever looks at the line takes it out."""
+    held = [patient.connection() for _ in range(SIZE)]
+    patient._line.append(pool_module._Waiter(pool_module._REAL.monotonic() - 3))
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(number_of, patient)
+        lost = held.pop()
+        lost.connection.close()
+        patient.give_back(lost)
+        assert waits.result(SECONDS_MAX) > 0
+    assert not patient._line
+
+
+def test_one_whose_giver_was_interrupted_stands_in_line_again(patient: Pool) -> None:
+    """Out of the line, and nothing in its hands."""
+    held = [patient.connection() for _ in range(SIZE)]
+    with ThreadPoolExecutor(1) as threads:
+        waits = threads.submit(number_of, patient)
+        while not patient._line:
+            pass
+        with patient._lock:
+            waiter = patient._line.popleft()
+            waiter.tell()
+        while not patient._line:
+            pass
+        patient.give_back(held.pop())
+        assert waits.result(SECONDS_MAX) > 0
+
+
+def test_who_makes_one_does_not_stand_in_the_way_of_those_behind(
+    patient: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow server must not keep what comes back from those who could use it."""
+    first, second = patient.connection(), patient.connection()
+    make, connecting, go = PooledConnection.connect, threading.Event(), threading.Event()
+
+    def slowly(*args: Any, **options: Any) -> PooledConnection:
+        connecting.set()
+        assert go.wait(SECONDS_MAX)
+        return make(*args, **options)
+
+    with ThreadPoolExecutor(2) as threads:
+        makes = threads.submit(number_of, patient)
+        while len(patient._line) < 1:
+            pass
+        waits = threads.submit(number_of, patient)
+        while len(patient._line) < 2:
+            pass
+        with monkeypatch.context() as patched:
+            patched.setattr(PooledConnection, "connect", slowly)
+            first.connection.close()
+            patient.give_back(first)
+            assert connecting.wait(SECONDS_MAX)
+            patient.give_back(second)
+            assert waits.result(SECONDS_MAX) == second.connection.info.backend_pid
+            go.set()
+            assert makes.result(SECONDS_MAX) > 0
+
+
+def test_interrupts_at_any_moment_lose_nothing(postgres_url: str) -> None:
+    """A signal that raises, again and again, in one of four threads that share two connections."""
+
+    class Interrupted(BaseException):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    errors: list[BaseException] = []
+    over = threading.Event()
+    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=20.0)) as pool:
+
+        def use() -> None:
+            try:
+                while not over.is_set():
+                    number_of(pool)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        before = signal.signal(signal.SIGALRM, interrupt)
+        for thread in threads:
+            thread.start()
+        try:
+            for nth in range(1500):
+                with suppress(Interrupted):
+                    try:
+                        signal.setitimer(signal.ITIMER_REAL, 0.00002 + nth % 60 * 0.00001)
+                        number_of(pool)
+                    finally:
+                        signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            over.set()
+            for thread in threads:
+                thread.join(SECONDS_MAX)
+        assert errors == []
+        held = [pool.connection() for _ in range(SIZE)]
+        assert all(one.connection.execute("SELECT 1").fetchone() == (1,) for one in held)
 
 
 def test_one_that_cannot_be_made_waits_for_one_of_the_others(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,16 +288,16 @@ def test_one_that_cannot_be_made_waits_for_one_of_the_others(patient: Pool, monk
     def refused(*_: Any, **__: Any) -> PooledConnection:
         raise psycopg.OperationalError("FATAL: sorry, too many clients already")
 
-    held = patient.take()
+    held = patient.connection()
     monkeypatch.setattr(PooledConnection, "connect", refused)
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
         while not patient._line:
             pass
         patient.give_back(held)
-        assert waits.result(SECONDS_MAX) == held.info.backend_pid
+        assert waits.result(SECONDS_MAX) == held.connection.info.backend_pid
     with patient.connection(), pytest.raises(DatabaseUnreachable, match="too many clients"):
-        patient.take()
+        patient.connection()
 
 
 def test_all_in_line_hear_that_the_server_is_gone(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,14 +306,14 @@ def test_all_in_line_hear_that_the_server_is_gone(patient: Pool, monkeypatch: py
     def gone(*_: Any, **__: Any) -> PooledConnection:
         raise psycopg.OperationalError("connection refused")
 
-    held = [patient.take() for _ in range(SIZE)]
+    held = [patient.connection() for _ in range(SIZE)]
     monkeypatch.setattr(PooledConnection, "connect", gone)
     with ThreadPoolExecutor(4) as threads:
         waits = [threads.submit(number_of, patient) for _ in range(4)]
         while len(patient._line) < 4:
             pass
         for one in held:
-            one.close()
+            one.connection.close()
             patient.give_back(one)
         for waiting in waits:
             with pytest.raises(DatabaseUnreachable):
@@ -242,7 +344,7 @@ def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Po
     with pool.connection() as connection:
         pool.close()
         assert connection.execute("SELECT 1").fetchone() == (1,)
-        others = [pool.take() for _ in range(SIZE)]
+        others = [pool.connection() for _ in range(SIZE)]
     assert connection.closed
     for one in others:
         pool.give_back(one)
@@ -259,7 +361,7 @@ def test_a_child_begins_with_none(pool: Pool) -> None:
     before = number_of(pool)
     child = os.fork()
     if not child:
-        os._exit(0 if number_of(pool) != before and len(pool._places) == 1 else 1)
+        os._exit(0 if number_of(pool) != before and len(pool._slots) == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert number_of(pool) == before
 

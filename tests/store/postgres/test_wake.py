@@ -5,9 +5,6 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 
-import pytest
-
-from detent.errors import OutcomeUnknown
 from detent.store.ahead import ClaimTerms
 from detent.store.open import open_store
 from tests.contract.kit import enqueue
@@ -81,8 +78,8 @@ def test_what_was_heard_with_the_claim_is_old_news_to_the_next_wait(postgres_url
         assert not store.wake.wait(store.wake.version(), 0.2)
 
 
-def test_a_claim_whose_listener_was_cut_off_is_to_be_looked_up(postgres_url: str) -> None:
-    """J4: it may have been made; and the next wait listens again."""
+def test_a_claim_whose_listener_was_cut_off_is_sent_elsewhere(postgres_url: str) -> None:
+    """Nothing was sent on it, so nothing is unknown; and the next wait listens again."""
     with closing(open_store(postgres_url)) as store:
         store.ready()
         version = store.wake.version()
@@ -91,9 +88,19 @@ def test_a_claim_whose_listener_was_cut_off_is_to_be_looked_up(postgres_url: str
         enqueue(store, task="send")
         assert run_sql(postgres_url, f"SELECT pg_terminate_backend({listener}, 10000)") == [(True,)]
         assert store.wake.wait(version, PATIENCE)
-        with pytest.raises(OutcomeUnknown):
-            claim()
-        assert store.claim_find(7) == []
+        assert len(claim()) == 1
         store.wake.version()
         assert store.wake.is_sure
-        assert len(store.claim_ahead(**terms(8))()) == 1
+
+
+def test_a_listener_that_is_lost_while_the_claim_is_made_ready_ends_the_wait(postgres_url: str) -> None:
+    """W1: nobody waits without ears for as long as one who has some."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        version = store.wake.version()
+        [(listener,)] = run_sql(postgres_url, LISTENERS)
+        assert run_sql(postgres_url, f"SELECT pg_terminate_backend({listener}, 10000)") == [(True,)]
+        claim = store.claim_ahead(**terms(7))
+        enqueue(store, task="send")
+        assert store.wake.wait(version, PATIENCE)
+        assert len(claim()) == 1

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
@@ -94,7 +93,7 @@ class PostgresStore(PostgresVerbs):
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
         statement = job_claim(**terms, bounds={})
-        ask = self._wake.ahead(statement) or partial(self._session.run, statement)
+        ask = self._wake.ahead(statement, self._session.run)
         return lambda: self._noted(ask(), terms["limit"])
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> EnqueueSent | None:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import select
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import psycopg
@@ -66,8 +67,8 @@ class PostgresWake:
         """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now
         there is something to do."""
         connection = self._connection
-        if connection is not None and connection.pgconn.notifies() is not None:
-            return True  # it came while something else was read
+        if connection is not None and (connection.closed or connection.pgconn.notifies() is not None):
+            return True  # it was lost, or the news came, while something else was read
         watched = select.poll()
         if self._pipe is not None:
             watched.register(self._pipe[0], select.POLLIN)
@@ -75,17 +76,20 @@ class PostgresWake:
             watched.register(connection.fileno(), select.POLLIN)
         return bool(watched.poll(int(timeout * 1000)))
 
-    def ahead(self, statement: Statement[T]) -> Callable[[], T] | None:
-        """The statement, ready to be sent on the connection that listens; None where that has no short way."""
+    def ahead(self, statement: Statement[T], run: Callable[[Statement[T]], T]) -> Callable[[], T]:
+        """The statement, ready to be sent on the connection that listens where that has heard. Else it is run
+        elsewhere: there is no short way, or what came was its end."""
         connection = self._connection
         if connection is None or connection.line is None:
-            return None
+            return partial(run, statement)
         try:
             ask = connection.line.ahead(statement.sql, statement.params)
         except psycopg.Error:
-            return None  # found lost before the next wait
+            return partial(run, statement)
 
         def send() -> T:
+            if not _is_there(connection) or connection.pgconn.notifies() is None:
+                return run(statement)
             with translating(self._name, committing=True):
                 return statement.decode(ask())
 
@@ -125,17 +129,19 @@ class PostgresWake:
         connection = self._connection
         if connection is None:
             return
-        try:
-            while _is_readable(connection.fileno()):
-                connection.pgconn.consume_input()
-            while connection.pgconn.notifies() is not None:
-                pass
-        except psycopg.Error:
+        if not _is_there(connection):
             connection.close()
             self._connection = None
+            return
+        while connection.pgconn.notifies() is not None:
+            pass
 
 
-def _is_readable(file: int) -> bool:
-    watched = select.poll()
-    watched.register(file, select.POLLIN)
-    return bool(watched.poll(0))
+def _is_there(connection: PooledConnection) -> bool:
+    """Whether the connection lives, by reading all that has come."""
+    try:
+        while not connection.closed and connection.news.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        return False
+    return not connection.closed

@@ -27,7 +27,7 @@ from detent.model.clock import SystemClock
 from detent.store.postgres.driver.failures import no_connection
 from detent.store.postgres.driver.line import Line
 
-__all__ = ["Connection", "Lent", "Pool", "PooledConnection"]
+__all__ = ["Connection", "Pool", "PooledConnection", "Slot"]
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -53,22 +53,13 @@ would wait; unless the url says otherwise."""
 _REAL = SystemClock()
 
 
-class _Place:
-    """Room for one connection. Whoever makes one holds it, and the connection after that: where both are forgotten, by
-    an interrupt between any two steps, there is room again."""
-
-    __slots__ = ("__weakref__",)
-
-
 class PooledConnection(psycopg.Connection[TupleRow]):
     """One of ours, told apart from those of the user's. `line` is the short way to its server, where nobody stands in
     between."""
 
     line: Line | None = None
-    place: _Place | None = None
     news: select.poll
     made_at = 0.0
-    rests_since = 0.0
 
     def forget(self) -> None:
         """Somebody has had it who may have changed its session: what was prepared may be gone."""
@@ -117,13 +108,37 @@ def _log_notice(told: Diagnostic) -> None:
         logging.getLogger("detent.limits").log(level, "%s", told.message_primary)
 
 
+class Slot:
+    """Room for one connection, and the connection that is in it, for the length of a block. It rests in the pool or is
+    in somebody's hands: forgotten by both, through an interrupt between any two steps, it is room again."""
+
+    __slots__ = ("__weakref__", "_pool", "connection", "rests_since")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.connection: PooledConnection
+        self.rests_since = 0.0
+
+    def __enter__(self) -> PooledConnection:
+        return self.connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, DatabaseReadOnly | psycopg.errors.ReadOnlySqlTransaction):
+            # It leads to a server that takes no writes any more; a new one may lead to its successor.
+            self.connection.close()
+        self._pool.give_back(self)
+
+
 class _Waiter:
     """One who stands in line: handed a connection, or told that there may be room for one."""
 
-    __slots__ = ("connection", "told")
+    __slots__ = ("slot", "told", "until")
 
-    def __init__(self) -> None:
-        self.connection: PooledConnection | None = None
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.slot: Slot | None = None
         self.told = threading.Lock()
         self.told.acquire()
 
@@ -158,13 +173,29 @@ class Pool:
         self._renew()
 
     def _renew(self) -> None:
-        self._resting: deque[PooledConnection] = deque()
-        self._places: weakref.WeakSet[_Place] = weakref.WeakSet()
+        self._resting: deque[Slot] = deque()
+        # Without a call when one dies: that would be Python, and an interrupt in its midst would be lost.
+        self._slots: set[weakref.ref[Slot]] = set()
 
-    def connection(self) -> Lent:
+    def connection(self) -> Slot:
         """One of the connections, for the length of a block. `DatabaseUnreachable` where there is none to be had,
         `DatabaseBusy` where all are in use for too long."""
-        return Lent(self)
+        if os.getpid() != self._pid:
+            self._begin()
+        while True:
+            slot = self._at_rest() or self._made_or_handed()
+            if slot.connection.is_alive():
+                return slot
+            self.give_back(slot)
+
+    def connection_at_rest(self) -> Slot | None:
+        """The same, where nobody has to be waited for: else none."""
+        if os.getpid() != self._pid or (slot := self._at_rest()) is None:
+            return None
+        if slot.connection.is_quiet():
+            return slot
+        self.give_back(slot)
+        return None
 
     def connect(self) -> PooledConnection:
         """A connection of its own, outside the pool. `DatabaseUnreachable`."""
@@ -190,141 +221,109 @@ class Pool:
         with self._lock:
             resting = self._resting
             self._renew()
-        for connection in resting:
-            connection.close()
+        for slot in resting:
+            slot.connection.close()
 
-    def take(self) -> PooledConnection:
-        """One that is to be given back."""
-        if os.getpid() != self._pid:
-            self._begin()
-        while True:
-            connection = self._at_rest() or self._made_or_handed()
-            if connection.is_alive():
-                return connection
-            self.give_back(connection)
-
-    def take_at_rest(self) -> PooledConnection | None:
-        """The same, where nobody has to be waited for: else none."""
-        if os.getpid() != self._pid or (connection := self._at_rest()) is None:
-            return None
-        if connection.is_quiet():
-            return connection
-        self.give_back(connection)
-        return None
-
-    def give_back(self, connection: PooledConnection) -> None:
+    def give_back(self, slot: Slot) -> None:
         """It goes to the first in line, or rests."""
-        connection.come_to_rest()
+        slot.connection.come_to_rest()
         now = _REAL.monotonic()
-        old: PooledConnection | None = None
+        old: Slot | None = None
         with self._lock:
-            if connection.is_worn(now) or connection.place not in self._places:
-                old = connection
-                self._leave(connection.place)
-            elif self._line:
-                waiter = self._line.popleft()
-                waiter.connection = connection
+            if slot.connection.is_worn(now) or weakref.ref(slot) not in self._slots:
+                old = slot
+            elif (waiter := self._first()) is not None:
+                waiter.slot = slot
+                self._line.popleft()
                 waiter.tell()
             else:
-                connection.rests_since = now
-                self._resting.append(connection)
+                slot.rests_since = now
+                self._resting.append(slot)
                 if now > self._resting[0].rests_since + REST_SECONDS_MAX:
                     old = self._resting.popleft()
-                    self._leave(old.place)
+            if old is not None:
+                self._leave(old)
         if old is not None:
-            old.close()
+            old.connection.close()
 
-    def _at_rest(self) -> PooledConnection | None:
+    def _at_rest(self) -> Slot | None:
         """The one that was used last: those that nobody needs grow old."""
         with self._lock:
-            return self._resting.pop() if self._resting and not self._line else None
+            return self._resting.pop() if self._resting and self._first() is None else None
 
-    def _made_or_handed(self) -> PooledConnection:
+    def _made_or_handed(self) -> Slot:
         now = _REAL.monotonic()
         with self._lock:
-            place = None if self._line else self._room()
-        if place is None:
+            slot = self._room() if self._first() is None else None
+        if slot is None:
             in_use = DatabaseBusy(self._name, f"all {self._size_max} connections of this process are in use")
             return self._handed(now + self._wait_seconds_max, in_use)
         try:
-            return self._made(place)
+            return self._made(slot)
         except DatabaseError as error:
-            if not self._places:
+            if not self._slots:
                 raise
             # The server may have no room for one more: then one of those that are there will do.
             return self._handed(now + min(self._wait_seconds_max, LOOK_EVERY), error, makes=False)
 
-    def _handed(self, until: float, refusal: DatabaseError, *, makes: bool = True) -> PooledConnection:
+    def _handed(self, until: float, refusal: DatabaseError, *, makes: bool = True) -> Slot:
         """In line, until one comes back, or there is room to make one."""
-        waiter = _Waiter()
-        with self._lock:
-            self._line.append(waiter)
+        waiter = _Waiter(until)
         try:
+            with self._lock:
+                self._line.append(waiter)
             while (left := until - _REAL.monotonic()) > 0:
                 waiter.told.acquire(timeout=min(left, LOOK_EVERY))
                 with self._lock:
-                    if waiter.connection is not None:
-                        connection, waiter.connection = waiter.connection, None
-                        return connection
-                    place = self._room() if makes and self._line[0] is waiter else None
-                if place is not None:
-                    return self._made(place)
+                    if waiter.slot is not None:
+                        slot, waiter.slot = waiter.slot, None
+                        return slot
+                    if waiter not in self._line:
+                        self._line.appendleft(waiter)  # whoever called it was interrupted
+                    room = self._room() if makes and self._first() is waiter else None
+                    if room is not None:
+                        self._line.popleft()
+                        self._tell_first()
+                if room is not None:
+                    return self._made(room)
             raise refusal
         finally:
             with self._lock:
                 if waiter in self._line:
                     self._line.remove(waiter)
                     self._tell_first()
-            if waiter.connection is not None:
-                self.give_back(waiter.connection)
+            if waiter.slot is not None:
+                self.give_back(waiter.slot)
 
-    def _room(self) -> _Place | None:
-        """Called with the lock held, as the two below."""
-        if len(self._places) >= self._size_max:
-            return None
-        place = _Place()
-        self._places.add(place)
-        return place
+    def _first(self) -> _Waiter | None:
+        """Who stands first in line, and is not one who was interrupted on its way out of it. Called with the lock held,
+        as the three below."""
+        while self._line and _REAL.monotonic() > self._line[0].until + LOOK_EVERY:
+            self._line.popleft()
+        return self._line[0] if self._line else None
 
-    def _leave(self, place: _Place | None) -> None:
-        if place is not None:
-            self._places.discard(place)
+    def _room(self) -> Slot | None:
+        if len(self._slots) >= self._size_max:
+            self._slots = {slot for slot in self._slots if slot() is not None}
+            if len(self._slots) >= self._size_max:
+                return None
+        slot = Slot(self)
+        self._slots.add(weakref.ref(slot))
+        return slot
+
+    def _leave(self, slot: Slot) -> None:
+        self._slots.discard(weakref.ref(slot))
         self._tell_first()
 
     def _tell_first(self) -> None:
-        if self._line:
-            self._line[0].tell()
+        if (waiter := self._first()) is not None:
+            waiter.tell()
 
-    def _made(self, place: _Place) -> PooledConnection:
+    def _made(self, slot: Slot) -> Slot:
         try:
-            connection = self.connect()
+            slot.connection = self.connect()
         except BaseException:
             with self._lock:
-                self._leave(place)
+                self._leave(slot)
             raise
-        connection.place = place
-        return connection
-
-
-class Lent:
-    """A connection for the length of a block; one that is taken by then, or that was taken before."""
-
-    __slots__ = ("_connection", "_pool")
-
-    def __init__(self, pool: Pool, connection: PooledConnection | None = None) -> None:
-        self._pool = pool
-        self._connection = connection
-
-    def __enter__(self) -> PooledConnection:
-        if self._connection is None:
-            self._connection = self._pool.take()
-        return self._connection
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._connection is not None
-        if isinstance(error, DatabaseReadOnly | psycopg.errors.ReadOnlySqlTransaction):
-            # It leads to a server that takes no writes any more; a new one may lead to its successor.
-            self._connection.close()
-        self._pool.give_back(self._connection)
+        return slot

@@ -13,7 +13,7 @@ from detent.model.clock import Clock
 from detent.model.ids import SeededIds
 from detent.store.postgres.driver.failures import is_passing, translating
 from detent.store.postgres.driver.line import Line
-from detent.store.postgres.driver.pool import Connection, Lent, Pool, PooledConnection
+from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection, Slot
 from detent.store.postgres.statements.base import Row, Statement
 
 __all__ = [
@@ -61,23 +61,23 @@ class PoolSession:
     def sent(self, statement: Statement[T]) -> Callable[[], T] | None:
         """The same, sent now, by one who may not wait: to call what comes back, once, is to wait for the answer. None
         where nothing was sent, or nobody knows: to run it finds out."""
-        connection = self._pool.take_at_rest()
-        if connection is None:
+        slot = self._pool.connection_at_rest()
+        if slot is None:
             return None
-        rows = None
+        rows, line = None, slot.connection.line
         try:
-            if connection.line is not None:
-                rows = connection.line.sent(statement.sql, statement.params)
+            if line is not None:
+                rows = line.sent(statement.sql, statement.params)
         except (psycopg.Error, UnicodeEncodeError):
             pass  # to run it says what is wrong
         finally:
             if rows is None:
-                self._pool.give_back(connection)
-        return None if rows is None else lambda: self._received(connection, rows, statement)
+                self._pool.give_back(slot)
+        return None if rows is None else lambda: self._received(slot, rows, statement)
 
-    def _received(self, connection: PooledConnection, rows: Callable[[], list[Row]], statement: Statement[T]) -> T:
+    def _received(self, slot: Slot, rows: Callable[[], list[Row]], statement: Statement[T]) -> T:
         try:
-            with Lent(self._pool, connection), translating(self._name, committing=statement.writes):
+            with slot, translating(self._name, committing=statement.writes):
                 return statement.decode(rows())
         except DetentError as error:
             if error.__cause__ is None or not is_passing(error.__cause__):
