@@ -209,4 +209,4 @@ def test_leases_of_quick_jobs_end_when_they_do(bench: Bench) -> None:
     bench.worker(lease=1.0)
     for number in range(60):
         bench.rests(bench.send("add_async", a=number, b=1), "succeeded")
-    until(lambda: not dump(bench.url)["lease"], "the end of all leases", 20)
+    until(lambda: not dump(bench.url)["lease"], "the end of all leases")
