@@ -90,13 +90,17 @@ class Kin:
 
     @property
     def leases(self) -> list[int]:
-        """What it holds, to be renewed, and what it may hold without having told yet."""
+        """What it holds, to be renewed; while it is at work, with what it may not have told of yet."""
         with self._lock:
             held = set(self._leases)
-        with suppress(ValueError):  # it is buried
+        return sorted(held | self._asked_for() if self.lines() else held)
+
+    def _asked_for(self) -> set[int]:
+        """The lease under which it claimed last, whether it was given anything or not; none once it is buried."""
+        with suppress(ValueError):
             if (claiming := self._board.claiming()) is not None:
-                held.add(claiming)
-        return sorted(held)
+                return {claiming}
+        return set()
 
     def lines(self) -> list[Line]:
         """What it is doing; nothing once it is buried."""
@@ -178,7 +182,7 @@ class Kin:
         if killed is not None and self._blamed:
             ended_with, killed = f"{ended_with} ({killed})", None
         lines = {line.job_id: line for line in self.lines()}
-        held = self.leases
+        held = sorted({*self.leases, *self._asked_for()})
         cancelled = frozenset(self._told)
         self._channel.close()
         self._guarded.close()
