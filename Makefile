@@ -33,7 +33,7 @@ $(STAMP): $(RUNS)
 	@touch $@
 
 test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m tests.repeat -n 3 --dist worksteal
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest tests/faults tests/mutants tests/twin --whole -s

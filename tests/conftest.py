@@ -26,6 +26,7 @@ from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
 from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
 from detent.testing.stores import START, StoreClock, install_clock, turnable_store
+from tests import deadlines, repeat
 
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
@@ -34,6 +35,9 @@ numbers = itertools.count(1)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="long proofs: the whole, not the slice (make faults)")
+    parser.addoption(
+        "--failed-to", metavar="FILE", help="write the names of tests that failed to FILE (tests/repeat.py)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,6 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
     What a script starts in the background ignores Ctrl-C, and so do all its children: a test that interrupts one would
     wait for ever.
     """
+    if not deadlines.is_measured():
+        os.environ[deadlines.SLOWNESS] = f"{deadlines.measure():.2f}"
+    if config.getoption("--failed-to") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(repeat.Failures(Path(config.getoption("--failed-to"))))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if _is_roomy(Path(MEMORY)):
@@ -53,6 +61,18 @@ def pytest_configure(config: pytest.Config) -> None:
         patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
         settings.register_profile("patient", patient)
         settings.load_profile("patient")
+
+
+def pytest_report_header() -> str:
+    return f"deadlines: {deadlines.factor():.2f} times those of a quiet machine"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """The time limits of whole tests are deadlines too."""
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        seconds = float(mark.args[0] if mark is not None else config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(deadlines.scaled(seconds)), append=False)
 
 
 def _is_roomy(place: Path) -> bool:

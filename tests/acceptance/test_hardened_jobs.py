@@ -24,6 +24,7 @@ from detent.lifecycle.library import JOB
 from detent.model.backoff import Retry
 from detent.testing.harness import Harness
 from detent.testing.stores import another_store, is_sqlite, plain_connection, table
+from tests.deadlines import scaled
 
 JOBS = JOB.states
 ACTIONS = ("cancel", "retry", "discard", "force quarantined", "force succeeded")
@@ -172,7 +173,7 @@ def test_of_many_who_move_a_job_at_once_one_does(queue: Queue) -> None:
         wiring = Wiring(app.settings, queue.detent.clock, another_store(queue.detent.url, queue.detent.clock))
         app.rewire(wiring)
         with closing(wiring):
-            together.wait(30)
+            together.wait(scaled(30))
             return app.retry(job.id, actor=f"operator-{number}").changed
 
     with ThreadPoolExecutor(6) as pool:

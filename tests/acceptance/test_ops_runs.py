@@ -23,6 +23,7 @@ from detent.app.wiring import Wiring
 from detent.errors import TABLE, DetentError, InvalidTransition, KeyConflict, LeaseLost
 from detent.lifecycle.library import OPS_RUN
 from detent.testing.stores import StoreClock, another_store, turnable_store
+from tests.deadlines import scaled
 
 
 class Run(NamedTuple):
@@ -264,7 +265,7 @@ def test_three_workers_and_five_runs(door: Door, world: World, clock: StoreClock
     workers, together = [world.door() for _ in range(3)], Barrier(3)
 
     def ask(number: int) -> str:
-        together.wait(30)
+        together.wait(scaled(30))
         held = workers[number].claim(f"worker-00{number}")
         assert held is not None
         return held.run
@@ -297,7 +298,7 @@ def test_a_key_queues_one_run_though_many_ask_at_once(door: Door, world: World) 
     doors, together = [world.door() for _ in range(6)], Barrier(6)
 
     def ask(door: Door) -> str:
-        together.wait(30)
+        together.wait(scaled(30))
         return door.queue("proj-123", "staging", "abc123", "main", key="deploy-abc123")
 
     with ThreadPoolExecutor(6) as pool:

@@ -17,9 +17,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.deadlines import scaled
+
 __all__ = ["HttpReceiver", "MailReceiver", "http_receiver", "mail_receiver", "self_signed"]
 
-SECONDS_MAX = 60.0
+SECONDS_MAX = scaled(60.0)
 
 
 @dataclass

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 from detent import Context, Detent, Job, Retry
 from detent.testing.harness import Harness
 from detent.testing.stores import dump, plain_connection
+from tests.deadlines import until
 
 __all__ = ["Shop", "open_shop", "until"]
-
-_DEADLINE = 60.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; a test whose condition never does has failed."""
-    deadline = time.monotonic() + _DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "the condition was never met"
-        time.sleep(0.001)
 
 
 class Shop(Harness):

@@ -7,6 +7,7 @@ import pytest
 from detent.client.operation import Operation
 from detent.errors import InvalidInput, NotFound
 from tests.app.shop import Shop
+from tests.deadlines import scaled
 
 
 def test_first_how_many_then_all_of_them(shop: Shop) -> None:
@@ -17,7 +18,7 @@ def test_first_how_many_then_all_of_them(shop: Shop) -> None:
     assert (len(chosen), chosen.count()) == (1, 2)
     operation = chosen.retry(actor="ana", reason="the provider is back")
     assert (operation.state, operation.changed) == ("running", 0)
-    assert operation.wait(timeout=60) is operation
+    assert operation.wait(timeout=scaled(60)) is operation
     assert (operation.state, operation.changed, operation.refused) == ("done", 2, 0)
     assert [job.refresh().state for job in dead] == ["pending"] * 2
     assert other.refresh().state == "pending"

@@ -16,8 +16,9 @@ from detent.app.detent import Detent
 from detent.declare.context import Context
 from detent.model.records import Abort, Finish, NewEvent
 from tests.cli.forge import forge, takes
+from tests.deadlines import scaled
 
-SECONDS_MAX = 60
+SECONDS_MAX = scaled(60)
 NASTY = "red \x1b[31m back\r left \u202e right"
 APP = """
 from detent import Context, Detent, Lifecycle, Retry, Transition

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kit import Shell
+from tests.deadlines import scaled
 from tests.processes.kit import until
 
 APP = """
@@ -81,7 +82,7 @@ def test_what_failed_and_force(pipes: Shell) -> None:
         _what_failed_and_force(pipes)
     finally:
         worker.terminate()
-        worker.communicate(timeout=60)
+        worker.communicate(timeout=scaled(60))
     assert pipes.run("pipelines", "show", "999999").code == 3
     assert pipes.run("pipelines", "start", "nothing", "--app", "pipes:app").code == 3
     assert pipes.run("pipelines", "start", "letters", '{"broken": 7}', "--app", "pipes:app").code == 2

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.kit import Ended, Shell
+from tests.deadlines import scaled
 
 RULES = """
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ def worker(rules: Shell) -> Iterator[None]:
     process = rules.start("worker", "rules:app")
     yield
     process.terminate()
-    process.communicate(timeout=60)
+    process.communicate(timeout=scaled(60))
 
 
 @pytest.mark.usefixtures("worker")

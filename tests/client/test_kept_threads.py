@@ -14,8 +14,9 @@ import pytest
 from detent.client import aio_threads
 from detent.client.aio_threads import KeptThread
 from detent.errors import WrongPlace
+from tests.deadlines import scaled
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = scaled(30.0)
 said: ContextVar[str] = ContextVar("said", default="nothing")
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from detent.client.aio import on_one_thread
+from tests.deadlines import scaled
 
 
 class Traced:
@@ -29,7 +30,7 @@ class Traced:
     @contextmanager
     def block(self) -> Iterator[str]:
         self.entering.set()
-        assert self.may_enter.wait(30)
+        assert self.may_enter.wait(scaled(30))
         self.note()
         try:
             yield "open"
@@ -96,5 +97,5 @@ def test_a_cancel_leaves_nothing_open(waits_to_enter: bool) -> None:
             await task
 
     asyncio.run(cancelled())
-    assert traced.left.wait(30)
+    assert traced.left.wait(scaled(30))
     assert traced.left_by == ["CancelledError"]

@@ -15,6 +15,7 @@ import pytest
 
 from detent import Throttled
 from detent.model.clock import TurnableClock
+from tests.deadlines import scaled
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -84,7 +85,7 @@ def test_a_response_of_httpx2_asks_for_what_the_server_said() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as server:
         Thread(target=server.serve_forever).start()
         try:
-            answer = httpx2.get(f"http://127.0.0.1:{server.server_port}/price", trust_env=False, timeout=60)
+            answer = httpx2.get(f"http://127.0.0.1:{server.server_port}/price", trust_env=False, timeout=scaled(60))
         finally:
             server.shutdown()
     with pytest.raises(Throttled) as caught:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import scaled
+
 DEMO = [sys.executable, "-m", "detent.cli", "demo"]
-SECONDS_MAX = 600
+SECONDS_MAX = scaled(600)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 
 

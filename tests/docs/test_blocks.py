@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import scaled
+
 ROOT = Path(__file__).parents[2]
 ADDRESS = "sqlite:///shop.db"
 BLOCK = re.compile(r"^```python (?P<kind>run|test)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,7 +33,7 @@ def blocks(page: str, kind: str) -> str:
 def python(directory: Path, *arguments: str) -> str:
     """Run it as a reader would; what it printed."""
     command = [sys.executable, "-W", "error", *arguments]
-    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=scaled(100), check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 

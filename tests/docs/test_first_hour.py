@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import scaled
 from tests.docs.test_blocks import ROOT, blocks
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SECONDS_MAX = 200
+SECONDS_MAX = scaled(200)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 
 

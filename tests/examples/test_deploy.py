@@ -14,10 +14,11 @@ import pytest
 from detent.app.detent import Detent
 from detent.testing.postgres import find_binaries
 from detent.testing.stores import is_sqlite
+from tests.deadlines import scaled
 from tests.processes.kit import is_alive, until
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
-SECONDS_MAX = 300
+SECONDS_MAX = scaled(300)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 HOSTILE = [
     'it\'s "quoted"',

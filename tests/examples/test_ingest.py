@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import scaled
+
 INGEST = Path(__file__).parents[2] / "examples" / "ingest"
-SECONDS_MAX = 300
+SECONDS_MAX = scaled(300)
 
 
 @pytest.mark.timeout(SECONDS_MAX + 60)

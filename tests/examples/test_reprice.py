@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.deadlines import scaled
+
 REPRICE = Path(__file__).parents[2] / "examples" / "reprice"
-SECONDS_MAX = 300
+SECONDS_MAX = scaled(300)
 
 
 @pytest.mark.timeout(SECONDS_MAX + 60)

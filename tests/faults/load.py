@@ -10,13 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from detent.errors import DatabaseError
+from tests.deadlines import scaled
 from tests.faults.kit import Ring
 from tests.processes.kit import Worker, until
 
-LEASE = 6.0
+LEASE = scaled(6.0)
 """Long enough that nobody who lives loses it on a slow machine: every attempt that is used up is held against him."""
 
-TAKEN_SECONDS_MAX = 60.0
+TAKEN_SECONDS_MAX = scaled(60.0)
 
 
 class Load:

@@ -20,6 +20,7 @@ import pytest
 from detent.testing.postgres import CONNECTIONS_MAX, Cluster, find_binaries
 from detent.testing.postgres_guardian import free_port, spawn, stop, unprivileged_account
 from detent.testing.stores import plain_connection
+from tests.deadlines import scaled
 from tests.processes.kit import until
 
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin"
@@ -116,7 +117,7 @@ def standby_of(cluster: Cluster) -> Iterator[Standby]:
             "fast",
         ]
         with spawn(copying, home, account, home / "log") as copy:
-            assert copy.wait(60) == 0, (home / "log").read_text()
+            assert copy.wait(scaled(60)) == 0, (home / "log").read_text()
         options = {
             "port": str(port),
             "unix_socket_directories": str(home),

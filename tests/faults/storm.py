@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from tests.deadlines import scaled
 from tests.faults.kit import Ring
 from tests.processes.kit import Worker, until
 
 WORKERS = 4
-LEASE = 2.0
+LEASE = scaled(2.0)
 UP_MIN = 2
 """So many workers have been seen at work since they, or their child, were last killed: after every kill somebody is
 there to take over, with slots to spare."""

@@ -15,12 +15,13 @@ import pytest
 
 from detent import Run
 from detent.testing.stores import plain_connection
+from tests.deadlines import scaled
 from tests.faults.batches import changes, make_app
 from tests.faults.kit import Ring
 from tests.processes.kit import Worker
 
 APP = "tests.faults.batches:app"
-LEASE = 2.0
+LEASE = scaled(2.0)
 
 
 class Crew:

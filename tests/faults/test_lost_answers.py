@@ -15,10 +15,11 @@ from detent import Detent
 from detent.declare.task import Call
 from detent.errors import DatabaseUnreachable, OutcomeUnknown
 from detent.testing.proxy import Loss, Proxy, Request
+from tests.deadlines import scaled
 from tests.faults.kit import Ring
 from tests.faults.tasks import make_app
 
-LONG = 600.0
+LONG = scaled(600.0)
 """No lease runs out within a test: what was claimed and not adopted would be missing at its end."""
 
 

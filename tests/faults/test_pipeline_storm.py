@@ -15,12 +15,13 @@ import pytest
 
 from detent.app.detent import Detent
 from detent.client.pipeline_run import PipelineRun
+from tests.deadlines import scaled
 from tests.faults.kit import Ring
 from tests.faults.pipelines import DIRECTORY, Mirror, OwnMirror, Source, canonical, make_app, make_table
 from tests.processes.kit import Worker
 
 APP = "tests.faults.pipelines:app"
-LEASE = 2.0
+LEASE = scaled(2.0)
 WORKERS = 2
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from detent.client.job import Job
+from tests.deadlines import scaled
 from tests.faults.gated import GATE, MOMENT
 from tests.faults.kit import Ring
 from tests.processes.kit import Gate, Worker, until
 
-LEASE = 1.0
+LEASE = scaled(1.0)
 IN_THE_STORE = ("claimed", "finishing")
 MOMENTS = ("claimed", "started", "in the block", "committed", "finishing")
 

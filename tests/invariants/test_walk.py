@@ -16,12 +16,13 @@ from detent.store.invariants.slices import of_jobs, of_places, of_run
 from detent.store.invariants.walk import BY_PLACE, BY_RUN, WHOLE
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
+from tests.deadlines import scaled
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 from tests.invariants.walking import walked
 from tests.plans.crowd import fill
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = scaled(30.0)
 
 
 @pytest.mark.parametrize("rows_max", [1, 5, 2000])

@@ -14,6 +14,7 @@ from detent.lifecycle.declare import Lifecycle, Transition
 from detent.lifecycle.draw import PAGE, markdown, mermaid, page, svg
 from detent.lifecycle.layout import lay_out
 from detent.lifecycle.library import JOB, LIBRARY
+from tests.deadlines import scaled
 from tests.lifecycle.orders import order
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +25,7 @@ every_lifecycle = pytest.mark.parametrize("lifecycle", LIBRARY.values(), ids=LIB
 def test_the_page_is_what_the_library_says(tmp_path: Path) -> None:
     """L1: the documentation follows from the declaration; `python -m detent.lifecycle.draw` writes it."""
     written = tmp_path / "lifecycles.md"
-    subprocess.run([sys.executable, "-m", "detent.lifecycle.draw", str(written)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "detent.lifecycle.draw", str(written)], check=True, timeout=scaled(60))
     assert written.read_text(encoding="utf-8") == page(LIBRARY.values())
     assert (ROOT / PAGE).read_text(encoding="utf-8") == page(LIBRARY.values())
 

@@ -9,11 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 from detent.store.open import open_store
+from tests.deadlines import scaled
 from tests.migrations.schemas import described, known, taken
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 12
-SECONDS_MAX = 60
+SECONDS_MAX = scaled(60)
 
 
 def starter(*arguments: str) -> subprocess.Popen[str]:

@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from detent.testing.postgres import URL_VARIABLE, Cluster
+from tests.deadlines import scaled
 from tests.mutants.mutants import GUARDS, MUTANTS, Edit, Mutant
 
 ROOT = Path(__file__).parents[2]
 FAILED = re.compile(r"^FAILED tests/(\S+?)(?: - .*)?$", re.MULTILINE)
-SECONDS_MAX = 300
+SECONDS_MAX = scaled(300)
 pytestmark = pytest.mark.timeout(SECONDS_MAX + 60)
 UNNEEDED = ("cacheprovider", "hypothesispytest", "xdist")
 """Plugins that take longer to load than the tests to run."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from detent.testing.postgres import Cluster
+from tests.deadlines import scaled
 from tests.processes.kit import Bench
 
 KINDS = ("sqlite", "postgres")
@@ -60,7 +61,7 @@ def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """One whose worker has begun: many tests send jobs to it, and it must survive them all."""
     with bench_on(request.param, tmp_path_factory.mktemp("shop"), request) as one:
         # Whoever listens ends within the grace on a slow machine too, and its process is kept.
-        calm = {"lease": 3.0, "cancel_grace": 5.0}
+        calm = {"lease": scaled(3.0), "cancel_grace": scaled(5.0)}
         worker = one.worker(slots=8, queues=("default", "capped"), queue_slots={"capped": 2}, **calm)
         yield one
         assert worker.process.poll() is None, worker.log

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -18,24 +17,15 @@ import msgspec
 
 from detent.client.job import Job
 from detent.worker.options import WorkerOptions
+from tests.deadlines import scaled, until
 from tests.processes.tasks import make_app
 
+__all__ = ["ROOT", "SECONDS_MAX", "Bench", "Gate", "Worker", "is_alive", "kill", "until"]
+
 ROOT = Path(__file__).parents[2]
-SECONDS_MAX = 60.0
+SECONDS_MAX = scaled(60.0)
 
 T = TypeVar("T")
-
-
-def until(look: Callable[[], T], what: str = "the condition", seconds: float = SECONDS_MAX) -> T:
-    """What `look` gives as soon as it is true; fails after the deadline."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come about within {seconds:g} s; last seen: {found!r}")
-        time.sleep(0.02)
 
 
 def is_alive(pid: int) -> bool:
@@ -130,7 +120,13 @@ class Bench:
     def worker(self, **options: Any) -> Worker:
         """Start a worker; it does not outlive the test."""
         self._workers += 1
-        chosen: dict[str, Any] = {"slots": 4, "lease": 2.0, "grace": 5.0, "cancel_grace": 1.0, **options}
+        chosen: dict[str, Any] = {
+            "slots": 4,
+            "lease": scaled(2.0),
+            "grace": scaled(5.0),
+            "cancel_grace": scaled(1.0),
+            **options,
+        }
         app = chosen.pop("app", "tests.processes.tasks:app")
         told = WorkerOptions(app=app, name=chosen.pop("name", f"w{self._workers}"), **chosen)
         log = self.directory / f"worker-{self._workers}.log"

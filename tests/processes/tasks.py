@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from detent import Context, Detent, Fatal, Job, Probed, Retry, Snooze, Throttled, shell
+from tests.deadlines import scaled
 
 AGAIN = Retry(1, base=0.1, jitter=0)
 log = logging.getLogger("shop.mail")
@@ -253,7 +254,7 @@ def terminate_child(ctx: Context) -> int:
     """Programs that a task starts hear SIGTERM."""
     child = subprocess.Popen(["sleep", "600"])
     child.terminate()
-    return child.wait(20)
+    return child.wait(scaled(20))
 
 
 def once(ctx: Context, how: str) -> str:
@@ -331,8 +332,8 @@ def make_app(url: str | None = None) -> Detent:
     shell(app, "exit_7", ["sh", "-c", "echo sorry >&2; exit 7"], retry=Retry(0))
     shell(app, "no_such", ["/no/such/program"], retry=Retry(0))
     shell(app, "leave_behind", leave_behind, retry=AGAIN)
-    shell(app, "tree", tree, retry=AGAIN, grace=0.3)
-    shell(app, "tree_8s", tree, retry=Retry(0), grace=0.3, timeout=8)
+    shell(app, "tree", tree, retry=AGAIN, grace=scaled(0.3))
+    shell(app, "tree_8s", tree, retry=Retry(0), grace=scaled(0.3), timeout=8)
 
     @app.on_failure
     def remember(job: Job[Any]) -> None:

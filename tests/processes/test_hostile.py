@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from detent import Job
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, is_alive, until
 
 
@@ -142,7 +143,7 @@ def test_nobody_holds_the_database_for_long(sqlite_bench: Bench) -> None:
     bench = sqlite_bench
     gate = bench.gate()
     greedy = bench.send("hold_database", gate=str(gate))
-    bench.worker(held_up_max=1.0)
+    bench.worker(held_up_max=scaled(1.0))
     gate.entered()
     other = bench.send("add", a=1, b=1)
     bench.rests(other, "succeeded")
@@ -154,7 +155,7 @@ def test_what_a_function_left_behind_goes_with_its_child(sqlite_bench: Bench) ->
     bench = sqlite_bench
     gate = bench.gate()
     job = bench.send("fork_deaf_8s", gate=str(gate))
-    bench.worker(grace=0.2)
+    bench.worker(grace=scaled(0.2))
     bench.rests(job, "quarantined")
     deaf = [int(pid) for pid in Path(f"{gate}.deaf").read_text().split()]
     assert len(deaf) == 2

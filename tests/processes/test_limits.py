@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+from tests.deadlines import scaled
 from tests.processes.kit import Bench
 
 
@@ -12,7 +13,7 @@ def test_two_workers_share_a_limit_and_one_that_is_killed_frees_it(bench: Bench)
     bench.app.limit_queue("default", concurrency=1)
     gates = [bench.gate() for _ in range(3)]
     jobs = [bench.send("hold", gate=str(gate)) for gate in gates]
-    workers = [bench.worker(lease=6.0), bench.worker(lease=6.0)]
+    workers = [bench.worker(lease=scaled(6.0)), bench.worker(lease=scaled(6.0))]
     gates[0].entered()
     assert bench.app.why(jobs[1].id) == "its limit 'queue:default' is full: 1 of 1 are running"
     gates[0].open()

@@ -9,6 +9,7 @@ import pytest
 
 from detent import Context, Detent, Retry
 from detent.testing.stores import dump
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, until
 from tests.processes.tasks import add
 
@@ -206,7 +207,7 @@ def test_a_worker_that_has_nothing_to_do_writes_nothing_but_that_it_lives(bench:
 def test_leases_of_quick_jobs_end_when_they_do(bench: Bench) -> None:
     """J5: a job may be over before its child has told the supervisor of the lease. One that was told of after that
     would be renewed for as long as the child lives."""
-    bench.worker(lease=1.0)
+    bench.worker(lease=scaled(1.0))
     for number in range(60):
         bench.rests(bench.send("add_async", a=number, b=1), "succeeded")
     until(lambda: not dump(bench.url)["lease"], "the end of all leases")

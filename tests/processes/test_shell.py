@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from detent import errors
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, is_alive, kill, until
 
 
@@ -97,7 +98,7 @@ def test_nothing_of_a_command_survives_its_worker(sqlite_bench: Bench, whom: str
     bench = sqlite_bench
     gate, here = bench.gate(), bench.gate()
     bench.send("tree", gate=str(gate))
-    worker = bench.worker(grace=0.1)
+    worker = bench.worker(grace=scaled(0.1))
     tree = gate.entered(3)
     if whom == "supervisor":
         kill(worker.process.pid)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from detent.testing.stores import plain_connection
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, is_alive, kill, until
 
 WAITING = """SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -19,7 +20,7 @@ def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:
     """W1: SIGTERM to everybody at once, as service managers send it, stops claiming and finishes within the grace."""
     gate = bench.gate()
     jobs = [bench.send(task, gate=str(gate)) for task in ("hold", "hold_async", "hold_apart")]
-    worker = bench.worker(grace=30.0)
+    worker = bench.worker(grace=scaled(30.0))
     gate.entered(3)
     for pid in [*worker.descendants(), worker.process.pid]:
         os.kill(pid, signal.SIGTERM)
@@ -37,7 +38,7 @@ def test_after_the_grace_the_rest_is_handed_back_without_using_up_an_attempt(ben
     gate = bench.gate()
     jobs = [bench.send(task, gate=str(gate)) for task in ("hold", "hold_async", "hold_apart")]
     careful = bench.send("hold_carefully", gate=str(gate))
-    worker = bench.worker(grace=0.2)
+    worker = bench.worker(grace=scaled(0.2))
     gate.entered(4)
     worker.signal(signal.SIGTERM)
     assert worker.ends() == 0
@@ -94,14 +95,14 @@ def test_nothing_survives_a_killed_supervisor_and_all_settles(bench: Bench) -> N
     over when the lease has run out."""
     gate = bench.gate()
     jobs = [bench.send(task, gate=str(gate)) for task in ("fork_deaf", "hold_apart", "hold_async")]
-    worker = bench.worker(processes=2, slots=2, lease=1.0)
+    worker = bench.worker(processes=2, slots=2, lease=scaled(1.0))
     gate.entered(3)
     deaf = [int(pid) for pid in Path(f"{gate}.deaf").read_text().split()]
     below = [*worker.descendants(), *deaf]
     kill(worker.process.pid)
     until(lambda: not any(map(is_alive, below)), "the end of everybody below")
     gate.open()
-    bench.worker(lease=1.0)
+    bench.worker(lease=scaled(1.0))
     for job in jobs:
         bench.rests(job, "succeeded")
         assert bench.outcomes(job) == ["expired", "done"]

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, is_alive, until
 
 
@@ -52,7 +53,7 @@ def test_a_function_that_deafens_its_process_is_cut_short_all_the_same(
     bench = sqlite_bench
     gate = bench.gate()
     neighbour = bench.send("hold", gate=str(gate))
-    bench.worker(grace=1.0)
+    bench.worker(grace=scaled(1.0))
     gate.entered()
     process = cut_short(bench, task, **arguments)
     until(lambda: not is_alive(process), "the end of the process")
@@ -64,10 +65,10 @@ def test_a_function_that_deafens_its_process_is_cut_short_all_the_same(
 def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
     """J5: a handler that holds the interpreter for two leases is not taken over while its process lives."""
     gate = bench.gate()
-    job = bench.send("hold_interpreter", gate=str(gate), seconds=10)
-    bench.worker(lease=5.0)
+    job = bench.send("hold_interpreter", gate=str(gate), seconds=int(scaled(10)))
+    bench.worker(lease=scaled(5.0))
     gate.entered()
-    bench.worker(lease=5.0)
+    bench.worker(lease=scaled(5.0))
     assert bench.rests(job, "succeeded").result == "awake"
     assert bench.outcomes(job) == ["done"]
     assert len(gate.entered()) == 1
@@ -75,11 +76,11 @@ def test_whoever_holds_the_interpreter_keeps_its_lease(bench: Bench) -> None:
 
 def test_whoever_takes_the_interpreter_at_once_keeps_its_lease(bench: Bench) -> None:
     """J5: before its child could tell the supervisor of the lease, which has read it on the board."""
-    bench.worker(lease=5.0)
-    bench.worker(lease=5.0)
+    bench.worker(lease=scaled(5.0))
+    bench.worker(lease=scaled(5.0))
     bench.rests(bench.send("add", a=1, b=2), "succeeded")
     gate = bench.gate()
-    job = bench.send("seize_interpreter", gate=str(gate), seconds=12)
+    job = bench.send("seize_interpreter", gate=str(gate), seconds=int(scaled(12)))
     bench.rests(job, "succeeded")
     assert bench.outcomes(job) == ["done"]
     assert len(gate.entered()) == 1
@@ -94,7 +95,7 @@ def test_a_worker_that_stood_still_takes_nothing_away_from_itself(bench: Bench) 
 
     gate = bench.gate()
     job = bench.send("hold_once", gate=str(gate))
-    worker = bench.worker(lease=1.0)
+    worker = bench.worker(lease=scaled(1.0))
     gate.entered()
     for _ in range(4):
         worker.signal(signal.SIGSTOP)
@@ -132,7 +133,7 @@ def test_a_job_that_hears_no_cancel_is_cancelled_with_its_process(
     bench = postgres_bench
     gate = bench.gate()
     job = bench.send(task, gate=str(gate), **arguments)
-    bench.worker(lease=1.0, cancel_grace=0.3, grace=0.5)
+    bench.worker(lease=scaled(1.0), cancel_grace=scaled(0.3), grace=scaled(0.5))
     (process,) = gate.entered()
     bench.app.cancel(job.id, actor="ana")
     bench.rests(job, "cancelled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.client.job import Job
+from tests.deadlines import scaled
 from tests.processes.kit import Bench, Gate, kill
 
 
@@ -16,11 +17,11 @@ def lines(gate: Gate, book: str) -> list[str]:
 def lost(bench: Bench, task: str, gate: Gate, *, pays: bool) -> Job[object]:
     """A job whose worker was killed, with all its processes, while its function ran; another takes over."""
     job = bench.send(task, gate=str(gate), pays=pays)
-    first = bench.worker(lease=1.0)
+    first = bench.worker(lease=scaled(1.0))
     gate.entered()
     kill(first.process.pid)
     first.ends()
-    bench.worker(lease=1.0)
+    bench.worker(lease=scaled(1.0))
     return job
 
 
@@ -60,7 +61,7 @@ def test_cancelled_and_deaf_after_it_began(bench: Bench) -> None:
     """C5, J8: one that does not stop, and must not be repeated blindly, is not simply cancelled."""
     gate = bench.gate()
     job = bench.send("hold_carefully", gate=str(gate))
-    bench.worker(lease=1.0, cancel_grace=0.2)
+    bench.worker(lease=scaled(1.0), cancel_grace=scaled(0.2))
     gate.entered()
     bench.app.cancel(job.id, actor="ana", reason="enough")
     bench.rests(job, "quarantined")

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -15,10 +13,12 @@ import pytest
 
 from detent.testing import postgres
 from detent.testing.postgres import Cluster, PostgresUnavailable, find_binaries, start_cluster
+from tests.deadlines import until
 
 OWNER = """
 import sys
 from pathlib import Path
+from tests.deadlines import until
 from detent.testing.postgres import start_cluster
 cluster = start_cluster(bin_dir=Path(sys.argv[1]))
 print(cluster.home, flush=True)
@@ -40,13 +40,6 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + postgres.STOP_SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
 
 
 def one_value(url: str, query: str) -> object:
@@ -91,7 +84,7 @@ def test_an_owner_that_is_killed_leaves_no_process_and_no_file() -> None:
         pid = server_pid(home)
         assert is_running(pid)
         owner.send_signal(signal.SIGKILL)
-    wait_until(lambda: not is_running(pid) and not home.exists())
+    until(lambda: not is_running(pid) and not home.exists())
 
 
 def test_fsync_is_off_unless_asked_for() -> None:

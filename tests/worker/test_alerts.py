@@ -20,10 +20,11 @@ from detent.worker.services.invariants import Invariants
 from tests.alerts.receivers import MailReceiver, http_receiver, mail_receiver
 from tests.contract.alert_kit import rested
 from tests.contract.kit import enqueue
+from tests.deadlines import scaled
 
 LEASE = 30.0
 EVERY = 5.0
-SECONDS_MAX = 20.0
+SECONDS_MAX = scaled(20.0)
 
 
 def eventually(what: Callable[[], bool]) -> None:

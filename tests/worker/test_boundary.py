@@ -17,6 +17,7 @@ from detent.errors import SchemaMissing, WrongPlace
 from detent.testing.harness import Harness
 from detent.worker.boundary import Boundary
 from detent.worker.context import AttemptContext
+from tests.deadlines import scaled
 
 ONCE = Retry(0)
 
@@ -291,7 +292,7 @@ class Gated:
     @contextmanager
     def commit_block(self, job_id: int, attempt: int) -> Iterator[Any]:
         self.waits.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(scaled(30))
         try:
             with self._store.commit_block(job_id, attempt) as tx:
                 yield tx

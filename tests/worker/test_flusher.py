@@ -17,8 +17,9 @@ from detent.store.open import open_store
 from detent.worker.flusher import Flusher
 from detent.worker.patience import Patience
 from tests.contract.kit import claim, claim_one, enqueue, state
+from tests.deadlines import scaled
 
-SECONDS_MAX = 20
+SECONDS_MAX = scaled(20)
 NO_JOB = 999
 LEASE = 30.0
 

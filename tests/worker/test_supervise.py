@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+from tests.deadlines import scaled
+
 STARTS = """
 import json, sys
 from detent.store.open import open_store
@@ -43,7 +45,7 @@ NOT_USED = {
 def test_it_has_little_in_memory_and_can_still_have_tls() -> None:
     """W1: neither the command line nor the application, nor what only some of its work needs; OpenSSL alone is 4 MB.
     A sink that wants TLS later gets it."""
-    said = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=60)
+    said = subprocess.run([sys.executable, "-c", STARTS], capture_output=True, text=True, timeout=scaled(60))
     assert said.returncode == 0, said.stderr
     loaded = set(json.loads(said.stdout))
     assert {"psycopg", "detent.worker.supervisor"} <= loaded

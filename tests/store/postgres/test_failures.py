@@ -25,6 +25,7 @@ from detent.store.open import open_store
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.store import PostgresStore
 from tests.contract.kit import enqueue, job, new_job
+from tests.deadlines import scaled
 from tests.store.postgres.kit import as_user, behind_proxy, run_sql
 
 SECRET = "open-sesame"
@@ -116,7 +117,7 @@ def test_deadlocks_are_repeated_and_never_seen(postgres_store_url: str) -> None:
             f"ALTER DATABASE \"{postgres_store_url.rpartition('/')[2]}\" SET deadlock_timeout = '10ms'",
         )
         first, second = enqueue(store), enqueue(store)
-        both = threading.Barrier(2, timeout=30)
+        both = threading.Barrier(2, timeout=scaled(30))
         tries: list[str] = []
 
         def cross(name: str, one: int, other: int) -> None:

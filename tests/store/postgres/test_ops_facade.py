@@ -19,6 +19,7 @@ from detent.store.postgres.roles import INCLUDES
 from detent.store.postgres.store import PostgresStore
 from detent.testing.stores import StoreClock, turnable_store
 from tests.contract.kit import run_in
+from tests.deadlines import scaled
 from tests.store.postgres.kit import run_sql
 
 Sql = Callable[..., list[tuple[Any, ...]]]
@@ -192,7 +193,7 @@ def test_whoever_listens_hears_every_change(postgres_store_url: str, sql: Sql, c
         sql("SELECT * FROM detent.lease_reap_v1(10)")
         sql("SELECT ops.queue_run('shop', 'staging', 'abc', 'main')")
         sql("SELECT detent.job_cancel_v1(ARRAY[max(substr(run_id, 5)::bigint)], 'ana') FROM ops.runs")
-        heard = [note.payload for note in listener.notifies(timeout=60, stop_after=6)]
+        heard = [note.payload for note in listener.notifies(timeout=scaled(60), stop_after=6)]
     first, second = sorted(int(name.removeprefix("run-")) for (name,) in sql("SELECT run_id FROM ops.runs"))
     assert heard == [
         *(f'{{"run_id":"run-{first}","status":"{status}"}}' for status in ("queued", "claimed", "running", "failed")),

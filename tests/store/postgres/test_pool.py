@@ -18,10 +18,11 @@ from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable
 from detent.store.postgres.driver import pool as pool_module
 from detent.store.postgres.driver.pool import SILENCE, Pool, PooledConnection
 from detent.testing.proxy import Proxy
+from tests.deadlines import scaled
 from tests.store.postgres.kit import run_sql
 
 SIZE = 2
-SECONDS_MAX = 30.0
+SECONDS_MAX = scaled(30.0)
 
 Make = Callable[..., PooledConnection]
 

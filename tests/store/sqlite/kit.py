@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from types import TracebackType
 
-from detent.model.clock import SystemClock
 from detent.model.records import NewJob
+from tests.deadlines import scaled, until
 
 __all__ = ["SECONDS_MAX", "Process", "eventually", "new_job"]
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = scaled(30.0)
 """Nothing here takes this long unless something is broken."""
 
 PROLOGUE = """
@@ -71,11 +71,7 @@ class Process:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Wait until the condition holds."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + SECONDS_MAX
-    while not condition():
-        assert clock.monotonic() < deadline, "it never came to be"
-        clock.sleep(0.001)
+    until(condition, seconds=30.0, pause=0.001)
 
 
 def new_job(job_id: int, payload: str = "{}") -> NewJob:
