@@ -41,7 +41,7 @@ def main() -> int:
 
         exits.callback(app.close)
         app.migrate()
-        app.limit_queue("shop", rate=2, burst=35)
+        app.set_queue_limit("shop", rate=2, burst=35)
         for number in (1, 2):
             exits.callback(_end, _worker(number, directory))
         before = dict(shop.prices)

@@ -19,7 +19,7 @@ def fire(shop: Shop) -> list[Any]:
 
 def test_a_call_by_the_clock(shop: Shop) -> None:
     """J11: the job is as if somebody had enqueued it at that moment, and says which tick it is of."""
-    row = shop.app.schedule("30 2 * * *", shop.welcome.call(user_id=7), zone="Europe/Berlin", name="nightly")
+    row = shop.app.set_schedule("nightly", "30 2 * * *", shop.welcome.call(user_id=7), zone="Europe/Berlin")
     assert (row.name, row.task, row.queue, row.catch_up) == ("nightly", "welcome", "mail", "latest")
     assert shop.app.next_ticks("nightly", 2) == [
         datetime(2026, 1, 1, 1, 30, tzinfo=UTC),
@@ -37,16 +37,16 @@ def test_a_call_by_the_clock(shop: Shop) -> None:
 
 def test_said_again_at_every_start_it_stays_as_it_is(shop: Shop) -> None:
     """L3"""
-    first = shop.app.schedule("0 * * * *", shop.welcome.call(user_id=7))
+    first = shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7))
     shop.clock.advance(timedelta(minutes=90))
     with shop.untouched():
-        assert shop.app.schedule("0 * * * *", shop.welcome.call(user_id=7)) == first
+        assert shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7)) == first
     assert [row.name for row in shop.app.schedules()] == ["welcome"]
 
 
 def test_paused_it_makes_nothing_and_makes_nothing_up(shop: Shop) -> None:
     """J11"""
-    shop.app.schedule("0 * * * *", shop.welcome.call(user_id=7), catch_up="all")
+    shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7), catch_up="all")
     shop.app.pause_schedule("welcome", actor="ana", reason="quiet")
     shop.clock.advance(timedelta(hours=3, minutes=30))
     assert fire(shop) == []
@@ -57,7 +57,7 @@ def test_paused_it_makes_nothing_and_makes_nothing_up(shop: Shop) -> None:
 
 
 def test_taken_away_it_is_gone(shop: Shop) -> None:
-    shop.app.schedule("0 * * * *", shop.welcome.call(user_id=7))
+    shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7))
     shop.app.unschedule("welcome", actor="ana")
     assert shop.app.schedules() == []
     for act in (shop.app.unschedule, shop.app.pause_schedule, shop.app.resume_schedule):
@@ -82,8 +82,9 @@ def test_taken_away_it_is_gone(shop: Shop) -> None:
 )
 def test_what_cannot_be_taken_is_refused(shop: Shop, changes: dict[str, Any], field: str) -> None:
     """Nothing is written, and the message names the field."""
-    said: dict[str, Any] = {"cron": "0 * * * *", "call": shop.welcome.call(user_id=7)} | changes
+    said: dict[str, Any] = {"name": "n", "cron": "0 * * * *", "call": shop.welcome.call(user_id=7)} | changes
     shop.app.schedules()
-    with shop.untouched(), pytest.raises(InvalidInput) as refused:
-        shop.app.schedule(said.pop("cron"), said.pop("call"), **said)
-    assert refused.value.field == field
+    for verb in (shop.app.schedule, shop.app.set_schedule):
+        with shop.untouched(), pytest.raises(InvalidInput) as refused:
+            verb(**said)
+        assert refused.value.field == field

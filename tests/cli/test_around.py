@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from detent.model.service_records import WorkerSeen
-from tests.cli.kit import NASTY, Shell, World
+from tests.cli.kit import APP, NASTY, Shell, World
 
 
 def nightly(world: World, name: str = "nightly") -> None:
     """A schedule whose next tick is far away."""
-    world.app.schedule("0 0 29 2 *", world.app.find_task("do").call(n=1), name=name)
+    world.app.set_schedule(name, "0 0 29 2 *", world.app.find_task("do").call(n=1))
 
 
 def test_schedules_are_listed_paused_resumed_and_removed(shell: Shell, world: World) -> None:
@@ -120,3 +120,51 @@ def test_silent_jobs_are_listed_and_left_to_a_person_unless_a_queue_says_otherwi
         "recovery": "approval",
         "changed": True,
     }
+
+
+def declared(cron: str | None) -> str:
+    """The application with a schedule of that cron, or without one."""
+    app = APP.replace('app.attach(ORDER, table="orders")\n', "")
+    if cron is None:
+        return app
+    return f'{app}\n\napp.schedule("{cron}", add.call(a=1, b=2), name="nightly")\n'
+
+
+def crons(shell: Shell) -> dict[str, str]:
+    return {row["name"]: row["cron"] for row in shell.run("schedules", "list", "--json").json}
+
+
+def test_a_command_that_reads_never_changes_a_schedule(shell: Shell, world: World) -> None:
+    """Somebody edits the code and looks at production: the schedule there stays. A worker or `migrate` writes it."""
+    world.pending()
+    source = shell.directory / "shop.py"
+    source.write_text(declared("0 2 * * *"))
+    assert shell.run("schedules", "list", "--app", "shop:app").err == "no schedules\n"
+    assert shell.run("jobs", "list", "--app", "shop:app").code == 0
+    assert crons(shell) == {}
+    assert shell.run("migrate", "--app", "shop:app").code == 0
+    assert crons(shell) == {"nightly": "0 2 * * *"}
+    source.write_text(declared("0 3 * * *"))
+    assert shell.run("doctor", "--app", "shop:app").code == 0
+    assert crons(shell) == {"nightly": "0 2 * * *"}
+    ended = shell.run("worker", "shop:app", "--drain")
+    assert (ended.code, "declarations written: schedule nightly" in ended.err) == (0, True)
+    assert crons(shell) == {"nightly": "0 3 * * *"}
+
+
+def test_a_schedule_that_left_the_code_is_reported_and_pruned(shell: Shell) -> None:
+    source = shell.directory / "shop.py"
+    source.write_text(declared("0 2 * * *"))
+    assert shell.run("migrate", "--app", "shop:app").code == 0
+    source.write_text(declared(None))
+    told = "the code no longer declares"
+    assert f"{told} schedules that still run: nightly" in shell.run("worker", "shop:app", "--drain").err
+    assert f"{told}: nightly" in shell.run("doctor", "--app", "shop:app").out
+    (row,) = shell.run("schedules", "list", "--app", "shop:app", "--json").json
+    assert row["origin"] == "left the code"
+    refused = shell.run("schedules", "prune", "--app", "shop:app")
+    assert (refused.code, crons(shell)) == (2, {"nightly": "0 2 * * *"})
+    assert shell.run("schedules", "prune", "--app", "shop:app", "--yes").out == "schedule nightly: removed\n"
+    assert crons(shell) == {}
+    assert "the code declares every schedule" in shell.run("schedules", "prune", "--app", "shop:app").err
+    assert shell.run("schedules", "prune").code == 2

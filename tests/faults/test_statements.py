@@ -232,7 +232,7 @@ def test_an_effect_outside_the_boundary_is_found_to_be_doubled(harness: Harness)
 def test_a_tick_fires_once_wherever_its_scheduler_died(harness: Harness, whole: bool) -> None:
     """J11: killed at every statement, and done again by another: each tick has made one job."""
     app = harness.app
-    app.schedule("* * * * *", app.find_task("leave_row").call(), name="each-minute", catch_up="all")
+    app.set_schedule("each-minute", "* * * * *", app.find_task("leave_row").call(), catch_up="all")
     ticks = itertools.count(1)
 
     def die(k: int, after: bool) -> bool:

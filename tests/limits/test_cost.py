@@ -71,7 +71,7 @@ def test_what_it_has_cost_in_the_end(detent: Harness, spent: float, left: float,
 
 def test_a_schedule_keeps_the_cost_of_its_call(detent: Harness) -> None:
     ask = declare(detent.app, cost=lambda skus: 3 * len(skus))
-    row = detent.app.schedule("* * * * *", ask.call(skus=["a", "b"]), name="often")
+    row = detent.app.set_schedule("often", "* * * * *", ask.call(skus=["a", "b"]))
     assert row.cost == 6
     detent.clock.advance(60)
     (fired,) = fire_due(detent.store, ReservedIds(detent.store.ids_reserve, 1))

@@ -113,7 +113,7 @@ def test_the_other_side_says_no_for_one_key(detent: Harness) -> None:
 def test_jobs_of_a_schedule_have_all_that_their_task_says(detent: Harness) -> None:
     """J11, J12, J3: key, priority and tenant; and no second one while an equal one waits."""
     price = declare(detent.app, of_shop, unique="pending", priority=4)
-    detent.app.schedule("0 * * * *", price.call(shop=7), tenant="ana", catch_up="all")
+    detent.app.set_schedule("prices", "0 * * * *", price.call(shop=7), tenant="ana", catch_up="all")
     detent.clock.advance(timedelta(hours=2))
     (made,) = fire_due(detent.app.store, detent.app.ids)
     row = detent.app.get(made).row

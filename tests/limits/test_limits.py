@@ -48,12 +48,12 @@ def test_a_full_limit_is_told_and_frees_itself(detent: Harness) -> None:
 def test_a_queue_has_a_limit_until_it_is_lifted(detent: Harness) -> None:
     """J12: by queue, at once."""
     send = declare(detent.app, queue="mail")
-    detent.app.limit_queue("mail", concurrency=1)
+    detent.app.set_queue_limit("mail", concurrency=1)
     first, second = send.enqueue(), send.enqueue()
     detent.crash(first)
     detent.work()
     assert detent.app.why(second.id) == "its limit 'queue:mail' is full: 1 of 1 are running"
-    detent.app.limit_queue("mail")
+    detent.app.set_queue_limit("mail")
     assert [job.id for job in detent.work()] == [second.id]
 
 

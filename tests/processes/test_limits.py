@@ -10,7 +10,7 @@ from tests.processes.kit import Bench
 
 def test_two_workers_share_a_limit_and_one_that_is_killed_frees_it(bench: Bench) -> None:
     """J12: one at a time, whoever works; what a dead worker held is free when its lease is over."""
-    bench.app.limit_queue("default", concurrency=1)
+    bench.app.set_queue_limit("default", concurrency=1)
     gates = [bench.gate() for _ in range(3)]
     jobs = [bench.send("hold", gate=str(gate)) for gate in gates]
     workers = [bench.worker(lease=scaled(6.0)), bench.worker(lease=scaled(6.0))]

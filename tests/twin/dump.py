@@ -48,6 +48,7 @@ TABLES: dict[str, Kept] = {
     "worker": Kept(of.Worker),
     # Where somebody waits for work is said in a row of its own, on one of the databases only.
     "service": Kept(of.Service, where="name <> 'wake'"),
+    "declaration": Kept(of.Declaration),
     "schedule": Kept(of.Schedule),
     "schedule_fire": Kept(of.ScheduleFire, in_model="fired"),
     "operation": Kept(of.Operation),

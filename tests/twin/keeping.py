@@ -10,6 +10,8 @@ from detent.model.clock import from_micros, to_micros
 from detent.model.records import Cancelled, Enqueued, Moved, ResultsDropped
 from detent.model.service_records import (
     Agenda,
+    Declared,
+    DeclaredKind,
     Fire,
     NewOperation,
     NewSchedule,
@@ -20,7 +22,7 @@ from detent.model.service_records import (
 )
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
-from tests.twin.rows import Job, Operation, Recovery, Schedule, ScheduleFire, Service, Times, Worker
+from tests.twin.rows import Declaration, Job, Operation, Recovery, Schedule, ScheduleFire, Service, Times, Worker
 from tests.twin.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
@@ -38,6 +40,7 @@ class WholeModel(Model):
         super().__init__(clock)
         self.worker: dict[int, Worker] = {}
         self.service: dict[str, Service] = {}
+        self.declaration: dict[tuple[str, str, int], Declaration] = {}
         self.schedule: dict[str, Schedule] = {}
         self.fired: dict[tuple[str, int], ScheduleFire] = {}
         self.operation: dict[int, Operation] = {}
@@ -81,6 +84,18 @@ class WholeModel(Model):
         row = self.service.get(name)
         if row is not None and row.holder == holder:
             self.service[name] = row._replace(expires_at=min(row.expires_at, self.clock))
+
+    # -- what is declared in code ------------------------------------------------------------------------------
+
+    def declaration_put(self, kind: DeclaredKind, name: str, fingerprint: str, again: bool) -> Declared:
+        known = [row for row in self.declaration.values() if (row.kind, row.name) == (kind, name)]
+        newest = max(known, key=lambda row: row.n, default=Declaration(kind, name, 0, "", 0))
+        if newest.fingerprint == fingerprint:
+            return "same"
+        if not again and any(row.fingerprint == fingerprint for row in known):
+            return "replaced"
+        self.declaration[kind, name, newest.n + 1] = Declaration(kind, name, newest.n + 1, fingerprint, self.clock)
+        return "new"
 
     # -- schedules ---------------------------------------------------------------------------------------------
 

@@ -36,6 +36,17 @@ class WholeTwin(Twin):
         else:
             self.everywhere("service_take", name, holder, 5.0)
 
+    # -- what is declared in code ------------------------------------------------------------------------------
+
+    @action(
+        kind=st.sampled_from(("schedule", "limit")),
+        name=st.sampled_from(some.SCHEDULES),
+        fingerprint=st.sampled_from(("", "a", "b", "c")),
+        again=st.booleans(),
+    )
+    def declare(self, kind: str, name: str, fingerprint: str, again: bool) -> None:
+        self.everywhere("declaration_put", kind, name, fingerprint, again)
+
     # -- schedules ---------------------------------------------------------------------------------------------
 
     @action(wish=some.schedules, seconds=st.sampled_from((0.0, 5.0)))

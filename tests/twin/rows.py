@@ -60,6 +60,14 @@ class JobKey(NamedTuple):
     until_claim: bool
 
 
+class Declaration(NamedTuple):
+    kind: str
+    name: str
+    n: int
+    fingerprint: str
+    at: int
+
+
 class Queue(NamedTuple):
     name: str
     paused_at: int | None

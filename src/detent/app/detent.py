@@ -11,7 +11,6 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overlo
 from detent.app.alerting import Alerting
 from detent.app.batching import Batching
 from detent.app.declared import Declared
-from detent.app.keeping import Keeping
 from detent.app.pipelining import Pipelining
 from detent.app.wiring import Wiring
 from detent.batch.tasks import BatchTasks
@@ -35,6 +34,7 @@ from detent.model import jsondoor
 from detent.model.backoff import Retry
 from detent.model.clock import Clock, to_micros
 from detent.model.ids import Ids
+from detent.model.limit_records import NewLimit
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import (
     Cancelled,
@@ -47,6 +47,7 @@ from detent.model.records import (
     TransitionRow,
     Violation,
 )
+from detent.model.service_records import NewSchedule
 from detent.ops.runs import Ops
 from detent.pipeline.tasks import PipelineTasks
 from detent.store.contract import JobFilter, Store
@@ -67,7 +68,7 @@ _ENTITY_ID_MAX = 200
 _LIST_MAX = 10_000
 
 
-class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
+class Detent(Declared, Alerting, Pipelining, Batching):
     """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
@@ -82,6 +83,8 @@ class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
         self._pipelines: dict[str, PipelineTasks] = {}
         self._batches: dict[str, BatchTasks] = {}
         self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
+        self._schedules: dict[str, NewSchedule] = {}
+        self._queue_limits: dict[str, NewLimit] = {}
         self._on_failure: list[Callable[[Job[Any]], None]] = []
 
     # -- declaring ---------------------------------------------------------------------------------------------
@@ -374,10 +377,13 @@ class Detent(Keeping, Declared, Alerting, Pipelining, Batching):
     # -- keeping house -----------------------------------------------------------------------------------------
 
     def migrate(self) -> list[str]:
-        """Bring the schema up to date, with the guards of attached tables; the names of what was applied."""
+        """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
+        limits. Return the names of what was applied."""
         applied = self._wiring.bare_store.migrate()
         for lifecycle, table, id_column, state_column in self._attached.values():
             self._wiring.bare_store.guard_entity(lifecycle, table, id_column, state_column)
+        if self._declarations():
+            self.put_declared(again=True)
         return applied
 
     def verify(self) -> list[Violation]:

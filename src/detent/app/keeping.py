@@ -11,7 +11,7 @@ from detent.client.operation import Operation, Operations
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, check_seconds
-from detent.errors import InvalidInput, NotFound
+from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model import jsondoor
 from detent.model.records import Moved
 from detent.model.service_records import (
@@ -25,7 +25,8 @@ from detent.model.service_records import (
     WorkerRow,
 )
 from detent.schedule.cron import check_cron, next_tick
-from detent.schedule.firing import upcoming
+from detent.schedule.firing import NEVER, from_now, upcoming
+from detent.store.contract import Verbs
 
 __all__ = ["Keeping"]
 
@@ -41,6 +42,7 @@ class Keeping:
 
     settings: Settings
     _wiring: Wiring
+    _schedules: dict[str, NewSchedule]
 
     def schedule(
         self,
@@ -53,44 +55,88 @@ class Keeping:
         tenant: str = "",
         queue: str | None = None,
         priority: int | None = None,
-    ) -> ScheduleRow:
-        """Enqueue a call by the clock: five fields of cron, in a time zone. Said again, it changes the one of its name
-        (the task's where none is given); its next tick stays unless cron or zone are other ones.
+    ) -> str:
+        """Declare a schedule: enqueue a call at the times of a cron expression (five fields) in a time zone. Return its
+        name, which is the task's name if none is given.
 
-        Ticks that nobody was there for: `latest` makes one job for the newest of them, `all` one for each, `skip` none
-        for those more than a minute late. Its jobs are treated as the task says; of a task that is unique while
-        pending, a tick makes none while an equal job still waits. Written at once. `InvalidInput`.
+        Nothing is written here. A worker writes the declaration when it starts, and so does `detent migrate --app`. It
+        is written only if it differs from what code declared before, so a pause and a change by `set_schedule` stay
+        until the declaration changes. Two different schedules of one name are refused. `InvalidInput`.
+
+        Missed ticks: `latest` enqueues one job for the most recent tick, `all` one for each, `skip` none for ticks that
+        are more than a minute late. The jobs have the options of their task; if the task is unique while pending, a
+        tick enqueues nothing while an equal job waits.
         """
+        item = self._new_schedule(cron, call, zone, name, catch_up, tenant, queue, priority)
+        if self._schedules.setdefault(item.name, item) != item:
+            raise InvalidInput("name", f"two schedules declared as {item.name!r}", "a name of its own for each")
+        return item.name
+
+    def set_schedule(
+        self,
+        name: str,
+        cron: str,
+        call: Call[Any],
+        *,
+        zone: str = "UTC",
+        catch_up: CatchUp = "latest",
+        tenant: str = "",
+        queue: str | None = None,
+        priority: int | None = None,
+    ) -> ScheduleRow:
+        """Write a schedule now: create it, or change the one of that name. Options as for `schedule`. Its next tick
+        stays unless cron or zone change, and a pause stays. `InvalidInput`."""
+        item = self._new_schedule(cron, call, zone, name, catch_up, tenant, queue, priority)
+        store = self._wiring.store
+        return store.schedule_put(from_now(item, store.now()))
+
+    def _new_schedule(
+        self,
+        cron: str,
+        call: Call[Any],
+        zone: str,
+        name: str | None,
+        catch_up: CatchUp,
+        tenant: str,
+        queue: str | None,
+        priority: int | None,
+    ) -> NewSchedule:
+        """The schedule without its first tick, which only the database's clock can tell."""
         if catch_up not in CATCH_UP:
             raise InvalidInput("catch_up", repr(catch_up)[:80], ", ".join(CATCH_UP))
         check_cron(cron, zone)
         job = new_job(call, Sending(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
-        store = self._wiring.store
-        return store.schedule_put(
-            NewSchedule(
-                name=self._schedule_name(call.task.name if name is None else name),
-                cron=cron,
-                zone=zone,
-                catch_up=catch_up,
-                task=job.task,
-                payload=job.payload,
-                queue=job.queue,
-                attempts_max=job.attempts_max,
-                next_at=next_tick(cron, zone, store.now()),
-                tenant=job.tenant,
-                priority=job.priority,
-                dead_letter=job.dead_letter,
-                idempotent=job.idempotent,
-                unique_pending=job.unique_pending,
-                limit_key=job.limit_key,
-                cost=job.cost,
-            )
+        return NewSchedule(
+            name=self._schedule_name(call.task.name if name is None else name),
+            cron=cron,
+            zone=zone,
+            catch_up=catch_up,
+            task=job.task,
+            payload=job.payload,
+            queue=job.queue,
+            attempts_max=job.attempts_max,
+            next_at=NEVER,
+            tenant=job.tenant,
+            priority=job.priority,
+            dead_letter=job.dead_letter,
+            idempotent=job.idempotent,
+            unique_pending=job.unique_pending,
+            limit_key=job.limit_key,
+            cost=job.cost,
         )
 
     def unschedule(self, name: str, *, actor: str, reason: str | None = None) -> Moved:
-        """Let no tick of a schedule come any more; jobs that it made stay. `NotFound`."""
-        who = actor_and_reason(actor, reason, self.settings)
-        return one(self._wiring.store.schedule_remove(self._schedule_name(name), *who))
+        """Remove a schedule; jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
+        worker that starts while no other worker runs write it again: pause it instead. `NotFound`."""
+        who, checked = actor_and_reason(actor, reason, self.settings), self._schedule_name(name)
+
+        def remove(verbs: Verbs) -> Moved | DetentError:
+            removed = verbs.schedule_remove(checked, *who)
+            if isinstance(removed, Moved):
+                verbs.declaration_put("schedule", checked, "", again=True)
+            return removed
+
+        return one(self._wiring.store.together(remove))
 
     def pause_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Moved:
         """Let no tick come until it is resumed. `NotFound`."""

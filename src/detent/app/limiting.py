@@ -10,10 +10,11 @@ from detent.client.client import actor_and_reason, one
 from detent.client.task import SendableTask
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
-from detent.errors import InvalidInput
+from detent.errors import DetentError, InvalidInput
 from detent.model import jsondoor
-from detent.model.limit_records import LimitRow
+from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.records import Moved
+from detent.store.contract import Verbs
 
 __all__ = ["Limiting"]
 
@@ -24,6 +25,7 @@ class Limiting:
     settings: Settings
     _wiring: Wiring
     _tasks: dict[str, SendableTask[..., Any, Any]]
+    _queue_limits: dict[str, NewLimit]
 
     def limit_queue(
         self,
@@ -34,11 +36,35 @@ class Limiting:
         per: float = 1.0,
         burst: float | None = None,
     ) -> None:
-        """Let only so many jobs of a queue run at once, or begin in a time; without any bound the limit is lifted.
-        Written at once, and kept until it is said otherwise."""
+        """Declare the limit of a queue: how many of its jobs may run at once, or start in a time. Without any bound the
+        declaration lifts the limit.
+
+        Nothing is written here. A worker writes the declaration when it starts, and so does `detent migrate --app`; a
+        change by `set_queue_limit` or `detent limits set` then stays until the declaration in the code changes.
+        """
+        item = self._queue_limit(queue, concurrency, rate, per, burst)
+        if self._queue_limits.setdefault(item.key, item) != item:
+            raise InvalidInput("limit", f"two limits declared for the queue {queue!r}", "one limit for each queue")
+
+    def set_queue_limit(
+        self,
+        queue: str,
+        *,
+        concurrency: int | None = None,
+        rate: float | None = None,
+        per: float = 1.0,
+        burst: float | None = None,
+    ) -> None:
+        """Write the limit of a queue now; without any bound the limit is lifted. It stays until it is set again, or
+        until a worker starts whose code declares another limit than before."""
+        self._wiring.store.limit_put(self._queue_limit(queue, concurrency, rate, per, burst))
+
+    def _queue_limit(
+        self, queue: str, concurrency: int | None, rate: float | None, per: float, burst: float | None
+    ) -> NewLimit:
         name = jsondoor.text(queue, field="queue", bytes_max=self.settings.name_max)
         limit = Limit(rate=rate, per=per, burst=burst, concurrency=concurrency)
-        self._wiring.store.limit_put(limit.under(f"queue:{name}", queues=(name,)))
+        return limit.under(f"queue:{name}", queues=(name,))
 
     def limits(self) -> list[LimitRow]:
         """Every limit as it stands: what runs under it, what is left of its rate, its pause and its breaker."""
@@ -56,15 +82,29 @@ class Limiting:
         return one(self._wiring.store.limit_reset(self._limit_key(key), *who))
 
     def remove_limit(self, key: str, *, actor: str, reason: str | None = None) -> Moved:
-        """Take a limit away that no code declares any more; the worker that still declares it makes it again when it
-        starts. `InUse` while jobs wait or run under it, `NotFound`."""
-        who = actor_and_reason(actor, reason, self.settings)
-        return one(self._wiring.store.limit_remove(self._limit_key(key), *who))
+        """Remove a limit that no code declares any more. If the code still declares it, `detent migrate --app` and a
+        worker that starts while no other worker runs write it again. `InUse` while jobs wait or run under it,
+        `NotFound`."""
+        who, checked = actor_and_reason(actor, reason, self.settings), self._limit_key(key)
 
-    def put_limits(self) -> None:
-        """Write down the limits of the declared tasks. A worker does it when it starts."""
-        for key, (limit, names) in sorted(_by_key(self._tasks).items()):
-            self._wiring.store.limit_put(limit.under(key, tasks=names))
+        def remove(verbs: Verbs) -> Moved | DetentError:
+            members = [declared for row in verbs.limit_list() if row.key == checked for declared in _declared_as(row)]
+            removed = verbs.limit_remove(checked, *who)
+            for name in members if isinstance(removed, Moved) else ():
+                verbs.declaration_put("limit", name, "", again=True)
+            return removed
+
+        return one(self._wiring.store.together(remove))
+
+    def _declared_limits(self) -> dict[str, NewLimit]:
+        """By what is bounded: a limit for each task and queue, though tasks may share a key with other programs."""
+        of_queues = {name: item for item in self._queue_limits.values() for name in _declared_as(item)}
+        of_tasks = {
+            f"task:{name}": task.options.limit.under(task.limit_key, tasks=(name,))
+            for name, task in self._tasks.items()
+            if task.options.limit is not None
+        }
+        return dict(sorted((of_queues | of_tasks).items()))
 
     def _limit_key(self, key: str) -> str:
         return jsondoor.text(key, field="key", bytes_max=self.settings.name_max + len("queue:"))
@@ -75,6 +115,10 @@ class Limiting:
         known = _by_key(self._tasks).get(key)
         if limit is not None and known is not None and known[0] != limit:
             raise InvalidInput("limit", f"two limits under the key {key!r}", "one limit for each key")
+
+
+def _declared_as(limit: NewLimit | LimitRow) -> list[str]:
+    return [*(f"task:{name}" for name in limit.tasks), *(f"queue:{name}" for name in limit.queues)]
 
 
 def _by_key(tasks: Mapping[str, SendableTask[..., Any, Any]]) -> dict[str, tuple[Limit, tuple[str, ...]]]:

@@ -19,6 +19,9 @@ __all__ = [
     "Agenda",
     "CatchUp",
     "DeadGroup",
+    "DeclarationRow",
+    "Declared",
+    "DeclaredKind",
     "Fire",
     "NewOperation",
     "NewSchedule",
@@ -38,6 +41,8 @@ Action = Literal["retry", "cancel", "discard", "move"]
 ACTIONS: tuple[Action, ...] = ("retry", "cancel", "discard", "move")
 CatchUp = Literal["latest", "all", "skip"]
 CATCH_UP: tuple[CatchUp, ...] = ("latest", "all", "skip")
+DeclaredKind = Literal["schedule", "limit"]
+Declared = Literal["new", "same", "replaced"]
 
 
 class WorkerSeen(Struct, frozen=True, kw_only=True):
@@ -132,6 +137,15 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
     paused_by: str | None
     reason: str | None
     changed_at: datetime
+
+
+class DeclarationRow(Struct, frozen=True, kw_only=True):
+    """The newest declaration of a schedule or a limit that a program has made in its code."""
+
+    kind: DeclaredKind
+    name: str
+    fingerprint: str
+    at: datetime
 
 
 class Fire(Struct, frozen=True):

@@ -14,27 +14,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import msgspec
 from cronsim import CronSimError
+from msgspec.structs import replace
 
 from detent.errors import InvalidInput
 from detent.model.ids import Ids
 from detent.model.jsondoor import fingerprint, unique_key
 from detent.model.records import NewJob
-from detent.model.service_records import Fire, ScheduleRow
-from detent.schedule.cron import ticks_after
+from detent.model.service_records import Fire, NewSchedule, ScheduleRow
+from detent.schedule.cron import next_tick, ticks_after
 from detent.store.contract import Verbs
 
-__all__ = ["Plan", "fire_due", "plan", "upcoming"]
+__all__ = ["NEVER", "Plan", "fire_due", "from_now", "plan", "upcoming"]
 
 log = logging.getLogger("detent.schedule")
 
 _SCHEDULES_AT_ONCE = 1000
 _TICKS_AT_ONCE = 1000
 _MISSED_AFTER = timedelta(minutes=1)
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""The first tick of a schedule that is declared and not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,11 @@ def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
         unique_pending=row.unique_pending,
         key=unique_key(row.task, own) if row.unique_pending else None,
     )
+
+
+def from_now(item: NewSchedule, now: datetime) -> NewSchedule:
+    """The schedule with its first tick after `now`."""
+    return replace(item, next_at=next_tick(item.cron, item.zone, now))
 
 
 def upcoming(row: ScheduleRow, count: int) -> list[datetime]:

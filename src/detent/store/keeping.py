@@ -14,6 +14,9 @@ from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
+    DeclarationRow,
+    Declared,
+    DeclaredKind,
     Fire,
     NewOperation,
     NewSchedule,
@@ -61,6 +64,19 @@ class KeepingVerbs(Protocol):
 
     def service_drop(self, name: str, holder: int) -> None:
         """Let others have a service at once. Whoever does not have it changes nothing."""
+        ...
+
+    # -- what is declared in code ------------------------------------------------------------------------------
+
+    def declaration_put(self, kind: DeclaredKind, name: str, fingerprint: str, again: bool) -> Declared:
+        """A program declares a schedule or a limit. `new`: it counts from now on, and the caller writes what it says in
+        the same transaction. `same`: it is the newest already. `replaced`: another declaration has replaced it, so the
+        program runs older code; with `again` it counts again. An empty fingerprint: the thing was removed. The last 50
+        declarations of a name are kept."""
+        ...
+
+    def declaration_list(self) -> list[DeclarationRow]:
+        """The newest declaration of each thing that was not removed, by kind and name."""
         ...
 
     # -- schedules ---------------------------------------------------------------------------------------------
@@ -225,6 +241,8 @@ KEEPING = (
     Verb("operation_cancel", "client", (NotFound,)),
     Verb("operation_get", "viewer"),
     Verb("operation_list", "viewer"),
+    Verb("declaration_put", "client"),
+    Verb("declaration_list", "viewer"),
     Verb("schedule_put", "client"),
     Verb("schedule_remove", "admin", (NotFound,)),
     Verb("schedule_pause", "admin", (NotFound,)),

@@ -64,7 +64,7 @@ class Harness:
         that enqueues itself for ever is a mistake in a test.
         """
         worked: list[Job[Any]] = []
-        self.app.put_declared()
+        self.app.put_declared(again=True)
         begin_due(self.store, self.app.ids)
         while True:
             self.store.lease_reap(_BATCH)

@@ -83,6 +83,7 @@ def _examine(app: Detent) -> Iterator[Finding]:
     yield _violations(app)
     yield from _queues(app)
     yield _alerts(app)
+    yield _schedules(app)
 
 
 def _facts(store: Store) -> Iterator[Finding]:
@@ -148,6 +149,15 @@ def _alerts(app: Detent) -> Finding:
     named = ", ".join(one.id for one in firing[:_ALERTS_NAMED])
     more = f" and {len(firing) - _ALERTS_NAMED} more" if len(firing) > _ALERTS_NAMED else ""
     return Finding("alerts", "warn", f"firing: {named}{more}; see `detent alerts list`")
+
+
+def _schedules(app: Detent) -> Finding:
+    left = app.left_schedules()
+    if left:
+        found = f"the code no longer declares: {', '.join(left[:_ALERTS_NAMED])}"
+        more = f" and {len(left) - _ALERTS_NAMED} more" if len(left) > _ALERTS_NAMED else ""
+        return Finding("schedules", "warn", f"{found}{more}; `detent schedules prune` removes them")
+    return Finding("schedules", "ok", f"{len(app.schedules())}; see `detent schedules list`")
 
 
 def _oldest_pending(app: Detent) -> Finding:

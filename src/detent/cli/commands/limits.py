@@ -85,7 +85,7 @@ def set_(
     if burst is not None and rate is None:
         raise click.UsageError("--burst goes with --rate.")
     with session.open() as app:
-        app.limit_queue(queue, concurrency=concurrency, rate=rate, per=per, burst=burst)
+        app.set_queue_limit(queue, concurrency=concurrency, rate=rate, per=per, burst=burst)
         (row,) = [one for one in app.limits() if one.key == f"queue:{queue}"]
     if session.json:
         render.json_value(render.plain(row))
@@ -128,8 +128,8 @@ def resume(session: Session, key: str, reason: str | None) -> None:
 def remove(session: Session, key: str, reason: str | None) -> None:
     """Take a limit away that no code declares any more.
 
-    Refused while jobs wait or run under it. A worker that still declares it makes it again when it starts; a queue's is
-    lifted with `limits set QUEUE --none`.
+    Refused while jobs wait or run under it. If the code still declares the limit, `detent migrate --app` writes it
+    again, and so does a worker that starts while no other worker runs. `limits set QUEUE --none` lifts a queue's limit.
     """
     with session.open() as app:
         _say(session, app.remove_limit(key, actor=session.who, reason=reason))

@@ -26,7 +26,8 @@ Instead = Literal["check", "print"]
 def command(session: Session, instead: Instead | None, roles: bool) -> int:
     """Bring the schema up to date.
 
-    With --app, the guards of its attached tables too. Safe when many do it at once, and when there is nothing to do.
+    With --app, also install the guards of its attached tables, and write the schedules and limits that its code
+    declares. Safe when many do it at once, and when there is nothing to do.
     The roles are detent_viewer, detent_client, detent_worker and detent_admin; each may do what those before it may.
     """
     if instead and roles:

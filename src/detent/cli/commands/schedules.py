@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from detent.cli import render
+from detent.cli.acting import confirm
 from detent.cli.command import Group, reason_option
 from detent.cli.session import Session
 from detent.model.escape import line
@@ -17,24 +18,28 @@ name = click.argument("name", metavar="NAME")
 
 @click.group("schedules", cls=Group)
 def command() -> None:
-    """Look at schedules, pause, resume and remove them."""
+    """List schedules, pause, resume and remove them."""
 
 
 @command.command("list")
 @click.pass_obj
 def list_(session: Session) -> None:
-    """List schedules with their next tick."""
+    """List schedules with their next tick.
+
+    FROM says where a schedule comes from: `code` if a program declared it, `hand` if it was set at run time, and `left
+    the code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
+    """
     with session.open() as app:
-        found = app.schedules()
+        found, origins = app.schedules(), app.schedule_origins()
     if session.json:
-        render.json_value(render.records(found))
+        render.json_value([render.plain(one, origin=origins[one.name]) for one in found])
         return
     render.table(
-        ["NAME", "STATE", "CRON", "ZONE", "TASK", "QUEUE", "CATCH UP", "NEXT", "LAST", "PAUSED BY", "REASON"],
+        ["NAME", "STATE", "CRON", "ZONE", "TASK", "QUEUE", "CATCH UP", "NEXT", "LAST", "FROM", "PAUSED BY", "REASON"],
         [
             [
                 *(one.name, "open" if one.paused_at is None else "paused", one.cron, one.zone, one.task, one.queue),
-                *(one.catch_up, one.next_at, one.last_at, one.paused_by, one.reason),
+                *(one.catch_up, one.next_at, one.last_at, origins[one.name], one.paused_by, one.reason),
             ]
             for one in found
         ],
@@ -85,9 +90,38 @@ def resume(session: Session, name: str, reason: str | None) -> None:
 @reason_option
 @click.pass_obj
 def remove(session: Session, name: str, reason: str | None) -> None:
-    """Take a schedule away; jobs that it made stay."""
+    """Remove a schedule; jobs that it enqueued stay.
+
+    If the code still declares the schedule, `detent migrate --app` writes it again, and so does a worker that starts
+    while no other worker runs. To stop a declared schedule, pause it.
+    """
     with session.open() as app:
         _say(session, app.unschedule(name, actor=session.who, reason=reason))
+
+
+@command.command()
+@reason_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def prune(session: Session, reason: str | None, yes: bool) -> None:
+    """Remove the schedules that the code no longer declares.
+
+    These are schedules that code declared once, for tasks of the application that --app names, and that its code does
+    not declare now. Jobs that they enqueued stay.
+    """
+    with session.open_with_tasks() as app:
+        app.store_as_found.ready(create=False)
+        names = app.left_schedules()
+        if names:
+            confirm(session, f"remove {len(names)} schedules: {', '.join(map(line, names))}", yes=yes)
+        moved = app.prune_schedules(actor=session.who, reason=reason)
+    if session.json:
+        render.json_value([{"schedule": one.entity_id, "state": one.state} for one in moved])
+        return
+    for one in moved:
+        render.out(f"schedule {line(one.entity_id)}: {one.state}")
+    if not moved:
+        render.note("the code declares every schedule of its tasks")
 
 
 def _say(session: Session, moved: Moved) -> None:

@@ -16,6 +16,7 @@ from detent.cli.session import Session
 from detent.errors import DetentError
 
 if TYPE_CHECKING:
+    from detent.app.detent import Detent
     from detent.worker.options import WorkerOptions
     from detent.worker.output import LogFormat
 
@@ -122,6 +123,29 @@ def _work_and_log(session: Session, options: WorkerOptions, stop: _Stop) -> int:
         return exit_code(error)
 
 
+def _declare(app: Detent) -> None:
+    """Write what the code declares, and log what was not written, and which schedules the code no longer declares.
+
+    A declaration that newer code has replaced is written only if no other worker runs: in a rolling deploy an older
+    program that starts again must not take the newer schedule back.
+    """
+    log = logging.getLogger("detent.worker")
+    found = app.put_declared(again=not app.workers())
+    if found.written:
+        log.info("declarations written: %s", ", ".join(found.written))
+    if found.replaced:
+        log.warning(
+            "declarations not written, newer code or a person has replaced or removed them: %s; "
+            "`detent migrate --app` writes them",
+            ", ".join(found.replaced),
+        )
+    if found.left:
+        log.warning(
+            "the code no longer declares schedules that still run: %s; `detent schedules prune` removes them",
+            ", ".join(found.left),
+        )
+
+
 def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
@@ -145,6 +169,7 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url
         sinks = sink_options(kept, found.store_as_found.name)
+        arrive(SystemClock(), lambda: _declare(found))
     stop.check()
     # Taken out of the environment: what the children start must not speak for us.
     become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))

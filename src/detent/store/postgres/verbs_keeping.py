@@ -11,6 +11,9 @@ from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
+    DeclarationRow,
+    Declared,
+    DeclaredKind,
     Fire,
     NewOperation,
     NewSchedule,
@@ -25,7 +28,7 @@ from detent.model.service_records import (
 )
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import keeping, limiting, moving, operating, scheduling, silence
+from detent.store.postgres.statements import declaring, keeping, limiting, moving, operating, scheduling, silence
 from detent.store.postgres.statements.enqueue import job_enqueue
 from detent.store.words import JobFilter
 
@@ -57,6 +60,14 @@ class PostgresKeeping:
     def service_drop(self, name: str, holder: int) -> None:
         """Expired from now on."""
         self._session.run(keeping.service_drop(name, holder))
+
+    def declaration_put(self, kind: DeclaredKind, name: str, fingerprint: str, again: bool) -> Declared:
+        """One row for each change."""
+        return self._session.run(declaring.declaration_put(kind, name, fingerprint, again))
+
+    def declaration_list(self) -> list[DeclarationRow]:
+        """By kind and name."""
+        return self._session.run(declaring.declaration_list())
 
     def schedule_put(self, item: NewSchedule) -> ScheduleRow:
         """One row by its name."""

@@ -133,7 +133,10 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('task_times_say_something', 'task_times', 'c'),
     ('job_dropped_result_is_gone', 'job', 'c'),
     ('job_cost_is_possible', 'job', 'c'),
-    ('limit_slot_cost_is_possible', 'limit_slot', 'c')
+    ('limit_slot_cost_is_possible', 'limit_slot', 'c'),
+    ('declaration_pkey', 'declaration', 'p'),
+    ('declaration_kind_known', 'declaration', 'c'),
+    ('declaration_is_numbered', 'declaration', 'c')
   )
 SELECT 'constraint' AS entity, w.name AS entity_id,
        CASE WHEN c.oid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation AS detail

@@ -185,6 +185,16 @@ WITH wanted (type, name, text) AS (VALUES
   quarantined_at INTEGER NOT NULL,
   CONSTRAINT dead_pkey PRIMARY KEY (job_id)
 ) STRICT'),
+    ('table', 'detent_declaration', 'CREATE TABLE detent_declaration (
+  kind        TEXT    NOT NULL,
+  name        TEXT    NOT NULL,
+  n           INTEGER NOT NULL,
+  fingerprint TEXT    NOT NULL,
+  at          INTEGER NOT NULL,
+  CONSTRAINT declaration_pkey PRIMARY KEY (kind, name, n),
+  CONSTRAINT declaration_kind_known CHECK (kind IN (''schedule'', ''limit'')),
+  CONSTRAINT declaration_is_numbered CHECK (n > 0)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_event', 'CREATE TABLE detent_event (
   job_id  INTEGER      NOT NULL,
   seq     INTEGER     NOT NULL,

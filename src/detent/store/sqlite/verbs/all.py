@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
 from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
 from detent.store.sqlite.verbs.consolidation import ConsolidationVerbs
+from detent.store.sqlite.verbs.declarations import DeclarationVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
@@ -38,6 +39,7 @@ class SqliteVerbs(
     AlertMeasureVerbs,
     AlertTellingVerbs,
     ConsolidationVerbs,
+    DeclarationVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 
@@ -105,6 +107,8 @@ class EachAlone:
     worker_list = _reading(SqliteVerbs.worker_list)
     service_take = _writing(SqliteVerbs.service_take)
     service_drop = _writing(SqliteVerbs.service_drop)
+    declaration_put = _writing(SqliteVerbs.declaration_put)
+    declaration_list = _reading(SqliteVerbs.declaration_list)
     schedule_put = _writing(SqliteVerbs.schedule_put)
     schedule_remove = _writing(SqliteVerbs.schedule_remove)
     schedule_pause = _writing(SqliteVerbs.schedule_pause)

@@ -1,0 +1,14 @@
+-- oldest code: 17
+-- declaration  what programs have declared in code, as fingerprints: one row for each change, the newest has the highest n.
+--              An empty fingerprint: it was removed. A program whose declaration is in an older row runs older code
+
+CREATE TABLE detent_declaration (
+  kind        TEXT    NOT NULL,
+  name        TEXT    NOT NULL,
+  n           INTEGER NOT NULL,
+  fingerprint TEXT    NOT NULL,
+  at          INTEGER NOT NULL,
+  CONSTRAINT declaration_pkey PRIMARY KEY (kind, name, n),
+  CONSTRAINT declaration_kind_known CHECK (kind IN ('schedule', 'limit')),
+  CONSTRAINT declaration_is_numbered CHECK (n > 0)
+) STRICT, WITHOUT ROWID;
