@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -89,7 +90,16 @@ class Supplier:
         return self._chance.random() < self.errors
 
 
-def serve(supplier: Supplier, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
+class Server(ThreadingHTTPServer):
+    """Serves one supplier; many may come at once."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up, as a killed worker does, is no error of the server's."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def serve(supplier: Supplier, port: int = 0) -> tuple[Server, str]:
     """Serve it on a thread; the server and its address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -131,7 +141,7 @@ def serve(supplier: Supplier, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
         def log_message(self, format: str, *args: Any) -> None:
             """Nobody reads it."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_address[1]}"

@@ -19,6 +19,7 @@ yes and does nothing.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -193,6 +194,11 @@ class Server(ThreadingHTTPServer):
     """Serves one shop; many may come at once."""
 
     request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up, as a killed worker does, is no error of the server's."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def serve(shop: Shop, port: int = 0) -> tuple[Server, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import pytest
 
 from detent.client.operation import Operation
@@ -14,8 +17,8 @@ def test_first_how_many_then_all_of_them(shop: Shop) -> None:
     """J14: a retry of all dead letters of a task, watched to its end."""
     dead = [shop.quarantined() for _ in range(2)]
     other = shop.welcome.enqueue(user_id=1)
-    chosen = shop.app.jobs(state="quarantined", task="fails", limit=1)
-    assert (len(chosen), chosen.count()) == (1, 2)
+    chosen = shop.app.jobs(state="quarantined", task="fails")
+    assert (len(chosen), chosen.count()) == (2, 2)
     operation = chosen.retry(actor="ana", reason="the provider is back")
     assert (operation.state, operation.changed) == ("running", 0)
     assert operation.wait(timeout=scaled(60)) is operation
@@ -24,6 +27,20 @@ def test_first_how_many_then_all_of_them(shop: Shop) -> None:
     assert other.refresh().state == "pending"
     assert shop.app.transitions(dead[0].id)[-1].reason == "the provider is back"
     assert chosen.count() == 0
+
+
+@pytest.mark.parametrize("page", [{"limit": 1}, {"after_id": 1}, {"limit": 1, "after_id": 1}])
+def test_a_selection_that_was_cut_off_is_not_acted_on(shop: Shop, page: dict[str, Any]) -> None:
+    """J14: `limit=5` and then `retry` retried all 30."""
+    for _ in range(3):
+        shop.quarantined()
+    chosen = shop.app.jobs(state="quarantined", **page)
+    assert chosen.count() == 3
+    actions = (chosen.retry, chosen.cancel, chosen.discard, functools.partial(chosen.move, queue="bulk"))
+    with shop.untouched():
+        for act in actions:
+            with pytest.raises(InvalidInput, match=f"cut off by {next(iter(page))}.*changes every job that fits"):
+                act(actor="ana")
 
 
 def test_each_action(shop: Shop) -> None:

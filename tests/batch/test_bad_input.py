@@ -125,6 +125,20 @@ def test_a_run_that_somebody_stops_says_who_and_why_and_goes_back(detent: Harnes
     assert shop.prices == before
 
 
+def test_a_run_that_ended_otherwise_is_not_waited_for(detent: Harness) -> None:
+    """B3: `wait(until={"applied"})` of a run that ended as partial waited for ever."""
+    app, rule = reprice(detent, shop := Shop(3))
+    run = works(detent, app.preview(rule()))
+    with pytest.raises(TimeoutError):
+        run.wait(timeout=0, until={"applied"})
+    shop.fails("ring-3", error=Fatal("not for sale"))
+    app.apply(run, actor="ana")
+    detent.work()
+    with pytest.raises(RunStuck, match="is stuck in partial: it has ended and will not become applied by itself"):
+        run.wait(until={"applied"})
+    assert run.wait(until={"applied", "partial"}).state == "partial"
+
+
 def test_a_target_that_cannot_be_previewed_is_said_and_left_out_only_on_request(detent: Harness) -> None:
     """B2: the others are not held up by it."""
     shop = Shop(3)

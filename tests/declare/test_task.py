@@ -261,6 +261,49 @@ def test_a_call_that_does_not_fit_is_refused(app: Detent, args: Any, kwargs: Any
     assert refusal.value.allowed == "(user_id: 'int', lang: 'str' = 'en')"
 
 
+def test_an_option_of_enqueue_among_the_arguments_is_refused_with_the_way_to_give_it(app: Detent) -> None:
+    @app.task(name="welcome")
+    def welcome(ctx: Context, user_id: int) -> None: ...
+
+    send: Callable[..., Any] = welcome.enqueue
+    with pytest.raises(InvalidArguments, match=r"app\.enqueue\(welcome\.call\(\.\.\.\), key=\.\.\.\)"):
+        send(user_id=7, key="welcome:7")
+    with pytest.raises(InvalidArguments, match="got an unexpected keyword argument 'user'"):
+        send(user_id=7, user=7)
+
+
+def test_a_function_whose_first_parameter_is_no_context_is_refused(app: Detent) -> None:
+    """It was declared without a word, and every job of it failed."""
+
+    def typed(user_id: int) -> None: ...
+
+    def untyped(user_id) -> None: ...  # type: ignore[no-untyped-def]
+
+    wrong: list[Callable[..., Any]] = [typed, untyped]
+    for function in wrong:
+        with pytest.raises(InvalidArguments, match=r"'user_id' as the first parameter.*def send\(ctx: Context"):
+            app.task(name="welcome")(function)
+
+    def plain(ctx) -> None: ...  # type: ignore[no-untyped-def]
+
+    def unused(_: object) -> None: ...
+
+    def any_context(c: Any) -> None: ...
+
+    app.task(name="plain")(plain)
+    app.task(name="unused")(unused)
+    app.task(name="any")(any_context)
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"), [("retries", r"retry\?"), ("time_out", r"timeout\?"), ("colour", "queue, priority")]
+)
+def test_a_misspelt_option_is_refused_with_the_one_that_was_meant(app: Detent, option: str, meant: str) -> None:
+    for declare, what in ((app.task, "task"), (app.batch, "batch"), (app.pipeline, "pipeline")):
+        with pytest.raises(InvalidSetting, match=f"{option}.*no option of a {what}.*{meant}"):
+            declare(**{option: 3})  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize(
     ("value", "found"),
     [

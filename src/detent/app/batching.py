@@ -12,6 +12,7 @@ from detent.client.client import actor_and_reason, check_id, one
 from detent.client.run import Reconciliation, Run
 from detent.declare.batch import Batch, BatchMethods, BatchOptions
 from detent.declare.enqueue import encode_metadata
+from detent.declare.fields import options_of
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.errors import BatchChanged, DetentError, InvalidInput, NotFound
@@ -81,7 +82,7 @@ class Batching:
         does with a change is another thing than before: a run that was previewed under another version is not applied
         without a word (`BatchChanged`).
         """
-        chosen = BatchOptions(retry=retry or Retry(), **options)
+        chosen = options_of(BatchOptions, "batch", {"retry": retry or Retry(), **options})
 
         def declare(found: type[Any]) -> type[Any]:
             batch = Batch(found, name=name, aliases=aliases, options=chosen, settings=self.settings)

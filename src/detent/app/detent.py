@@ -24,6 +24,7 @@ from detent.client.run import Run
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
+from detent.declare.fields import options_of
 from detent.declare.limit import Limit
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
@@ -65,6 +66,7 @@ R = TypeVar("R")
 _TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit", "alert", "alert_policy"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
+_LIST = 100
 _LIST_MAX = 10_000
 
 
@@ -144,7 +146,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         `stalled_after` (`math.inf`: never), counts as silent whatever its queue says. Two tasks of one name are
         refused.
         """
-        chosen = Options(retry=retry or Retry(), **options)
+        chosen = options_of(Options, "task", {"retry": retry or Retry(), **options})
 
         def declare(found: Callable[..., Any]) -> SendableTask[..., Any, Any]:
             return self._declare(found, name, aliases, chosen)
@@ -312,12 +314,16 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         queue: str | None = None,
         tenant: str | None = None,
         after_id: int = 0,
-        limit: int = 100,
+        limit: int | None = None,
     ) -> Jobs:
-        """Jobs that fit, by ascending id above `after_id`; and the way to do something to all that fit:
+        """Jobs that fit, by ascending id above `after_id`, 100 of them unless `limit` says otherwise; and the way to do
+        something to all that fit:
 
-        `app.jobs(state="quarantined", queue="mail").retry(actor="ana").wait().changed`, with `.count()` before.
+        `app.jobs(state="quarantined", queue="mail").retry(actor="ana").wait().changed`, with `.count()` before. Such
+        an action refuses a selection with `limit` or `after_id`: it changes every job that fits.
         """
+        page = "limit" if limit is not None else "after_id" if after_id else None
+        limit = _LIST if limit is None else limit
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
             raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_LIST_MAX}")
         if state is not None and state not in JOB.states:
@@ -327,7 +333,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
                 jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
         chosen = JobFilter(state, task, queue, tenant)
         rows = self._wiring.store.job_list(chosen, check_id(after_id), limit)
-        return Jobs((self._handle(row) for row in rows), chosen, self._operations)
+        return Jobs((self._handle(row) for row in rows), chosen, self._operations, page=page)
 
     def get_run(self, run_id: int | str) -> Run | PipelineRun:
         """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 from detent.app.wiring import Wiring
 from detent.client.client import actor_and_reason, check_id, one
 from detent.client.pipeline_run import PipelineRun
+from detent.declare.fields import options_of
 from detent.declare.limit import Limit
 from detent.declare.pipeline import Pipeline, PipelineMethods, PipelineOptions
 from detent.declare.settings import Settings
@@ -69,7 +70,7 @@ class Pipelining:
         skipped waits for somebody to force it, before it fails. `retry`, `timeout`, `limit`, `queue` and `priority`
         mean for each partition what they mean for a task; attempts are counted since the last page.
         """
-        chosen = PipelineOptions(retry=retry or Retry(), **options)
+        chosen = options_of(PipelineOptions, "pipeline", {"retry": retry or Retry(), **options})
 
         def declare(found: type[Any]) -> type[Any]:
             pipeline = Pipeline(found, name=name, options=chosen, settings=self.settings)

@@ -148,13 +148,17 @@ class Operations:
 class Jobs(list[Job[Any]]):
     """The jobs that were asked for; and, for what is done to many at once, the filter itself.
 
-    As a list it holds at most as many as were asked for. `count()` and the actions mean every job that fits.
+    As a list it holds at most as many as were asked for. `count()` and the actions mean every job that fits, so the
+    actions refuse a selection that was cut off with `limit` or `after_id` (`page` names which).
     """
 
-    def __init__(self, found: Iterable[Job[Any]], chosen: JobFilter, operations: Operations) -> None:
+    def __init__(
+        self, found: Iterable[Job[Any]], chosen: JobFilter, operations: Operations, *, page: str | None = None
+    ) -> None:
         super().__init__(found)
         self._chosen = chosen
         self._operations = operations
+        self._page = page
 
     def count(self, *value: Any) -> int:
         """How many jobs fit, now: what an action would look at. With a value, how often it is in the list."""
@@ -162,15 +166,15 @@ class Jobs(list[Job[Any]]):
 
     def retry(self, *, actor: str, reason: str | None = None) -> Operation:
         """Bring all of them that rest without success back to pending."""
-        return self._operations.start(self._chosen, "retry", actor, reason)
+        return self._start("retry", actor, reason)
 
     def cancel(self, *, actor: str, reason: str | None = None) -> Operation:
         """Stop all of them: pending at once, running at their next sign of life."""
-        return self._operations.start(self._chosen, "cancel", actor, reason)
+        return self._start("cancel", actor, reason)
 
     def discard(self, *, actor: str, reason: str | None = None) -> Operation:
         """Give all of them up that are quarantined or failed."""
-        return self._operations.start(self._chosen, "discard", actor, reason)
+        return self._start("discard", actor, reason)
 
     def move(
         self, *, queue: str | None = None, priority: int | None = None, actor: str, reason: str | None = None
@@ -178,4 +182,13 @@ class Jobs(list[Job[Any]]):
         """Put all of them that are pending into another queue, or give them another priority."""
         if queue is None and priority is None:
             raise InvalidInput("queue", "neither queue nor priority", "where to move them")
-        return self._operations.start(self._chosen, "move", actor, reason, queue=queue, priority=priority)
+        return self._start("move", actor, reason, queue=queue, priority=priority)
+
+    def _start(self, action: Action, actor: str, reason: str | None, **how: Any) -> Operation:
+        if self._page is not None:
+            raise InvalidInput(
+                self._page,
+                f"{action} of a selection that was cut off by {self._page}",
+                f"a selection without it, since {action} changes every job that fits; or the handles one by one",
+            )
+        return self._operations.start(self._chosen, action, actor, reason, **how)

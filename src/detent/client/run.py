@@ -128,8 +128,9 @@ class Run:
         """This handle, when the run is in one of the states `until`, where `previewed` is the state preview with every
         change worked out; without it, when the run rests.
 
-        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on. `RunStuck` where it does not get on,
-        since a job that the whole run waits for has given up.
+        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on. `RunStuck` if it will not get there by
+        itself: a job that the whole run waits for is dead, or the run has ended in another state. A run that waits for
+        approval, in preview, is waited for.
         """
         wanted = None if until is None else _checked_until(until)
         for pause in pauses_until(lambda: self._has_come(wanted), timeout, self._clock, self._settings, self._late):
@@ -144,6 +145,9 @@ class Run:
             there = row.state in wanted or ("previewed" in wanted and row.state == "preview" and self.is_previewed)
         if not there and row.stuck:
             raise RunStuck(self.id, row.state, row.error or "")
+        if not there and wanted is not None and row.state != "preview" and self.rests:
+            why = f"it has ended and will not become {' or '.join(sorted(wanted))} by itself"
+            raise RunStuck(self.id, row.state, why, "Retry its failed targets, or wait for another state.")
         return there
 
     def _late(self, waited: float) -> RunTimeout:

@@ -7,8 +7,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from detent.client.job import Job
 from detent.declare.context import Context
+from detent.declare.enqueue import SENDING
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Options, Task
+from detent.errors import InvalidArguments
 
 __all__ = ["AsyncTask", "DeclareTask", "PlainTask", "SendableTask", "Sender"]
 
@@ -43,7 +45,16 @@ class SendableTask(Task[P, R, D]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Send a call with the task's own options; the job's handle. For more, `app.enqueue(task.call(...), key=…)`."""
-        return self._sender.enqueue(self.call(*args, **kwargs))
+        try:
+            call = self.call(*args, **kwargs)
+        except InvalidArguments as error:
+            misplaced = [name for name in kwargs if name in SENDING and name not in self.parameters]
+            if not misplaced:
+                raise
+            found = f"{misplaced[0]}, an option of enqueue, among the arguments"
+            how = f"app.enqueue({self.__name__}.call(...), {misplaced[0]}=...)"
+            raise InvalidArguments(self.name, found, how) from error
+        return self._sender.enqueue(call)
 
 
 PlainTask = SendableTask[P, R, R]

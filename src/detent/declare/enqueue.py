@@ -17,7 +17,7 @@ from detent.model.alike import AlikeJobs
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 
-__all__ = ["Sending", "SendingOptions", "checked", "encode_metadata", "new_job", "new_jobs", "sending_of"]
+__all__ = ["SENDING", "Sending", "SendingOptions", "checked", "encode_metadata", "new_job", "new_jobs", "sending_of"]
 
 
 class SendingOptions(TypedDict, total=False):
@@ -60,8 +60,8 @@ def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
     if not options:
         return _AS_DECLARED
     for name in options:
-        if name not in _SENDING:
-            raise InvalidInput(name, "no option of enqueue", ", ".join(_SENDING))
+        if name not in SENDING:
+            raise InvalidInput(name, "no option of enqueue", ", ".join(SENDING))
     if many and options.get("key") is not None:
         raise InvalidInput("key", f"one key for many jobs: {options['key']!r}", "keyed jobs one by one")
     return Sending(**options)
@@ -162,7 +162,8 @@ def _moment(value: datetime | None, field: str) -> datetime | None:
         raise InvalidInput(field, value.isoformat(), "a time between the years 1 and 9999 in UTC") from None
 
 
-_SENDING = tuple(one.name for one in fields(Sending))
+SENDING = tuple(one.name for one in fields(Sending))
+"""The names of the options of `enqueue`."""
 
 
 def _optional(value: str | None, field: str, bytes_max: int) -> str | None:

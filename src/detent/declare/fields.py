@@ -1,14 +1,32 @@
-"""The fields of batches and pipelines as people write them."""
+"""The options and fields of tasks, batches and pipelines as people write them."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
 
-from detent.errors import InvalidArguments
+from detent.errors import InvalidArguments, InvalidSetting
 from detent.model import jsondoor
 
-__all__ = ["refuse_unknown"]
+__all__ = ["options_of", "refuse_unknown"]
+
+T = TypeVar("T")
+
+
+def options_of(kind: type[T], what: str, given: Mapping[str, Any]) -> T:
+    """Return the options as an object of the dataclass `kind`; `what` is the thing they belong to, such as a task.
+
+    `InvalidSetting` for an option that does not exist, with the one that was probably meant.
+    """
+    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            meant = get_close_matches(name, known, 1)
+            allowed = f"{meant[0]}?" if meant else ", ".join(known)
+            raise InvalidSetting(name, f"no option of a {what}", allowed)
+    return kind(**given)
 
 
 def refuse_unknown(kind: type[Any], name: str, text: str) -> None:

@@ -6,7 +6,7 @@ import inspect
 import math
 import sys
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -205,6 +205,11 @@ class Task(Generic[P, R, D]):
             return msgspec.structs.asdict(arguments)
         return {name: value for name in self._parameters if (value := getattr(arguments, name)) is not _ABSENT}
 
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters of the function after the context, by name."""
+        return self._parameters
+
     @cached_property
     def _read(self) -> Callable[[str], Any]:
         return jsondoor.reader(self._arguments, field=self.name, depth_max=self._settings.depth_max)
@@ -279,6 +284,7 @@ class Task(Generic[P, R, D]):
 
 
 _ABSENT = msgspec.UNSET
+_CONTEXT_NAMES = frozenset({"ctx", "context", "c", "self", "cls"})
 _CARRIED = "types that JSON can tell apart: numbers, strings, lists, dicts, dates, enums, dataclasses and the like"
 
 
@@ -319,12 +325,26 @@ def _run_as() -> str:
     return Path(getattr(main, "__file__", None) or "").stem
 
 
+_WITH_CONTEXT = "a first parameter for the context, as in `def send(ctx: Context, user_id: int)`"
+
+
+def _may_be_context(parameter: inspect.Parameter) -> bool:
+    """Whether a first parameter is meant for the context. Annotations are read as text: at the time of declaration they
+    may name types that cannot be imported yet."""
+    if parameter.annotation is inspect.Parameter.empty:
+        return parameter.name in _CONTEXT_NAMES or parameter.name.startswith("_")
+    text = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
+    return "Context" in text or text in ("Any", "typing.Any", "object", "<class 'object'>")
+
+
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters after the context, all callable by name."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:
-        raise InvalidArguments(name, "a function without a context", "a function whose first parameter is the Context")
+        raise InvalidArguments(name, "a function without a context", _WITH_CONTEXT)
+    if not _may_be_context(parameters[0]):
+        raise InvalidArguments(name, f"{parameters[0].name!r} as the first parameter", _WITH_CONTEXT)
     for parameter in parameters[1:]:
         if parameter.kind not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY):
             raise InvalidArguments(name, f"the parameter {parameter}", "parameters that can be given by name")

@@ -39,15 +39,17 @@ class RunInProgress(Refused):
 
 @dataclass(eq=False)
 class RunStuck(DetentError):
-    """The awaited run does not get on: a job that all of it waits for has given up. Retried, it goes on."""
+    """The awaited run is stuck: a job that all of it waits for is dead, or it has ended in another state than the one
+    that is waited for. `advice` says what to do."""
 
     run_id: int
     state: str
     error: str
+    advice: str = "Retry its dead job to continue."
 
     def __str__(self) -> str:
         said = essence(self.error) or "no error recorded"
-        return f"run {self.run_id} is {self.state} and does not get on: {said}; retry its dead letter, and it does"
+        return f"run {self.run_id} is stuck in {self.state}: {said}. {self.advice}"
 
 
 @dataclass(eq=False)
