@@ -45,6 +45,13 @@ def test_a_holder_that_slept_past_its_lease_begins_a_new_term(store: Store, cloc
     assert store.service_take("schedules", ANA, 10) == 2
 
 
+def test_a_term_that_ends_too_late_to_be_true_keeps_nobody_out(store: Store, clock: StoreClock) -> None:
+    """R3: a service is taken for a minute or so. A row that says otherwise is damaged, and the service goes on."""
+    assert store.service_take("schedules", ANA, 86_400) == 1
+    assert store.service_take("schedules", BOB, 86_400) is None
+    assert store.service_take("schedules", BOB, 10) == 2
+
+
 def test_of_many_who_ask_at_once_one_has_it(store: Store, store_url: str, clock: StoreClock) -> None:
     """U-05 of other systems: it is the id that counts, and no two processes have the same."""
     together = Barrier(5)

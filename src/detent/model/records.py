@@ -226,6 +226,22 @@ class Moved(Struct, frozen=True):
     changed: bool
 
 
+class BadRow(Struct, frozen=True):
+    """A damaged row that a service passed over: its entity and id, why it could not be handled, and the id to skip."""
+
+    entity: str
+    entity_id: str
+    cause: str
+    skip_id: int
+
+
+class EachDone(Struct, frozen=True):
+    """What a service did row by row: the jobs that it handled, and the rows that it passed over."""
+
+    done: tuple[int, ...] = ()
+    bad: tuple[BadRow, ...] = ()
+
+
 class Reaped(Struct, frozen=True):
     """What one pass of the reaper did."""
 
@@ -233,6 +249,7 @@ class Reaped(Struct, frozen=True):
     aborted: tuple[int, ...] = ()  # jobs whose attempt ended as expired (or unknown)
     recovered: tuple[int, ...] = ()  # committed jobs brought to succeeded
     passed_over: int = 0  # expired leases that stay, since somebody has jobs of theirs locked
+    bad: tuple[BadRow, ...] = ()  # only of `lease_reap_each`: what could not be taken away
 
 
 class Pruned(Struct, frozen=True):

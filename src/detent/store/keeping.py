@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.model.records import Moved, Prunable, ResultsDropped
+from detent.model.records import EachDone, Moved, Prunable, Reaped, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -143,6 +143,11 @@ class KeepingVerbs(Protocol):
         with how far it is. One that is not running stays as it is. `NotFound`."""
         ...
 
+    def operation_skip(self, operation_id: int) -> OperationRow | DetentError:
+        """Pass over the next job that a step would look at, and count it as refused: for a job that makes every step
+        fail. An operation that is not running, or has no job left, stays as it is. `NotFound`."""
+        ...
+
     def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         """Stop it where it is: what is done stays done. Recorded. One that has ended stays as it is. `NotFound`."""
         ...
@@ -206,6 +211,25 @@ class KeepingVerbs(Protocol):
         """Delete these jobs as `job_prune` would: those that may go; how many. The horizon is recorded."""
         ...
 
+    # -- row by row --------------------------------------------------------------------------------------------
+
+    def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """Do what `job_promote` does, row by row and without the jobs in `skip`. A row that cannot be moved stays and
+        is reported; all others are moved."""
+        ...
+
+    def job_expire_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """Do what `job_expire` does, row by row and without the jobs in `skip`. A job that cannot be cancelled stays
+        and is reported; all others are cancelled."""
+        ...
+
+    def lease_reap_each(self, limit: int, skip: Sequence[int]) -> Reaped:
+        """Do what `lease_reap` does, job by job and without the leases in `skip`. A job that cannot be ended stays with
+        its lease and is reported; all others are ended."""
+        ...
+
+    # -- silent jobs -------------------------------------------------------------------------------------------
+
     def recovery_set(
         self,
         queue: str,
@@ -231,6 +255,9 @@ KEEPING = (
     Verb("result_drop", "worker"),
     Verb("job_prunable", "worker"),
     Verb("job_drop", "worker"),
+    Verb("job_promote_each", "worker"),
+    Verb("job_expire_each", "worker"),
+    Verb("lease_reap_each", "worker"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),
     Verb("queue_list", "viewer"),
@@ -238,6 +265,7 @@ KEEPING = (
     Verb("job_move", "client", (InvalidTransition, NotFound)),
     Verb("operation_start", "client"),
     Verb("operation_step", "client", (NotFound,)),
+    Verb("operation_skip", "worker", (NotFound,)),
     Verb("operation_cancel", "client", (NotFound,)),
     Verb("operation_get", "viewer"),
     Verb("operation_list", "viewer"),

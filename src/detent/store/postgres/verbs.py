@@ -18,6 +18,7 @@ from detent.model.records import (
     Commit,
     Committed,
     Count,
+    EachDone,
     EffectBegun,
     Enqueued,
     EventRow,
@@ -40,7 +41,7 @@ from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.entity import move
-from detent.store.postgres.statements import enqueue, holding, looking, moving
+from detent.store.postgres.statements import apart, enqueue, holding, looking, moving
 from detent.store.postgres.verbs_alerting import PostgresAlerting
 from detent.store.postgres.verbs_batching import PostgresBatching
 from detent.store.postgres.verbs_keeping import PostgresKeeping
@@ -185,6 +186,18 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
     def lease_reap(self, limit: int) -> Reaped:
         """The longest expired first."""
         return self._put_back(self._session.run(holding.lease_reap(limit)))
+
+    def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """In the order of their time."""
+        return self._put_back(self._session.run(apart.job_promote_each(limit, skip)))
+
+    def job_expire_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """The longest expired first."""
+        return self._session.run(apart.job_expire_each(limit, skip))
+
+    def lease_reap_each(self, limit: int, skip: Sequence[int]) -> Reaped:
+        """The longest expired first."""
+        return self._put_back(self._session.run(apart.lease_reap_each(limit, skip)))
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""

@@ -143,6 +143,10 @@ class PostgresKeeping:
         self._forget_bounds()
         return stepped
 
+    def operation_skip(self, operation_id: int) -> OperationRow | DetentError:
+        """One update of its row."""
+        return self._session.run(operating.operation_skip(operation_id))
+
     def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""
         return self._session.run(operating.operation_cancel(operation_id, actor, reason))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from detent.model.records import BadRow
+from detent.model.service_records import OperationRow
+from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store
+from detent.worker.services.apart import Apart
 from detent.worker.services.service import Service
 
 __all__ = ["operations"]
@@ -14,12 +18,37 @@ _AT_ONCE = 10
 
 def operations(store: Store) -> Service:
     """A few portions of each a second, so that the queue is not disturbed."""
+    apart = Apart("operations", store)
 
-    def run(_now: float) -> None:
+    def run(now: float) -> None:
         for row in store.operation_list("running", _AT_ONCE):
-            for _ in range(_STEPS_MAX):
-                stepped = store.operation_step(row.id, _PORTION)
-                if isinstance(stepped, Exception) or stepped.state != "running":
-                    break
+            try:
+                _carry_on(store, row, apart, now)
+            except Exception as error:
+                if not is_of_one_row(error):
+                    raise
+                apart.tell([BadRow("operation", str(row.id), cause_of(error), row.id)], now)
 
     return Service("operations", 1.0, run, alone=True, at=lambda agenda: agenda.now if agenda.operations else None)
+
+
+def _carry_on(store: Store, row: OperationRow, apart: Apart, now: float) -> None:
+    """Take a few portions. If a job makes its portion fail, halve the portion until that job is alone in it; then pass
+    over it, which counts it as refused."""
+    portion = _PORTION
+    for _ in range(_STEPS_MAX):
+        try:
+            stepped = store.operation_step(row.id, portion)
+        except Exception as error:
+            if not is_of_one_row(error):
+                raise
+            if portion > 1:
+                portion //= 2
+                continue
+            stepped = store.operation_skip(row.id)
+            if not isinstance(stepped, Exception):
+                bad = BadRow("job", str(stepped.after_id), f"operation {row.id}: {cause_of(error)}", stepped.after_id)
+                apart.tell([bad], now)
+        if isinstance(stepped, Exception) or stepped.state != "running":
+            return
+        portion = min(_PORTION, portion * 2)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from detent.model.records import BadRow, EachDone
 from detent.store.contract import Store
+from detent.worker.services.apart import Apart
 from detent.worker.services.service import Service
 
 __all__ = ["expire", "promote"]
@@ -14,21 +18,43 @@ _ROUNDS_MAX = 20
 def promote(store: Store) -> Service:
     """Whatever waits for its time becomes claimable within a second of it. What was enqueued for less than two seconds
     later may be up to two late where nothing else happens: workers hear of it with their next sign of life."""
+    apart = Apart("promote", store)
 
-    def run(_now: float) -> None:
-        for _ in range(_ROUNDS_MAX):
-            if store.job_promote(_BATCH) < _BATCH:
-                return
+    def promoted(limit: int) -> tuple[int, Sequence[BadRow]]:
+        return store.job_promote(limit), ()
+
+    def run(now: float) -> None:
+        _in_rounds(apart, now, promoted, store.job_promote_each)
 
     return Service("promote", 0.2, run, at=lambda agenda: agenda.promote_at)
 
 
 def expire(store: Store) -> Service:
     """Pending jobs whose expiry has passed are cancelled."""
+    apart = Apart("expire", store)
 
-    def run(_now: float) -> None:
-        for _ in range(_ROUNDS_MAX):
-            if len(store.job_expire(_BATCH)) < _BATCH:
-                return
+    def expired(limit: int) -> tuple[int, Sequence[BadRow]]:
+        return len(store.job_expire(limit)), ()
+
+    def run(now: float) -> None:
+        _in_rounds(apart, now, expired, store.job_expire_each)
 
     return Service("expire", 1.0, run, at=lambda agenda: agenda.expire_at)
+
+
+def _in_rounds(
+    apart: Apart,
+    now: float,
+    batch: Callable[[int], tuple[int, Sequence[BadRow]]],
+    each: Callable[[int, Sequence[int]], EachDone],
+) -> None:
+    """Handle batch after batch until one is not full, a bounded number of them."""
+
+    def one_by_one(skip: Sequence[int]) -> tuple[int, Sequence[BadRow]]:
+        done = each(_BATCH, skip)
+        return len(done.done) + len(done.bad), done.bad
+
+    for _ in range(_ROUNDS_MAX):
+        looked, _bad = apart.run(now, lambda: batch(_BATCH), one_by_one, lambda done: done[1])
+        if looked < _BATCH:
+            return

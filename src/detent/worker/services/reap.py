@@ -8,9 +8,12 @@ worker that saw nothing of the kind reaps at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from detent.model.clock import Clock, SystemClock
 from detent.model.records import Reaped
 from detent.store.contract import Store, Verbs
+from detent.worker.services.apart import Apart
 from detent.worker.services.service import Service
 
 __all__ = ["Reaper"]
@@ -29,6 +32,7 @@ class Reaper:
         self._clock = clock or SystemClock()
         self._batch = batch
         self._not_before = 0.0
+        self._apart = Apart("reap", store)
 
     def service(self) -> Service:
         """By every worker, as soon as a lease has run out: what a dead one held is to be at work a second later, and
@@ -55,18 +59,30 @@ class Reaper:
             return
         limit = self._batch
         for _ in range(_ROUNDS_MAX):
-            reaped = self._reap(limit)
-            if reaped is None or reaped.leases + reaped.passed_over < limit:
+            reaped = self._reap(limit, now)
+            if reaped is None:
+                return
+            bad = len({row.skip_id for row in reaped.bad})
+            if reaped.leases + reaped.passed_over + bad < limit:
                 return
             limit = self._batch + reaped.passed_over
 
-    def _reap(self, limit: int) -> Reaped | None:
-        """None where this very call stood in line for so long that holders may stand there too."""
+    def _reap(self, limit: int, now: float) -> Reaped | None:
+        """Reap one batch, job by job if a damaged row makes it fail. None where this very call stood in line for so
+        long that holders may stand there too."""
+        return self._apart.run(
+            now,
+            lambda: self._unless_held_up(lambda verbs: verbs.lease_reap(limit)),
+            lambda skip: self._unless_held_up(lambda verbs: verbs.lease_reap_each(limit, skip)),
+            lambda reaped: () if reaped is None else reaped.bad,
+        )
+
+    def _unless_held_up(self, reap: Callable[[Verbs], Reaped]) -> Reaped | None:
         asked_at = self._clock.monotonic()
 
         def unless_held_up(verbs: Verbs) -> Reaped | None:
             held_up = self._clock.monotonic() - asked_at > self._lease / 3
-            return None if held_up else verbs.lease_reap(limit)
+            return None if held_up else reap(verbs)
 
         reaped = self._store.together(unless_held_up)
         if reaped is None:

@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from detent.lifecycle.library import JOB
+from detent.model.records import BadRow
 from detent.model.service_records import Agenda
+from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store, Verbs
+from detent.worker.services.apart import Apart
 from detent.worker.services.archive import Archive
 from detent.worker.services.service import Service
 
@@ -40,6 +43,7 @@ class _Walk:
 
     step: Callable[[int], int | None]
     after_id: int = 0
+    by_job: bool = True
 
 
 class Retention:
@@ -50,7 +54,8 @@ class Retention:
 
     def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
         self._store = store
-        self._portion = portion or (_PORTION if archive is None else _ARCHIVED)
+        self._portion = self._portion_max = portion or (_PORTION if archive is None else _ARCHIVED)
+        self._apart = Apart("retention", store)
         self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))
         self._keep = keep
@@ -65,7 +70,21 @@ class Retention:
     def _next(self, agenda: Agenda) -> datetime | None:
         return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
-    def run(self, _now: float) -> None:
+    def _past(self, walk: _Walk, error: Exception, now: float) -> int | None:
+        """Return where a walk goes on after a portion that a damaged row made fail. The portion is halved until that
+        job is alone in it; then the walk passes over it. A walk along runs ends, and is tried again in an hour."""
+        if not walk.by_job:
+            self._apart.tell([BadRow("walk", "runs", cause_of(error), -1)], now)
+            return None
+        if self._portion > 1:
+            self._portion //= 2
+            return walk.after_id
+        bad_id = self._store.job_prunable(self._store.now(), walk.after_id, 1, ()).next_id
+        if bad_id is not None:
+            self._apart.tell([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
+        return bad_id
+
+    def run(self, now: float) -> None:
         """The next portions of the walk, or a new one where an hour has passed. What cannot be archived stays, and is
         tried again in an hour."""
         hour = _hour(self._store.now())
@@ -76,11 +95,12 @@ class Retention:
             self._walks = []
             if self._keep.others:
                 # Before the jobs that it was made of: those stay for as long as it does.
-                self._walks.append(_Walk(partial(self._prune_batches, hour - timedelta(days=self._keep.others))))
+                before = hour - timedelta(days=self._keep.others)
+                self._walks.append(_Walk(partial(self._prune_batches, before), by_job=False))
             self._walks += [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
             if any(task.result_ttl is not None for task in self._store.times_list()):
                 self._walks.append(_Walk(self._drop_results))
-            self._walks.append(_Walk(partial(self._prune_runs, hour)))
+            self._walks.append(_Walk(partial(self._prune_runs, hour), by_job=False))
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
@@ -90,6 +110,12 @@ class Retention:
             except OSError as error:
                 log.error("jobs stay for another hour, since they cannot be archived: %s", error)
                 then = None
+            except Exception as error:
+                if not is_of_one_row(error):
+                    raise
+                then = self._past(walk, error, now)
+            else:
+                self._portion = min(self._portion_max, self._portion * 2)
             if then is None:
                 self._walks.pop(0)
             else:

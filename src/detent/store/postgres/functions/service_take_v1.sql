@@ -15,7 +15,8 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
       SET holder = p_holder, expires_at = excluded.expires_at,
           term = s.term + (s.holder <> p_holder OR s.expires_at <= t)::integer
-      WHERE s.holder = p_holder OR s.expires_at <= t
+      -- Nobody takes a service for so long: a term that ends later is damage, and must not keep it from all workers.
+      WHERE s.holder = p_holder OR s.expires_at <= t OR s.expires_at > t + make_interval(secs => greatest(p_seconds, 3600))
     RETURNING s.term INTO my_term;
   RETURN my_term;
 END $$;

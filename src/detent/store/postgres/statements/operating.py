@@ -18,6 +18,7 @@ __all__ = [
     "operation_cancel",
     "operation_get",
     "operation_list",
+    "operation_skip",
     "operation_start",
     "operation_step",
 ]
@@ -41,6 +42,7 @@ _STEP = f"""
 {_ROW} detent.operation_step_v1(%s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint,
                                 %s::text)
 """
+_SKIP = f"{_ROW} detent.operation_skip_v1(%s::bigint)"
 _CANCEL = "SELECT detent.operation_cancel_v1(%s::bigint, %s::text, %s::text)"
 _GET = f"{_ROW} detent.operation_get_v1(%s::bigint)"
 _LIST = f"{_ROW} detent.operation_list_v1(%s::text, %s::integer)"
@@ -92,6 +94,15 @@ def operation_step(row: OperationRow, limit: int) -> Statement[OperationRow]:
         moved_to(row.to_queue, row.to_priority),
     )
     return Statement(_STEP, params, lambda rows: _operations(rows)[0])
+
+
+def operation_skip(operation_id: int) -> Statement[OperationRow | DetentError]:
+    """The operation as it stands then."""
+
+    def decode(rows: Sequence[Row]) -> OperationRow | DetentError:
+        return next(iter(_operations(rows)), None) or NotFound("operation", str(operation_id))
+
+    return Statement(_SKIP, (operation_id,), decode)
 
 
 def operation_cancel(operation_id: int, actor: str, reason: str | None) -> Statement[Moved | DetentError]:

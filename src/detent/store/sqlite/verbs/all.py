@@ -7,11 +7,11 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
 from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
+from detent.store.sqlite.verbs.apart import ApartVerbs
 from detent.store.sqlite.verbs.consolidation import ConsolidationVerbs
 from detent.store.sqlite.verbs.declarations import DeclarationVerbs
 from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
-from detent.store.sqlite.verbs.operations import OperationVerbs
 from detent.store.sqlite.verbs.ops import OpsVerbs
 from detent.store.sqlite.verbs.reconciling import ReconcileVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
@@ -29,7 +29,7 @@ T = TypeVar("T")
 class SqliteVerbs(
     OpsVerbs,
     EffectVerbs,
-    OperationVerbs,
+    ApartVerbs,
     ReconcileVerbs,
     ServiceVerbs,
     WorkerVerbs,
@@ -87,6 +87,9 @@ class EachAlone:
     job_promote = _writing(SqliteVerbs.job_promote)
     job_expire = _writing(SqliteVerbs.job_expire)
     lease_reap = _writing(SqliteVerbs.lease_reap)
+    job_promote_each = _writing(SqliteVerbs.job_promote_each)
+    job_expire_each = _writing(SqliteVerbs.job_expire_each)
+    lease_reap_each = _writing(SqliteVerbs.lease_reap_each)
     job_recover = _writing(SqliteVerbs.job_recover)
     job_prune = _writing(SqliteVerbs.job_prune)
     queue_pause = _writing(SqliteVerbs.queue_pause)
@@ -121,6 +124,7 @@ class EachAlone:
     job_move = _writing(SqliteVerbs.job_move)
     operation_start = _writing(SqliteVerbs.operation_start)
     operation_step = _writing(SqliteVerbs.operation_step)
+    operation_skip = _writing(SqliteVerbs.operation_skip)
     operation_cancel = _writing(SqliteVerbs.operation_cancel)
     operation_get = _reading(SqliteVerbs.operation_get)
     operation_list = _reading(SqliteVerbs.operation_list)

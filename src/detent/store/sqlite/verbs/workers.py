@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from detent.model.clock import from_micros
+from detent.model.clock import from_micros, to_micros
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
 from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
 
@@ -24,6 +25,9 @@ VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :
 """
 _FORGET = "DELETE FROM detent_worker WHERE seen_at < ?"
 _FORGOTTEN_AFTER = micros(86_400)
+_LATEST = to_micros(datetime(9000, 1, 1, tzinfo=UTC), field="latest")
+_TERM_MAX = micros(3_600)
+"""No service is taken for as long. A term that ends later is damage, and must not keep the service from all workers."""
 _TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at", "reconcile_at")
 _SIGNS = ("operations", "recovery", "untold", "firing", "notices")
 _AGENDA = """
@@ -40,7 +44,7 @@ SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        EXISTS (SELECT 1 FROM detent_alert_notice WHERE NOT spread)
          OR EXISTS (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending'),
        held.stir
-  FROM (SELECT min(expires_at) AS first_at, sum(expires_at) AS stir
+  FROM (SELECT min(expires_at) AS first_at, sum(expires_at % 4503599627370496) AS stir
           FROM (SELECT expires_at FROM detent_lease ORDER BY expires_at LIMIT 100)) held
 """
 _GONE = "DELETE FROM detent_worker WHERE id = ?"
@@ -50,7 +54,7 @@ _TAKE = """
 INSERT INTO detent_service AS s (name, holder, term, expires_at) VALUES (:name, :holder, 1, :until)
 ON CONFLICT (name) DO UPDATE
   SET holder = :holder, expires_at = :until, term = s.term + (s.holder <> :holder OR s.expires_at <= :now)
-  WHERE s.holder = :holder OR s.expires_at <= :now
+  WHERE s.holder = :holder OR s.expires_at <= :now OR s.expires_at > :now + :longest
 RETURNING term
 """
 _UNTOLD = """
@@ -76,7 +80,7 @@ class WorkerVerbs(VerbBase):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
         *found, stir = self._db.rows(_AGENDA)[0]
-        times = {name: None if at is None else from_micros(at) for name, at in zip(_TIMES, found, strict=False)}
+        times = {name: _agenda_time(at) for name, at in zip(_TIMES, found, strict=False)}
         signs = {name: bool(sign) for name, sign in zip(_SIGNS, found[len(_TIMES) :], strict=True)}
         fields: dict[str, Any] = {"now": from_micros(now), "stir": stir} | times | signs
         return Agenda(**fields)
@@ -93,7 +97,8 @@ class WorkerVerbs(VerbBase):
     def service_take(self, name: str, holder: int, seconds: float) -> int | None:
         """One compare-and-set."""
         now = self._now()
-        taken = self._db.rows(_TAKE, {"name": name, "holder": holder, "until": now + micros(seconds), "now": now})
+        term = {"until": now + micros(seconds), "now": now, "longest": max(_TERM_MAX, micros(seconds))}
+        taken = self._db.rows(_TAKE, {"name": name, "holder": holder} | term)
         return int(taken[0][0]) if taken else None
 
     def service_drop(self, name: str, holder: int) -> None:
@@ -109,6 +114,11 @@ class WorkerVerbs(VerbBase):
     def untold_done(self, ids: Sequence[int]) -> None:
         """Their rows go."""
         self._db.change(_TOLD, (ids_json(ids),))
+
+
+def _agenda_time(at: int | None) -> datetime | None:
+    """Clamp a time that no calendar has: only a damaged row can have one, and it must not stop the services."""
+    return None if at is None else from_micros(min(max(at, 0), _LATEST))
 
 
 def _worker(fields: dict[str, Any]) -> WorkerRow:
