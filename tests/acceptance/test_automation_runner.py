@@ -239,17 +239,18 @@ def test_a_target_is_tried_again_after_two_four_and_eight_seconds(story: Story) 
 
 
 def test_every_try_at_a_target_has_the_same_key_and_a_rollback_another(story: Story) -> None:
-    """B7: the key names tenant, run, ref and action, never an attempt."""
+    """B7: the key names database, tenant, run, ref and action, never an attempt."""
     story.shop.fails("ring-2")
     run = story.applied()
     story.shop.heals()
     story.app.retry_failed(run, actor="ana")
     story.works(run)
     assert story.shop.calls["ring-2"] == 5
-    assert story.shop.keys["ring-2"] == {f"/run/{run.id}/ring-2/apply"}
+    key = f"{story.app.identity}//run/{run.id}/ring-2"
+    assert story.shop.keys["ring-2"] == {f"{key}/apply"}
     story.app.roll_back(run, actor="ana")
     story.works(run)
-    assert story.shop.keys["ring-2"] == {f"/run/{run.id}/ring-2/apply", f"/run/{run.id}/ring-2/revert"}
+    assert story.shop.keys["ring-2"] == {f"{key}/apply", f"{key}/revert"}
 
 
 def test_a_line_under_the_key_of_an_attempt_is_written_once_in_it(story: Story) -> None:

@@ -248,7 +248,7 @@ def test_a_revert_that_fails_can_be_asked_for_again(detent: Harness) -> None:
     works(detent, run)
     assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 3})
     assert shop.prices == before
-    assert shop.keys["ring-2"] == {f"/run/{run.id}/ring-2/apply", f"/run/{run.id}/ring-2/revert"}
+    assert shop.keys["ring-2"] == {f"{app.identity}//run/{run.id}/ring-2/{did}" for did in ("apply", "revert")}
 
 
 def test_a_batch_without_revert_or_observe_says_so(detent: Harness) -> None:

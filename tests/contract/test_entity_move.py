@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from detent.errors import DetentError, InvalidTransition, NotFound, UnknownState
+from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound, UnknownState
 from detent.lifecycle.declare import Lifecycle, Transition
+from detent.lifecycle.library import OWN_NAMES
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, plain_connection
-from tests.contract.kit import refused
+from tests.contract.kit import Untouched, refused
 
 ORDER = Lifecycle(
     "order",
@@ -110,3 +112,14 @@ def test_the_past_of_an_entity(orders: Orders, clock: StoreClock) -> None:
     assert store.state_as_of("order", "1", paid) == "paid"
     assert store.state_as_of("order", "1", sent) == "sent"
     assert store.state_as_of("order", "9", sent) is None
+
+
+def test_a_lifecycle_under_a_name_of_detents_own_is_refused(orders: Orders, untouched: Untouched) -> None:
+    """E1, E4: otherwise a caller could write lines into the record of queues, limits, alerts and so on."""
+    assert len(OWN_NAMES) >= 15
+    with untouched():
+        for name in OWN_NAMES:
+            forged = replace(ORDER, name=name)
+            with pytest.raises(InvalidInput, match=f"the name '{name}', which is Detent's own"):
+                orders.store.entity_move(forged, "orders", "id", "state", "1", "pay", "mallory")
+    assert orders.state_of(1) == "placed"

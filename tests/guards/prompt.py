@@ -71,7 +71,7 @@ class Prompt:
 
     def _named(self, statement: str) -> str:
         prefix = "detent_" if self.sqlite else "detent."
-        record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready")
+        record = ("job", "execution", "event", "transition_log", "horizon", "migration", "lease", "ready", "identity")
         runs = ("pipeline_run", "partition", "watermark", "ops_run", "ops_environment", "batch_run", "target")
         tables = (*record, *runs)
         return statement.format(**{table: prefix + table for table in tables})

@@ -225,6 +225,7 @@ APPEND_ONLY = {
     "transition_log": "actor = 'nobody'",
     "horizon": "actor = 'nobody'",
     "migration": "checksum = 'x'",
+    "identity": "identity = 'another'",
 }
 
 

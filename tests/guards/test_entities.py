@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -84,3 +84,29 @@ def test_an_entity_begins_at_the_beginning(store: Store, shop: Prompt) -> None:
     shop.refuses("INSERT INTO orders VALUES (2, 'paid', '')")
     if shop.sqlite:
         shop.refuses("INSERT OR REPLACE INTO orders VALUES (1, 'sent', '')")
+
+
+def test_a_change_of_other_columns_does_not_call_the_guard(store: Store, shop: Prompt) -> None:
+    """L6: every UPDATE of a user's table built JSON of the row four times, whichever columns it changed."""
+    if shop.sqlite:
+        calls = "SELECT count(*) FROM sqlite_master WHERE tbl_name = 'orders' AND sql LIKE '%UPDATE OF \"state\"%'"
+        assert shop.value(calls) == 1
+        return
+    for change in ("note = 'gift'", "note = 'x', state = state, id = id"):
+        (plan,) = cast(list[Any], shop.value(f"EXPLAIN (ANALYZE, FORMAT JSON) UPDATE orders SET {change}"))
+        assert plan["Triggers"] == []
+    shop.refuses("UPDATE orders SET state = 'paid' WHERE id = 1")
+    shop.refuses("UPDATE orders SET id = 2 WHERE id = 1")
+
+
+def test_a_trigger_of_the_users_own_cannot_move_the_state(store: Store, shop: Prompt) -> None:
+    """L2: an UPDATE that does not name the state, whose own trigger changes it, is looked at as well."""
+    if shop.sqlite:
+        shop.run("CREATE TRIGGER sly AFTER UPDATE OF note ON orders BEGIN UPDATE orders SET state = 'paid'; END")
+    else:
+        shop.run(
+            "CREATE FUNCTION sly() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN NEW.state := 'paid'; RETURN NEW; END $$",
+            "CREATE TRIGGER a_sly BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION sly()",
+        )
+    shop.refuses("UPDATE orders SET note = 'gift' WHERE id = 1")

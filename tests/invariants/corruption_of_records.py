@@ -153,3 +153,8 @@ def guard_dropped(owner: Owner, life: Life) -> None:
 )
 def unique_index_dropped(owner: Owner, life: Life) -> None:
     owner.drop_unique_index("execution_one_commit")
+
+
+@corrupts("database_has_an_identity", lambda _, __: ("database", "identity"), heals=False)
+def a_database_without_an_identity(owner: Owner, life: Life) -> None:
+    owner.plant("DELETE FROM {identity}")

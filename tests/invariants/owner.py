@@ -21,6 +21,7 @@ TABLES = (
     "event",
     "dead",
     "horizon",
+    "identity",
     "ops_run",
     "batch_run",
     "target",

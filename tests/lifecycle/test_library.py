@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+import detent.store
 from detent.errors import InvalidTransition
-from detent.lifecycle.library import BATCH_RUN, EXECUTION, JOB, LIBRARY
+from detent.lifecycle.library import BATCH_RUN, EXECUTION, JOB, LIBRARY, OWN_NAMES
 
 DECLARED: dict[str, dict[str, str]] = {
     "job": {
@@ -188,3 +191,17 @@ def test_force_is_an_operators(name: str) -> None:
     for transition in LIBRARY[name].transitions:
         assert (transition.trigger == "force") == (transition.actor == "operator")
         assert transition.trigger != "force" or transition.record == "log"
+
+
+WRITES_A_LINE = re.compile(
+    r"transition_log\s*\((?:tenant, )?entity,[^)]*\)\s*(?:VALUES\s*\(|SELECT )(?:[\w.]+, )?'(\w+)'"
+)
+
+
+def test_every_entity_that_detent_writes_lines_for_is_a_name_of_its_own() -> None:
+    """E4: users cannot take these names, and no caller can write lines for them."""
+    store = Path(detent.store.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for kind in ("*.sql", "*.py") for path in store.rglob(kind)]
+    found = {name for text in texts for name in WRITES_A_LINE.findall(text)}
+    assert {"queue", "schedule", "limit", "operation", "recovery", "alert_policy", "database"} <= found
+    assert found <= OWN_NAMES

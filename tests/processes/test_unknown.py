@@ -31,7 +31,7 @@ def test_killed_after_the_effect(bench: Bench, task: str) -> None:
     gate = bench.gate()
     job = bench.rests(lost(bench, task, gate, pays=True), "succeeded")
     assert job.result == "found in the books"
-    assert lines(gate, ".paid") == lines(gate, ".asked") == [f"/job/{job.id}"]
+    assert lines(gate, ".paid") == lines(gate, ".asked") == [f"{bench.app.identity}//job/{job.id}"]
     assert bench.outcomes(job) == ["unknown", "done"]
     assert ("warning", "the probe says: done") in bench.lines(job)
     assert bench.is_healthy()
@@ -53,7 +53,7 @@ def test_out_of_time_after_the_effect(bench: Bench) -> None:
     job = bench.send("pay_in_time", gate=str(gate), pays=True)
     bench.worker()
     bench.rests(job, "succeeded")
-    assert (job.result, lines(gate, ".paid")) == ("found in the books", [f"/job/{job.id}"])
+    assert (job.result, lines(gate, ".paid")) == ("found in the books", [f"{bench.app.identity}//job/{job.id}"])
     assert bench.outcomes(job) == ["unknown", "done"]
 
 

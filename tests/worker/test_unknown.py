@@ -111,7 +111,7 @@ def test_the_probe_looks_also_where_no_attempt_is_left(place: Place) -> None:
     second = place.lost(place.app.find_task("pay"), at="started")
     place.work()
     assert (second.refresh().state, place.outcomes(second)) == ("quarantined", ["unknown", "error"])
-    assert place.bank.paid == [f"/job/{job.id}"]
+    assert place.bank.paid == [f"{place.app.identity}//job/{job.id}"]
     assert "no attempt is left" in (second.error or "")
 
 

@@ -30,7 +30,7 @@ from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, NotFound, UnknownTask
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.library import JOB, LIBRARY
+from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.backoff import Retry
 from detent.model.clock import Clock, to_micros
@@ -51,6 +51,7 @@ from detent.model.records import (
 from detent.model.service_records import NewSchedule
 from detent.ops.runs import Ops
 from detent.pipeline.tasks import PipelineTasks
+from detent.store.attaching import check_name, refuse_older
 from detent.store.contract import JobFilter, Store
 from detent.store.foreign.marker import prepare
 from detent.views.jobs import explain
@@ -63,7 +64,6 @@ log = logging.getLogger("detent.app")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TAKEN = {*LIBRARY, "queue", "schedule", "operation", "recovery", "limit", "alert", "alert_policy"}
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST = 100
@@ -186,8 +186,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         a table with rows in states that are not declared (`UnknownState`)."""
         if lifecycle.name in self._attached:
             raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
-        if lifecycle.name in _TAKEN:
-            raise InvalidInput("lifecycle", f"the name {lifecycle.name!r}, which is Detent's own", "a name of your own")
+        check_name(lifecycle)
         for field, name in (("table", table), ("id", id), ("state", state)):
             if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or (field != "table" and "." in name):
                 raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
@@ -384,10 +383,17 @@ class Detent(Declared, Alerting, Pipelining, Batching):
 
     def migrate(self) -> list[str]:
         """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
-        limits. Return the names of what was applied."""
-        applied = self._wiring.bare_store.migrate()
+        limits. Return the names of what was applied.
+
+        `LifecycleTooOld` if the database has a newer version of an attached lifecycle: then nothing is written.
+        """
+        store = self._wiring.bare_store
+        attached = store.lifecycle_versions()
+        for lifecycle, *_ in self._attached.values():
+            refuse_older(store.name, lifecycle, attached.get(lifecycle.name))
+        applied = store.migrate()
         for lifecycle, table, id_column, state_column in self._attached.values():
-            self._wiring.bare_store.guard_entity(lifecycle, table, id_column, state_column)
+            store.guard_entity(lifecycle, table, id_column, state_column)
         if self._declarations():
             self.put_declared(again=True)
         return applied

@@ -11,13 +11,14 @@ from detent.client.operation import Operation, Operations
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, check_seconds
-from detent.errors import DetentError, InvalidInput, NotFound
+from detent.errors import DetentError, InvalidInput, NotFound, WrongPlace
 from detent.model import jsondoor
 from detent.model.records import Moved
 from detent.model.service_records import (
     CATCH_UP,
     CatchUp,
     DeadGroup,
+    IdentityRow,
     NewSchedule,
     RecoveryRow,
     ScheduleRow,
@@ -31,6 +32,7 @@ from detent.store.contract import Verbs
 __all__ = ["Keeping"]
 
 _ALIVE_WITHIN = 10.0
+_GONE_AFTER = 60.0
 _TICKS_MAX = 1000
 _GROUPS_MAX = 10_000
 _STALE_AFTER = 300.0
@@ -237,6 +239,30 @@ class Keeping:
     def recoveries(self) -> list[RecoveryRow]:
         """The queues whose silent jobs are cancelled without asking anybody."""
         return self._wiring.store.recovery_list()
+
+    @property
+    def identity(self) -> str:
+        """What tells this database from every other: a random text, part of the effect keys of new jobs."""
+        return self._wiring.store.identity_list()[-1].identity
+
+    def identities(self) -> list[IdentityRow]:
+        """Every identity this database has had, oldest first."""
+        return self._wiring.store.identity_list()
+
+    def renew_identity(self, *, actor: str, reason: str | None = None) -> str:
+        """Give this database a new identity, after it was restored from a backup or copied. Return the identity.
+
+        Jobs that exist keep their effect keys, so that an effect which is repeated is recognised; new jobs get keys
+        that no other copy of the database gives. A worker reads the identities when it starts, so this is refused with
+        `WrongPlace` if a worker was seen in the last minute.
+        """
+        who, why = actor_and_reason(actor, reason, self.settings)
+        store = self._wiring.store
+        if alive := store.worker_list(_GONE_AFTER):
+            names = ", ".join(sorted({worker.name for worker in alive})[:5])
+            found = f"{len(alive)} workers were seen in the last minute ({names})"
+            raise WrongPlace("renew_identity()", found, "stop the workers first, and try again after a minute")
+        return store.identity_renew(who, why).identity
 
     @property
     def _operations(self) -> Operations:

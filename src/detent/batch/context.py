@@ -10,8 +10,8 @@ __all__ = ["InsideTarget"]
 
 
 class InsideTarget:
-    """What `TargetContext` promises: the effect's key names tenant, run, ref and action, and never an attempt (B7).
-    Everything else is the attempt's own."""
+    """What `TargetContext` promises: the effect's key names database, tenant, run, ref and action, and never an attempt
+    (B7). Everything else is the attempt's own."""
 
     def __init__(self, ctx: Context, run_id: int, ref: str, action: Literal["apply", "revert"]) -> None:
         self._ctx = ctx
@@ -22,7 +22,9 @@ class InsideTarget:
     @property
     def effect_key(self) -> str:
         """The same in every attempt at this action on this target, also after a retry by a person."""
-        return f"{self._ctx.tenant}/run/{self.run_id}/{self.ref}/{self.action}"
+        # A target has one job for each action, so the identity in its job's key is the same in every attempt.
+        identity, _, _ = self._ctx.effect_key.partition("/")
+        return f"{identity}/{self._ctx.tenant}/run/{self.run_id}/{self.ref}/{self.action}"
 
     @property
     def event_key(self) -> str:

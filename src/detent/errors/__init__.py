@@ -36,6 +36,7 @@
     │   ├── SchemaTooNew          migrated by a newer Detent than this one
     │   ├── SchemaTooOld          waits for `detent migrate`
     │   ├── SchemaDiffers         a migration was applied in other words than this Detent knows
+    │   ├── LifecycleTooOld       the database has a newer version of an attached lifecycle
     │   ├── UnknownState          a row in a state this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
     ├── JobFailed                 the awaited job rests without success
@@ -62,6 +63,7 @@ from detent.errors.database import (
     DatabaseReadOnly,
     DatabaseUnreachable,
     GuardViolation,
+    LifecycleTooOld,
     NotADatabase,
     NoWayIn,
     OutcomeUnknown,
@@ -99,6 +101,7 @@ __all__ = [
     "JobTimeout",
     "KeyConflict",
     "LeaseLost",
+    "LifecycleTooOld",
     "MarkerMissing",
     "NoWayIn",
     "NotADatabase",
@@ -463,6 +466,7 @@ TABLE: dict[type[DetentError], Codes] = {
     UnknownState: Codes("DT040", 500, 1),
     GuardViolation: Codes("DT041", 409, 4),
     SchemaDiffers: Codes("DT043", 503, 5),
+    LifecycleTooOld: Codes("DT044", 409, 4),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
     ResultExpired: Codes("DT054", 410, 1),

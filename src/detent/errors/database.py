@@ -14,6 +14,7 @@ __all__ = [
     "DatabaseReadOnly",
     "DatabaseUnreachable",
     "GuardViolation",
+    "LifecycleTooOld",
     "NoWayIn",
     "NotADatabase",
     "OutcomeUnknown",
@@ -123,6 +124,21 @@ class SchemaDiffers(DatabaseError):
 
     def _says(self) -> str:
         return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
+
+
+@dataclass(eq=False)
+class LifecycleTooOld(DatabaseError):
+    """An older version of an attached lifecycle would replace the newer one that the database has."""
+
+    lifecycle: str
+    found: int
+    declared: int
+
+    def _says(self) -> str:
+        return (
+            f"lifecycle {self.lifecycle!r} version {self.declared} is older than version {self.found}, which the "
+            f"database has; use the release that declares version {self.found} or a later one"
+        )
 
 
 @dataclass(eq=False)

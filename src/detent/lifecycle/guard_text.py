@@ -221,8 +221,14 @@ BEGIN
 END;
 """
 
+# The guard is called only where the state or the id changes. The condition compares the columns as text, byte by byte,
+# and does not depend on which columns the UPDATE names: a trigger of the user's own may have changed them.
 ENTITY_POSTGRES = """\
-CREATE OR REPLACE TRIGGER {trigger}_guard BEFORE INSERT OR UPDATE ON {table}
+CREATE OR REPLACE TRIGGER {trigger}_guard BEFORE UPDATE ON {table}
+  FOR EACH ROW WHEN (OLD.{state}::text COLLATE "C" IS DISTINCT FROM NEW.{state}::text COLLATE "C"
+    OR OLD.{id}::text COLLATE "C" IS DISTINCT FROM NEW.{id}::text COLLATE "C")
+  EXECUTE FUNCTION detent.entity_guard({name}, {id_literal}, {state_literal}, {initial}, {pairs_literal});
+CREATE OR REPLACE TRIGGER {trigger}_begins BEFORE INSERT ON {table}
   FOR EACH ROW EXECUTE FUNCTION detent.entity_guard({name}, {id_literal}, {state_literal}, {initial}, {pairs_literal});
 """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from detent.lifecycle.declare import Fold, Lifecycle, Transition
 
-__all__ = ["BATCH_RUN", "EXECUTION", "JOB", "LIBRARY", "OPS_RUN", "PARTITION", "PIPELINE_RUN", "TARGET"]
+__all__ = ["BATCH_RUN", "EXECUTION", "JOB", "LIBRARY", "OPS_RUN", "OWN_NAMES", "PARTITION", "PIPELINE_RUN", "TARGET"]
 
 T = Transition
 
@@ -236,3 +236,8 @@ LIBRARY: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
     for lifecycle in (JOB, EXECUTION, BATCH_RUN, TARGET, PIPELINE_RUN, PARTITION, OPS_RUN)
 }
+
+OWN_NAMES = frozenset(
+    {*LIBRARY, "alert", "alert_policy", "database", "limit", "operation", "queue", "recovery", "schedule"}
+)
+"""The entities of which Detent itself writes lines into the record. No lifecycle of a user may have such a name."""

@@ -245,6 +245,18 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
+class IdentityRow(Struct, frozen=True, kw_only=True):
+    """An identity of the database. It is part of the effect keys of the jobs and runs with ids from `first_id` on, up
+    to the `first_id` of the next row."""
+
+    n: int
+    identity: str
+    first_id: int
+    made_by: str
+    reason: str | None
+    made_at: datetime
+
+
 class TaskTimes(Struct, frozen=True, kw_only=True):
     """What a task says of its own jobs, in seconds; None is as everywhere. When they count as stale and as stalled, and
     for how long their results are kept."""

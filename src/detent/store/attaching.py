@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from detent.errors import DetentError, InvalidTransition, NotFound, UnknownState
+from detent.errors import DetentError, InvalidInput, InvalidTransition, LifecycleTooOld, NotFound, UnknownState
 from detent.lifecycle.declare import Lifecycle, Pair
+from detent.lifecycle.library import OWN_NAMES
 from detent.model.records import Moved
 
-__all__ = ["decide", "refuse_undeclared"]
+__all__ = ["check_name", "decide", "refuse_older", "refuse_undeclared"]
 
 _STATES_SHOWN_MAX = 5
+
+
+def check_name(lifecycle: Lifecycle) -> None:
+    """Refuse a lifecycle under the name of an entity of Detent's own with `InvalidInput`: it could write lines into the
+    record of that entity."""
+    if lifecycle.name in OWN_NAMES:
+        raise InvalidInput("lifecycle", f"the name {lifecycle.name!r}, which is Detent's own", "a name of your own")
+
+
+def refuse_older(database: str, lifecycle: Lifecycle, found: int | None) -> None:
+    """Refuse a lifecycle that is older than the version `found` in the database, if any, with `LifecycleTooOld`."""
+    if found is not None and found > lifecycle.version:
+        raise LifecycleTooOld(database, "nothing was changed", lifecycle.name, found, lifecycle.version)
 
 
 def refuse_undeclared(database: str, lifecycle: Lifecycle, found: Sequence[tuple[Any, ...]]) -> None:
@@ -31,7 +45,8 @@ def decide(
     database: str, lifecycle: Lifecycle, entity_id: str, found: Sequence[str], trigger: str
 ) -> Pair | Moved | DetentError:
     """The move that a trigger makes of an entity found in these states (none, or the first): from and to. Otherwise the
-    answer: it is there already, `NotFound`, `UnknownState` or `InvalidTransition`."""
+    answer: it is there already, `NotFound`, `UnknownState` or `InvalidTransition`. `InvalidInput` is raised."""
+    check_name(lifecycle)
     if not found:
         return NotFound(lifecycle.name, entity_id)
     state = found[0]

@@ -78,7 +78,7 @@ from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.ahead import Ahead
 from detent.store.alerting import ALERTING, AlertVerbs
 from detent.store.batches import BATCHES, BatchVerbs
-from detent.store.effects import EFFECTS, EffectVerbs
+from detent.store.effects import EFFECTS, EffectVerbs, KnowsIdentity
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
 from detent.store.ops import OPS, OpsVerbs
@@ -342,7 +342,7 @@ class AsyncVerbs(Protocol):
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
 
 
-class Store(Verbs, HoldersBlocks, Ahead, Protocol):
+class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return; a claim may be so only with
     the next of them, where all who can learn of it are gone if it is lost."""
 
@@ -415,7 +415,8 @@ class Store(Verbs, HoldersBlocks, Ahead, Protocol):
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """Install (again) the guards and the record of a user's own table. `NotFound` where there is no such table,
-        `UnknownState` where rows in it are in states that are not declared: then nothing is changed."""
+        `UnknownState` where rows in it are in states that are not declared, `LifecycleTooOld` where the database has a
+        newer version of the lifecycle: then nothing is changed."""
         ...
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:

@@ -12,9 +12,10 @@ from typing import Protocol
 
 from detent.errors import AlreadyCommitted, DetentError, InvalidTransition, LeaseLost, NotFound, NotUnknown
 from detent.model.records import EffectBegun, Moved, ToldBy
+from detent.model.service_records import IdentityRow
 from detent.store.words import Verb
 
-__all__ = ["EFFECTS", "EffectVerbs"]
+__all__ = ["EFFECTS", "EffectVerbs", "KnowsIdentity"]
 
 
 class EffectVerbs(Protocol):
@@ -37,8 +38,30 @@ class EffectVerbs(Protocol):
         """
         ...
 
+    def identity_list(self) -> list[IdentityRow]:
+        """Every identity the database has had, oldest first. The first was made together with its schema."""
+        ...
+
+    def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
+        """Give the database a new random identity, for the ids that are reserved from now on. Recorded."""
+        ...
+
+
+class KnowsIdentity(Protocol):
+    """What a store knows about its database beside the record of jobs."""
+
+    def identity_of(self, number: int) -> str:
+        """Return the identity under which the job or run with that id was made. Read from the database once."""
+        ...
+
+    def lifecycle_versions(self) -> dict[str, int]:
+        """Return the version of each lifecycle that is attached to a table; empty if there is no schema yet."""
+        ...
+
 
 EFFECTS = (
+    Verb("identity_list", "viewer"),
+    Verb("identity_renew", "admin"),
     Verb("effect_begin", "worker", (LeaseLost, AlreadyCommitted)),
     Verb("effect_settle", "admin", (InvalidTransition, NotFound, NotUnknown)),
 )

@@ -107,7 +107,7 @@ class AttemptContext:
 
     @property
     def effect_key(self) -> str:
-        return f"{self._claimed.tenant}/job/{self._claimed.job_id}"
+        return f"{self._store.identity_of(self.job_id)}/{self._claimed.tenant}/job/{self.job_id}"
 
     @property
     def correlation_id(self) -> str | None:

@@ -8,6 +8,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
+import detent
+from detent.model import release
 from detent.model.records import Enqueued
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
@@ -133,3 +135,30 @@ def test_the_functions_of_another_version_are_warned_of_at_the_start(
         caplog.clear()
         store.ready()
         assert (warned(), store.facts().functions, store.migrate()) == ("", (), [])
+
+
+def test_an_older_release_leaves_newer_functions_alone(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """L8: in a rolling deploy the old release migrates after the new one; it put its older functions in their place."""
+    body = "SELECT prosrc FROM pg_proc WHERE oid = 'detent.now_v1()'::regprocedure"
+    with closing(open_store(postgres_url)) as store:
+        monkeypatch.setattr(release, "RELEASE", (999, 0, 0))
+        store.ready()
+        text = run_sql(postgres_url, "SELECT pg_get_functiondef('detent.now_v1()'::regprocedure)")[0][0]
+        run_sql(postgres_url, str(text).replace("BEGIN", "BEGIN -- by the newer release\n"))
+        newer = run_sql(postgres_url, body)
+        monkeypatch.undo()
+        caplog.clear()
+        assert store.migrate() == []
+        assert run_sql(postgres_url, body) == newer
+        store.ready()
+        assert (store.facts().functions, store.migration_sql()) == ((), "")
+        assert [record.getMessage() for record in caplog.records if record.name == "detent.store"] == []
+        monkeypatch.setattr(release, "RELEASE", (999, 0, 1))
+        assert store.migrate() == ["function now_v1"]
+
+
+def test_the_release_number_is_the_version_of_the_package() -> None:
+    """L8: each release has a number of its own, and with it the functions of that release."""
+    assert ".".join(map(str, release.RELEASE)) == detent.__version__

@@ -12,6 +12,7 @@ import pytest
 from psycopg import errors, sql
 
 from detent.errors import DatabaseError
+from detent.lifecycle.library import OWN_NAMES
 from detent.model.records import Enqueued, Finish
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
@@ -112,6 +113,19 @@ def test_a_viewer_looks_and_changes_nothing(postgres_store_url: str, login: Logi
             store.job_cancel([job_id], "ana")
         with pytest.raises(errors.InsufficientPrivilege):
             connection.execute("DELETE FROM detent.transition_log")
+
+
+def test_a_client_cannot_forge_lines_of_detents_own_entities(postgres_store_url: str, login: Login) -> None:
+    """S2, E4: a client may move its own entities; it could write lines for limits, schedules and alerts as well."""
+    with psycopg.connect(login("client"), autocommit=True) as connection:
+        forge = "SELECT detent.entity_move_v1(%s, '1', 'a', 'b', 'x', 'mallory')"
+        for name in OWN_NAMES:
+            with pytest.raises(psycopg.Error) as refused:
+                connection.execute(forge, (name,))
+            assert refused.value.sqlstate == "DT041"
+        connection.execute(forge, ("order",))
+    lines = run_sql(postgres_store_url, "SELECT entity FROM detent.transition_log WHERE actor = 'mallory'")
+    assert lines == [("order",)]
 
 
 @pytest.mark.parametrize("role", INCLUDES)

@@ -22,6 +22,7 @@ WHOLE = frozenset(
     {
         "completed_run_is_consolidated",
         "constraints_are_in_place",
+        "database_has_an_identity",
         "guards_are_in_place",
         "run_counters_equal_parts",
         "run_state_equals_record",

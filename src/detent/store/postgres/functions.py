@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from detent.model import release
 from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.facade import facade
 from detent.store.texts import texts
 
-__all__ = ["MARK", "differing", "fingerprint", "functions", "mark_sql"]
+__all__ = ["MARK", "differing", "functions", "is_newer", "is_this", "mark_sql"]
 
 _BODY = re.compile(r"\bAS \$\$(?P<body>.*)\$\$;", re.DOTALL)
+_RELEASE = re.compile(r"(\d+(?:\.\d+)*) ")
 _INSTALLED = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace('detent')"
 
 MARK = "obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')"
@@ -37,19 +39,37 @@ def fingerprint() -> str:
 
 
 def mark_sql() -> str:
-    """The statement that leaves the fingerprint of this version."""
-    return f"COMMENT ON FUNCTION detent.migrations_v1() IS '{fingerprint()}'"
+    """The statement that leaves the release and the fingerprint of this version."""
+    return f"COMMENT ON FUNCTION detent.migrations_v1() IS '{_mark()}'"
+
+
+def is_this(mark: str | None) -> bool:
+    """Whether a mark is that of this version's functions."""
+    return mark == _mark()
+
+
+def is_newer(mark: str | None) -> bool:
+    """Whether a mark was left by a newer release than this one. An older release leaves such functions as they are."""
+    found = _RELEASE.match(mark or "")
+    return found is not None and tuple(map(int, found[1].split("."))) > release.RELEASE
+
+
+def _mark() -> str:
+    return f"{'.'.join(map(str, release.RELEASE))} {fingerprint()}"
 
 
 def differing(connection: Connection) -> tuple[str, ...]:
     """The functions that a database has in other words than this version, or not at all, also where somebody changed
-    them by hand; `declarations` where what they do is the same, and how they are declared is not."""
+    them by hand; `declarations` where what they do is the same, and how they are declared is not. None where they are
+    those of a newer release, which are meant to be others."""
     (mark,) = connection.execute(f"SELECT {MARK}".encode()).fetchone() or (None,)
+    if is_newer(mark):
+        return ()
     installed: dict[str, set[str]] = {}
     for name, source in connection.execute(_INSTALLED).fetchall():
         installed.setdefault(name, set()).add(source)
     other = tuple(name for name, text in functions() if _body(text) not in installed.get(name, ()))
-    return other or (() if mark == fingerprint() else ("declarations",))
+    return other or (() if is_this(mark) else ("declarations",))
 
 
 def _body(text: str) -> str:

@@ -12,7 +12,7 @@ from detent.store.migrate import Applied, Migration, check, check_wording, load,
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.facade import facade, is_ours
-from detent.store.postgres.functions import MARK, differing, fingerprint, functions, mark_sql
+from detent.store.postgres.functions import MARK, differing, functions, is_newer, is_this, mark_sql
 from detent.store.postgres.roles import ARE_THERE, roles_sql
 
 __all__ = ["KNOWN", "applied_steps", "install", "look", "other_functions", "script"]
@@ -60,10 +60,15 @@ def look(connection: Connection, database: str) -> bool:
     if applied:
         check(database, KNOWN, applied)
         with translating(database):
-            mark = connection.execute(f"SELECT {MARK}".encode()).fetchone()
-        if _is_this(applied) and (mark is None or mark[0] != fingerprint()):
+            mark = _mark(connection)
+        if _is_this(applied) and not is_this(mark) and not is_newer(mark):
             log.warning("the functions in %s differ from those of this Detent: run `detent migrate`", database)
     return bool(applied)
+
+
+def _mark(connection: Connection) -> str | None:
+    row = connection.execute(f"SELECT {MARK}".encode()).fetchone()
+    return None if row is None else row[0]
 
 
 def other_functions(connection: Connection, applied: Mapping[int, Applied]) -> tuple[str, ...]:
@@ -91,6 +96,8 @@ def install(connection: Connection, database: str) -> tuple[list[Migration], tup
         if applied and max(applied) > KNOWN[-1].version:
             check(database, KNOWN, applied)
             return [], ()
+        if applied and not missing and is_newer(_mark(connection)):
+            return [], ()  # A newer release has put its functions in place: they serve this one too.
         changed = other_functions(connection, applied)
         try:
             for step in missing:

@@ -17,10 +17,11 @@ from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
-from detent.model.service_records import WalkPlace, WalkStep
+from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.ahead import ClaimTerms, EnqueueSent
-from detent.store.attaching import refuse_undeclared
+from detent.store.attaching import refuse_older, refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.identity import Identities
 from detent.store.invariants.walk import step
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
@@ -46,6 +47,16 @@ WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('j
 _BRIEFLY = (
     "SELECT set_config('statement_timeout', '5s', true), set_config('max_parallel_workers_per_gather', '0', true)"
 )
+
+# Two that attach at once take turns, so that the older one is refused.
+_LOCK_LIFECYCLES = "LOCK TABLE detent.lifecycle IN SHARE ROW EXCLUSIVE MODE"
+_VERSION_OF = "SELECT version FROM detent.lifecycle WHERE name = %s"
+_ATTACHED = """
+INSERT INTO detent.lifecycle AS l (name, version, table_name, attached_at) VALUES (%s, %s, %s, detent.clock())
+ON CONFLICT (name) DO UPDATE
+  SET version = excluded.version, table_name = excluded.table_name, attached_at = excluded.attached_at
+  WHERE (l.version, l.table_name) <> (excluded.version, excluded.table_name)
+"""
 
 LOOKS_MAX = 6
 LOOK_PAUSE_FIRST = 0.1
@@ -75,6 +86,7 @@ class PostgresStore(PostgresVerbs):
             wait_seconds_max=wait_seconds_max,
         )
         self._looks = Looks()
+        self._identities = Identities(lambda: self._name, self.identity_list)
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_ring()))
         self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
@@ -116,6 +128,17 @@ class PostgresStore(PostgresVerbs):
             raise SchemaMissing(self._name, "the database has none; `detent migrate` makes it")
         if not there:
             self.migrate()
+        self._identities.load()
+
+    def identity_of(self, number: int) -> str:
+        """Read when the store is made ready."""
+        return self._identities.of(number)
+
+    def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
+        """This store uses it from now on."""
+        made = super().identity_renew(actor, reason)
+        self._identities.forget()
+        return made
 
     def migrate(self) -> list[str]:
         """All missing steps and this version's functions in one transaction, under one lock."""
@@ -188,7 +211,18 @@ class PostgresStore(PostgresVerbs):
             guards = entity_guards("postgres", lifecycle, table, id_column, state_column)
             look = undeclared_states(lifecycle, table, id_column, state_column)
             refuse_undeclared(self._name, lifecycle, connection.execute(look.encode()).fetchall())
+            connection.execute(_LOCK_LIFECYCLES)
+            row = connection.execute(_VERSION_OF, (lifecycle.name,)).fetchone()
+            refuse_older(self._name, lifecycle, row[0] if row else None)
+            connection.execute(_ATTACHED, (lifecycle.name, lifecycle.version, table))
             connection.execute(guards.encode())
+
+    def lifecycle_versions(self) -> dict[str, int]:
+        """Direct from the table: whoever attaches lifecycles is the owner of the schema."""
+        with self._pool.connection() as connection, translating(self._name):
+            if connection.execute("SELECT to_regclass('detent.lifecycle')").fetchone() == (None,):
+                return {}
+            return dict(connection.execute("SELECT name, version FROM detent.lifecycle").fetchall())
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""

@@ -15,6 +15,7 @@ from detent.model.service_records import (
     Declared,
     DeclaredKind,
     Fire,
+    IdentityRow,
     NewOperation,
     NewSchedule,
     OperationRow,
@@ -40,6 +41,14 @@ class PostgresKeeping:
 
     _session: Session
     _bounds: Bounds | None
+
+    def identity_list(self) -> list[IdentityRow]:
+        """Oldest first."""
+        return self._session.run(keeping.identity_list())
+
+    def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
+        """It uses up one id, so that each identity has a first id of its own."""
+        return self._session.run(keeping.identity_renew(actor, reason))
 
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         """One row of its own."""

@@ -14,10 +14,11 @@ from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
-from detent.model.service_records import WalkPlace, WalkStep
+from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.ahead import ClaimTerms
-from detent.store.attaching import refuse_undeclared
+from detent.store.attaching import refuse_older, refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.identity import Identities
 from detent.store.invariants.walk import step
 from detent.store.migrate import Applied, check, names
 from detent.store.repair import repair
@@ -42,6 +43,13 @@ T = TypeVar("T")
 
 _IS_WORK = "SELECT EXISTS (SELECT 1 FROM detent_ready)"
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
+_VERSION_OF = "SELECT version FROM detent_lifecycle WHERE name = ?"
+_ATTACHED = """
+INSERT INTO detent_lifecycle AS l (name, version, table_name, attached_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE
+  SET version = excluded.version, table_name = excluded.table_name, attached_at = excluded.attached_at
+  WHERE (l.version, l.table_name) <> (excluded.version, excluded.table_name)
+"""
 
 
 class SqliteStore(EachAlone):
@@ -54,6 +62,7 @@ class SqliteStore(EachAlone):
     def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
+        self._identities = Identities(lambda: self.name, self.identity_list)
         self._wake = SqliteWake(self._file.version, self._is_work, Bell(self._file.path))
         self._looks = Looks()
 
@@ -66,6 +75,16 @@ class SqliteStore(EachAlone):
     def wake(self) -> SqliteWake:
         """Through a bell, and the version of the file."""
         return self._wake
+
+    def identity_of(self, number: int) -> str:
+        """Read when the store is made ready."""
+        return self._identities.of(number)
+
+    def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
+        """This store uses it from now on."""
+        made = EachAlone.identity_renew(self, actor, reason)
+        self._identities.forget()
+        return made
 
     def ready(self, *, create: bool = True) -> None:
         """Create what is missing altogether; otherwise only look, and say what does not fit."""
@@ -80,6 +99,7 @@ class SqliteStore(EachAlone):
         else:
             found = "there is no such file" if connection is None else "the file has no Detent schema"
             raise SchemaMissing(self.name, f"{found}; `detent migrate` makes it")
+        self._identities.load()
 
     def migrate(self) -> list[str]:
         """All missing steps in one transaction; whoever comes second finds nothing to do."""
@@ -153,8 +173,18 @@ class SqliteStore(EachAlone):
             guards = entity_guards("sqlite", lifecycle, table, id_column, state_column)
             look = undeclared_states(lifecycle, table, id_column, state_column)
             refuse_undeclared(self.name, lifecycle, connection.execute(look).fetchall())
+            row = connection.execute(_VERSION_OF, (lifecycle.name,)).fetchone()
+            refuse_older(self.name, lifecycle, row[0] if row else None)
+            connection.execute(_ATTACHED, (lifecycle.name, lifecycle.version, table, self._now()))
             for statement in statements(guards):
                 connection.execute(statement)
+
+    def lifecycle_versions(self) -> dict[str, int]:
+        """None in a file that is not there, or whose schema is older."""
+        with self._as_found() as (connection, _):
+            if connection is None or not connection.execute(_HAS_TABLE, ("detent_lifecycle",)).fetchone():
+                return {}
+            return dict(connection.execute("SELECT name, version FROM detent_lifecycle").fetchall())
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Blocks take turns; whatever is raised inside leaves nothing."""

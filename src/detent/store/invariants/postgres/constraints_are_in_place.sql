@@ -136,7 +136,10 @@ WITH wanted (name, relation, kind) AS (VALUES
     ('limit_slot_cost_is_possible', 'limit_slot', 'c'),
     ('declaration_pkey', 'declaration', 'p'),
     ('declaration_kind_known', 'declaration', 'c'),
-    ('declaration_is_numbered', 'declaration', 'c')
+    ('declaration_is_numbered', 'declaration', 'c'),
+    ('identity_pkey', 'identity', 'p'),
+    ('identity_is_long', 'identity', 'c'),
+    ('lifecycle_pkey', 'lifecycle', 'p')
   )
 SELECT 'constraint' AS entity, w.name AS entity_id,
        CASE WHEN c.oid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation AS detail

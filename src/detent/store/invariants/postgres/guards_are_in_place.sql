@@ -51,13 +51,16 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_follows_partition', 'partition', 'pipeline_follows_partition', 17, 'state', true),
     ('pipeline_fans_in', 'pipeline_run', 'pipeline_fans_in', 17, 'parts_ended,state', true),
     ('pipeline_enqueues', 'pipeline_run', 'pipeline_enqueues', 17, 'state', true),
-    ('job_result', 'job', 'result_guard', 17, 'result_dropped_at', true)
+    ('job_result', 'job', 'result_guard', 17, 'result_dropped_at', true),
+    ('identity_begins', 'identity', 'identity_grows', 7, '', false),
+    ('identity_keep', 'identity', 'keep', 27, '', false),
+    ('identity_keep_all', 'identity', 'keep', 34, '', false)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
     ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
     ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
-    ('entity_guard', 'e666f1e73af14ba9c529559722af5b99'),
+    ('entity_guard', '6cbcdb75c452e80595d34c9437cc1558'),
     ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
     ('job_moves_target', '896b2cf2af9e87d8290a251e8d8436c0'),
     ('targets_follow', '4502c60e0526b2b823ee1373ccea9ced'),
@@ -78,7 +81,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_fans_in', '69c64e08717b7cd537a43e54f63b0167'),
     ('pipeline_enqueues', '838a9847139fab57278cff243096b080'),
     ('result_guard', 'f116198e8024111a008f80e04cf0df3a'),
-    ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b')
+    ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b'),
+    ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

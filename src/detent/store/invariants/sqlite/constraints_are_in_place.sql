@@ -236,6 +236,16 @@ WITH wanted (type, name, text) AS (VALUES
   at       INTEGER NOT NULL,
   CONSTRAINT horizon_pkey PRIMARY KEY (n)
 ) STRICT'),
+    ('table', 'detent_identity', 'CREATE TABLE detent_identity (
+  n         INTEGER NOT NULL,
+  identity  TEXT    NOT NULL,
+  first_id  INTEGER NOT NULL,
+  made_by   TEXT    NOT NULL,
+  reason    TEXT,
+  made_at   INTEGER NOT NULL,
+  CONSTRAINT identity_pkey PRIMARY KEY (n),
+  CONSTRAINT identity_is_long CHECK (length(identity) = 32)
+)'),
     ('table', 'detent_ids', 'CREATE TABLE detent_ids (
   next INTEGER NOT NULL
 ) STRICT'),
@@ -313,6 +323,13 @@ WITH wanted (type, name, text) AS (VALUES
   job_ids    TEXT    NOT NULL,
   CONSTRAINT lease_pkey PRIMARY KEY (id)
 ) STRICT'),
+    ('table', 'detent_lifecycle', 'CREATE TABLE detent_lifecycle (
+  name        TEXT    NOT NULL,
+  version     INTEGER NOT NULL,
+  table_name  TEXT    NOT NULL,
+  attached_at INTEGER NOT NULL,
+  CONSTRAINT lifecycle_pkey PRIMARY KEY (name)
+)'),
     ('table', 'detent_limit_member', 'CREATE TABLE detent_limit_member (
   kind      TEXT NOT NULL,
   name      TEXT NOT NULL,

@@ -111,6 +111,19 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT041 horizon is append-only: UPDATE refused'');
 END'),
+    ('trigger', 'detent_identity_begins', 'CREATE TRIGGER detent_identity_begins BEFORE INSERT ON detent_identity
+  WHEN EXISTS (SELECT 1 FROM detent_identity WHERE n >= NEW.n OR first_id >= NEW.first_id)
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 identity: numbers and first ids only grow'');
+END'),
+    ('trigger', 'detent_identity_goes', 'CREATE TRIGGER detent_identity_goes BEFORE DELETE ON detent_identity
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 identity is append-only: DELETE refused'');
+END'),
+    ('trigger', 'detent_identity_keep', 'CREATE TRIGGER detent_identity_keep BEFORE UPDATE ON detent_identity
+BEGIN
+  SELECT RAISE(ABORT, ''DT041 identity is append-only: UPDATE refused'');
+END'),
     ('trigger', 'detent_job_begins', 'CREATE TRIGGER detent_job_begins BEFORE INSERT ON detent_job
   FOR EACH ROW WHEN NEW.state <> ''pending'' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0
     OR NEW.lease_id IS NOT NULL OR NEW.leased_at IS NOT NULL

@@ -14,7 +14,8 @@ DECLARE
                         WHERE l.job_id IS NULL AND l.entity = p_entity AND l.entity_id = p_entity_id
                         ORDER BY l.n DESC LIMIT 1);
 BEGIN
-  IF p_entity IN ('job', 'execution', 'queue', 'batch_run', 'target', 'pipeline_run', 'partition', 'ops_run') THEN
+  IF p_entity IN ('alert', 'alert_policy', 'batch_run', 'database', 'execution', 'job', 'limit', 'operation', 'ops_run',
+                  'partition', 'pipeline_run', 'queue', 'recovery', 'schedule', 'target') THEN
     RAISE EXCEPTION 'DT041 % is moved by Detent alone', p_entity USING ERRCODE = 'DT041';
   END IF;
   INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, forced, at)

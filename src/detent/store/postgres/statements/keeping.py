@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from detent.model.service_records import Agenda, QueueRow, WorkerRow, WorkerSeen
+from detent.model.service_records import Agenda, IdentityRow, QueueRow, WorkerRow, WorkerSeen
 from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
 
 __all__ = [
+    "identity_list",
+    "identity_renew",
     "queue_list",
     "service_drop",
     "service_take",
@@ -28,6 +30,24 @@ SELECT {", ".join(Agenda.__struct_fields__)}
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
 _TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
+
+_IDENTITY = ", ".join(IdentityRow.__struct_fields__)
+_IDENTITIES = f"SELECT {_IDENTITY} FROM detent.identity_list_v1()"
+_RENEW = f"SELECT {_IDENTITY} FROM detent.identity_renew_v1(%s::text, %s::text)"
+
+
+def identity_list() -> Statement[list[IdentityRow]]:
+    """Oldest first."""
+    return Statement(_IDENTITIES, (), lambda rows: [_identity(row) for row in rows], writes=False)
+
+
+def identity_renew(actor: str, reason: str | None) -> Statement[IdentityRow]:
+    """The one that was made."""
+    return Statement(_RENEW, (actor, reason), lambda rows: _identity(rows[0]))
+
+
+def _identity(row: Row) -> IdentityRow:
+    return IdentityRow(**named(IdentityRow.__struct_fields__, row))
 
 
 def worker_seen(seen: WorkerSeen) -> Statement[Agenda]:

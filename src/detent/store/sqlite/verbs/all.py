@@ -84,6 +84,8 @@ class EachAlone:
     job_discard = _writing(SqliteVerbs.job_discard)
     job_force = _writing(SqliteVerbs.job_force)
     effect_settle = _writing(SqliteVerbs.effect_settle)
+    identity_list = _reading(SqliteVerbs.identity_list)
+    identity_renew = _writing(SqliteVerbs.identity_renew)
     job_promote = _writing(SqliteVerbs.job_promote)
     job_expire = _writing(SqliteVerbs.job_expire)
     lease_reap = _writing(SqliteVerbs.lease_reap)
