@@ -174,7 +174,7 @@ def test_why(shop: Shop) -> None:
     assert why(failing).endswith(
         f" after attempt 1, which failed at {shop.clock.now().isoformat()}: RuntimeError: boom"
     )
-    assert why(shop.quarantined()) == "it is quarantined after attempt 2: RuntimeError: boom"
+    assert why(shop.quarantined()) == "it is dead (quarantined) after attempt 2: RuntimeError: boom"
     now = shop.clock.now()
     short = app.enqueue(shop.welcome.call(8), due_at=now + timedelta(seconds=9), expires_at=now + timedelta(seconds=5))
     shop.clock.advance(6)

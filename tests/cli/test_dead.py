@@ -9,7 +9,7 @@ from tests.cli.kit import Shell, World
 
 
 def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
-    """J10: dead letters on the command line."""
+    """J10: dead jobs on the command line."""
     dead = world.dead()
     world.pending()
     ended = shell.run("dead", "list")
@@ -67,7 +67,7 @@ def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: Wo
     living = world.pending()
     ended = shell.run("dead", "show", living)
     assert ended.code == 3
-    assert ended.err == f"detent: job {living} is no dead letter: it is pending\n"
+    assert ended.err == f"detent: job {living} is not dead: it is pending\n"
 
 
 @pytest.mark.parametrize(("verb", "state"), [("retry", "pending"), ("discard", "cancelled")])
@@ -103,7 +103,7 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_is_done(shell: Shell, wo
     ended = shell.run("dead", "retry", "--all", stdin="y\n")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        "detent: retry 1 dead letters: not without --yes, and there is no terminal to ask at; nothing was done\n"
+        "detent: retry 1 dead jobs: not without --yes, and there is no terminal to ask at; nothing was done\n"
     )
     assert world.state(dead) == "quarantined"
 
@@ -112,14 +112,14 @@ def test_without_a_terminal_nobody_is_asked_and_nothing_is_done(shell: Shell, wo
 def test_at_a_terminal_somebody_is_asked(shell: Shell, world: World, types: str, code: int, state: str) -> None:
     dead = world.dead()
     ended = shell.at_terminal("dead", "retry", "--all", types=types)
-    assert "retry 1 dead letters? [y/N]" in ended.out
+    assert "retry 1 dead jobs? [y/N]" in ended.out
     assert ended.code == code
     assert world.state(dead) == state
 
 
 def test_nothing_to_do_is_no_failure(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("dead", "retry", "--all")
-    assert (ended.code, ended.out, ended.err) == (0, "", "no dead letters\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", "no dead jobs\n")
     assert sqlite_shell.run("dead", "retry", "--all", "--json").json is None
 
 

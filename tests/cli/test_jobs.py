@@ -18,7 +18,7 @@ def test_list_shows_each_job_on_a_line(shell: Shell, world: World) -> None:
     ended = shell.run("jobs", "list")
     assert ended.code == 0
     head, *rows = ended.rows
-    assert head[:5] == ["ID", "STATE", "TASK", "QUEUE", "ATTEMPT"]
+    assert head[:5] == ["ID", "STATE", "TASK", "QUEUE", "ATTEMPTS"]
     assert [row[:5] for row in rows] == [
         [str(first), "succeeded", "do", "default", "1/4"],
         [str(second), "pending", "other", "mail", "0/4"],

@@ -176,10 +176,11 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
         "record": "ok",
         "jobs": "ok",
         "queues": "warn",
-        "dead letters": "warn",
+        "dead jobs": "warn",
         "workers": "warn",
         "oldest pending": "ok",
         "alerts": "warn",
+        "schedules": "ok",
     }
     assert "firing: disk_full/host:db1; see" in ended.out
     assert f"job {job_id}, due" in ended.out

@@ -103,7 +103,7 @@ def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: S
     pauses = [line.rpartition("tried again in ")[2].split()[0] for line in failed]
     assert pauses == ["1", "2", "4"]
     assert not any("Traceback" in line for line in (*seen, rest))
-    assert len(seen) <= 4
+    assert len(seen) <= 5
     assert process.returncode == 0
     if form == "json":
         lines("".join(seen) + rest)
@@ -174,3 +174,63 @@ def test_debug_shows_the_traceback(sqlite_shell: Shell) -> None:
             process.communicate(timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+CHATTY = """
+import logging, sys, types
+from detent import Context, Detent
+
+app = Detent()
+own = logging.getLogger("somewhere.else")
+code = '''
+import logging
+def call():
+    logging.getLogger("chatty").info("GET /")
+    logging.getLogger("chatty").warning("slow")
+'''
+library = types.ModuleType("chatty")
+import sysconfig
+exec(compile(code, sysconfig.get_path("purelib") + "/chatty/client.py", "exec"), library.__dict__)
+
+@app.task(name="ask")
+def ask(ctx: Context) -> None:
+    library.call()
+    own.info("asked")
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "logged"),
+    [(None, ["slow", "asked"]), ("info", ["GET /", "slow", "asked"]), ("warning", ["slow"])],
+)
+def test_a_worker_logs_what_it_is_told_to_and_of_libraries_only_warnings(
+    sqlite_shell: Shell, level: str | None, logged: list[str]
+) -> None:
+    """M1: the INFO lines of an HTTP client filled the log and the events of every job."""
+    (sqlite_shell.directory / "talk.py").write_text(CHATTY)
+    with Detent(sqlite_shell.environment["DETENT_DATABASE_URL"]) as app:
+        job = app.task(name="ask")(lambda ctx: None).enqueue()
+        chosen = () if level is None else ("--log-level", level)
+        ended = sqlite_shell.run("worker", "talk:app", "--drain", "--log-format", "json", *chosen)
+        assert ended.code == 0, ended.err
+        said = [line["message"] for line in lines(ended.err) if line["logger"] in ("chatty", "somewhere.else")]
+        assert said == logged
+        assert [event.message for event in app.events(job.id)] == logged
+
+
+def test_a_worker_says_which_database_queues_and_tasks_it_works_on(sqlite_shell: Shell) -> None:
+    """W1: one that looks at the wrong database seems to have nothing to do."""
+    place = sqlite_shell.environment["DETENT_DATABASE_URL"]
+    ended = sqlite_shell.run("worker", "shop:app", "--drain", "--name", "w1", "--queues", "mail,bulk:4")
+    (line,) = [line for line in ended.err.splitlines() if "database" in line]
+    assert line.endswith(f"worker w1: database {place}; queues mail, bulk; tasks add, fail")
+
+
+def test_a_url_in_the_environment_that_the_code_overrides_is_named(sqlite_shell: Shell) -> None:
+    """U2: it was ignored without a word."""
+    (sqlite_shell.directory / "fixed.py").write_text('from detent import Detent\napp = Detent("sqlite:///own.db")\n')
+    ended = sqlite_shell.run("worker", "fixed:app", "--drain")
+    assert "WARNING detent.worker: DETENT_DATABASE_URL is ignored: fixed:app names its own database, " in ended.err
+    listed = sqlite_shell.run("jobs", "list", "--app", "fixed:app", "--json")
+    assert listed.err.startswith("DETENT_DATABASE_URL is ignored: fixed:app names its own database, ")
+    assert listed.json == []

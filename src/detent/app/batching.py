@@ -205,7 +205,7 @@ class Batching:
     def discard_failed(
         self, run: Run | int | str, /, *, actor: str, reason: str | None = None, only: Iterable[str] | None = None
     ) -> list[Moved]:
-        """Let the dead letters of a run go: its failed targets stay failed, and nobody is asked about them any more."""
+        """Let the dead jobs of a run go: its failed targets stay failed, and nobody is asked about them any more."""
         handle = self.batch_run(run.id if isinstance(run, Run) else run)
         who, why = actor_and_reason(actor, reason, self.settings)
         chosen = None if only is None else _refs(only)

@@ -181,7 +181,7 @@ class Keeping:
     def dead_report(
         self, *, task: str | None = None, queue: str | None = None, tenant: str | None = None, limit: int = 100
     ) -> list[DeadGroup]:
-        """What the dead letters died of: how many of one task and queue for the same reason and of the same kind of
+        """What the dead jobs died of: how many of one task and queue for the same reason and of the same kind of
         error, since when, after how many attempts, and one of them to look at. The largest groups first."""
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _GROUPS_MAX:
             raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_GROUPS_MAX}")

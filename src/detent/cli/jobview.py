@@ -11,7 +11,7 @@ from detent.client.job import Job
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobRow, TransitionRow
 
-__all__ = ["job_object", "list_jobs", "show_job"]
+__all__ = ["job_object", "list_dead", "list_jobs", "show_job"]
 
 
 def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
@@ -20,17 +20,16 @@ def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
     return {name: value for name, value in render.plain(row, **more).items() if name != "nonce"}
 
 
-def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str, errors: bool = False) -> None:
-    """A table, or an array; with `errors`, what each job's error comes down to. `where` is the
-    database: an empty answer names it, since it may be another than was meant."""
+def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str) -> None:
+    """Print jobs as a table or as JSON. `where` is the database: an empty answer names it, since it may not be the one
+    that was meant."""
     rows = [job.row for job in jobs]
     if session.json:
         render.json_value([job_object(row) for row in rows])
         return
     tenants = any(row.tenant for row in rows)
-    head = ["ID", "STATE", "TASK", "QUEUE", *(["TENANT"] if tenants else []), "ATTEMPT", "CREATED", "FINISHED"]
     render.table(
-        [*head, *(["ERROR"] if errors else [])],
+        ["ID", "STATE", "TASK", "QUEUE", *(["TENANT"] if tenants else []), "ATTEMPTS", "CREATED", "FINISHED"],
         [
             [
                 str(row.id),
@@ -41,12 +40,36 @@ def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: 
                 _attempts(row),
                 row.created_at,
                 row.finished_at,
-                *([essence(row.error)] if errors else []),
             ]
             for row in rows
         ],
         empty=f"no jobs to show in {where}",
     )
+    _say_more(rows, limit)
+
+
+def list_dead(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str) -> None:
+    """Print dead jobs with their errors. State and creation are left out, so that the error has room on a terminal."""
+    rows = [job.row for job in jobs]
+    if session.json:
+        render.json_value([job_object(row) for row in rows])
+        return
+    tenants = any(row.tenant for row in rows)
+    render.table(
+        ["ID", "TASK", "QUEUE", *(["TENANT"] if tenants else []), "ATTEMPTS", "DIED", "ERROR"],
+        [
+            [
+                *(str(row.id), row.task, row.queue, *([row.tenant] if tenants else [])),
+                *(_attempts(row), row.finished_at, essence(row.error)),
+            ]
+            for row in rows
+        ],
+        empty=f"no dead jobs in {where}",
+    )
+    _say_more(rows, limit)
+
+
+def _say_more(rows: Sequence[JobRow], limit: int) -> None:
     if len(rows) == limit:
         render.note(f"there may be more: --after {rows[-1].id}")
 
@@ -67,7 +90,7 @@ def show_job(
             "queue": row.queue,
             "tenant": row.tenant,
             "priority": row.priority,
-            "attempt": _attempts(row),
+            "attempts": _attempts(row),
             "limit key": row.limit_key,
             "cost": row.cost,
             "created": row.created_at,
@@ -120,5 +143,5 @@ def show_job(
 
 
 def _attempts(row: JobRow) -> str:
-    """How many attempts counted, of how many."""
+    """Return how many attempts are used up, of how many."""
     return f"{row.attempt - row.spared}/{row.attempts_max}"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from detent.cli import render
 from detent.cli.failures import USAGE, CommandFailed
 from detent.errors import DetentError, InvalidSetting
 
@@ -52,7 +53,16 @@ class Session:
         `SchemaMissing`, and what `open_or_new` refuses."""
         with self.open_or_new() as app:
             app.store_as_found.ready(create=False)
+            if ignored := self.ignored_url(app):
+                render.note(ignored)
             yield app
+
+    def ignored_url(self, app: Detent) -> str | None:
+        """Return a sentence if the environment names another database than the application does: its code wins."""
+        named = os.environ.get(_DATABASE_URL)
+        if self.app is None or not named or named == app.settings.database_url:
+            return None
+        return f"{_DATABASE_URL} is ignored: {self.app} names its own database, {app.store_as_found.name}"
 
     def open_or_new(self) -> Detent:
         """The application named by `--app`, else one without tasks on the database; nothing is touched yet, and whoever

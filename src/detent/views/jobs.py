@@ -34,11 +34,12 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case "running":
             return _why_running(verbs, row)
         case "succeeded":
-            return f"it succeeded with attempt {row.attempt}"
+            return f"it succeeded with {_attempt(row)}"
         case "cancelled":
             return f"it was cancelled ({_last_move(verbs, job_id)})"
         case _:
-            return f"it is {row.state} after attempt {row.attempt}: {essence(row.error) or 'no error recorded'}"
+            dead = "dead (quarantined)" if row.state == "quarantined" else row.state
+            return f"it is {dead} after {_attempt(row)}: {essence(row.error) or 'no error recorded'}"
 
 
 def _why_pending(verbs: Verbs, row: JobRow) -> str:
@@ -124,10 +125,16 @@ def _workers(count: int) -> str:
 def _why_running(verbs: Verbs, row: JobRow) -> str:
     attempts = verbs.job_executions(row.id)
     held = attempts[-1] if attempts else None
-    who = f"{held.worker!r} holds attempt {row.attempt}" if held else f"attempt {row.attempt} is in flight"
+    who = f"{held.worker!r} holds {_attempt(row)}" if held else f"{_attempt(row)} is in flight"
     if row.cancel_requested_at is not None:
         return f"{who}, and {row.cancel_requested_by} asked for it to stop"
     return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
+
+
+def _attempt(row: JobRow) -> str:
+    """Name the current attempt, and say how many count if some of them do not."""
+    counted = f" ({row.attempt - row.spared} of {row.attempts_max} used up)" if row.spared else ""
+    return f"attempt {row.attempt}{counted}"
 
 
 def _last_move(verbs: Verbs, job_id: int) -> str:

@@ -1,4 +1,4 @@
-"""The jobs that were given up, in the worker's log: at most a line a second, however many they are."""
+"""Dead jobs in the worker's log: at most one line a second, however many they are."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ class GivenUp:
         self._say_at = now + _SAY_EVERY
         more = len(ids) - _NAMED_MAX
         shown = ", ".join(map(str, ids[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
-        log.warning("given up: job %s; `detent jobs show` says why", shown)
+        log.warning("dead: job %s; see `detent dead list`", shown)

@@ -21,7 +21,7 @@ from detent.worker.channel import Channel
 from detent.worker.child import Child
 from detent.worker.logs import EventHandler
 from detent.worker.options import WorkerOptions
-from detent.worker.output import set_up_output
+from detent.worker.output import OwnCode, set_up_output
 
 __all__ = ["cannot_start", "load_app", "main", "set_up"]
 
@@ -64,10 +64,13 @@ def set_up(options: WorkerOptions) -> Detent:
         # is not inherited by programs that the functions start; nor are copies of this process to be deaf.
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_hear_again)
-    set_up_output(options.log_format)
+    set_up_output(options.log_format, options.log_level, options.package)
     app = load_app(options.app)
     # After the application, which may have its own idea of logging.
-    logging.getLogger().addHandler(EventHandler())
+    events = EventHandler()
+    if options.log_level is None:
+        events.addFilter(OwnCode(options.package))
+    logging.getLogger().addHandler(events)
     return app
 
 

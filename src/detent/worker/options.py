@@ -9,7 +9,7 @@ import msgspec
 
 from detent.errors import InvalidSetting
 from detent.model import jsondoor
-from detent.worker.output import LogFormat
+from detent.worker.output import LogFormat, LogLevel
 
 __all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
 
@@ -39,7 +39,13 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     archive: str = ""
     keep_staged: float = 1.0
     log_format: LogFormat = "text"
+    log_level: LogLevel | None = None
     debug: bool = False
+
+    @property
+    def package(self) -> str:
+        """The top-level package or module of the application."""
+        return self.app.partition(":")[0].partition(".")[0]
 
     def __post_init__(self) -> None:
         jsondoor.text(self.name, field="name", bytes_max=_NAME_MAX)

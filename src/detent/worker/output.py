@@ -6,8 +6,10 @@ Only what is written past Python (by a program that a function starts, by the in
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
+import os
 import sys
 import threading
 from datetime import UTC, datetime
@@ -18,18 +20,52 @@ import msgspec
 
 from detent.model import escape
 
-__all__ = ["LogFormat", "set_up_output"]
+__all__ = ["LogFormat", "LogLevel", "OwnCode", "set_up_output"]
 
 LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def set_up_output(format: LogFormat) -> None:
-    """Log to stderr from INFO on. As JSON, printed lines and uncaught errors are logged too."""
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Return the directories of installed packages and of Python itself. Supervisors never ask, and save the import."""
+    import sysconfig
+
+    names = ("purelib", "platlib", "stdlib", "platstdlib")
+    return tuple(f"{os.path.realpath(sysconfig.get_path(name))}{os.sep}" for name in names)
+
+
+class OwnCode(logging.Filter):
+    """Lets through what Detent and the user's own code log, and warnings of libraries.
+
+    Code is a library's if it lies among the installed packages or in Python itself. The package that holds the
+    application is the user's own, wherever it lies.
+    """
+
+    def __init__(self, package: str) -> None:
+        super().__init__()
+        self._own = {"detent", "stdout", "stderr", package}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is to be logged."""
+        if record.levelno >= logging.WARNING or record.name.partition(".")[0] in self._own:
+            return True
+        return not os.path.realpath(record.pathname).startswith(_libraries())
+
+
+def set_up_output(format: LogFormat, level: LogLevel | None = None, package: str = "") -> None:
+    """Log to stderr. As JSON, printed lines and uncaught errors are logged too.
+
+    Without a level: from INFO on, and of libraries from WARNING on. `package` is the top-level package of the
+    application, for `OwnCode`.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Text(_TEXT))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    if level is None:
+        handler.addFilter(OwnCode(package))
+    logging.basicConfig(level=(level or "info").upper(), handlers=[handler], force=True)
     if format == "json":
         logging.captureWarnings(True)
         sys.excepthook = _log_uncaught

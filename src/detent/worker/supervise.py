@@ -93,7 +93,7 @@ def main() -> int:
     """Until told to stop; the exit code."""
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
         charge = msgspec.json.decode(pipe.read(), type=Charge)
-    set_up_output(charge.options.log_format)
+    set_up_output(charge.options.log_format, charge.options.log_level)
     clock = SystemClock()
     notify = Notify(charge.notify_socket)
     with importing_little():

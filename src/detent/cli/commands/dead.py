@@ -1,4 +1,4 @@
-"""`detent dead`: the dead letters, jobs that failed for good and wait for a person."""
+"""`detent dead`: dead jobs, which failed for good and wait for a person. Their state is `quarantined`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detent.cli.acting import act_on
 from detent.cli.bulk import bulk
 from detent.cli.command import Group, reason_option
 from detent.cli.failures import NOT_FOUND, CommandFailed
-from detent.cli.jobview import list_jobs, show_job
+from detent.cli.jobview import list_dead, show_job
 from detent.cli.session import Session
 from detent.model import jsondoor
 
@@ -24,12 +24,12 @@ _STATE = "quarantined"
 
 @click.group("dead", cls=Group)
 def command() -> None:
-    """Look at dead letters, retry them, let them go."""
+    """List, retry and discard dead jobs: jobs that failed for good (state `quarantined`)."""
 
 
 def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
     for name in ("tenant", "queue", "task"):
-        function = click.option(f"--{name}", metavar="NAME", help=f"Only dead letters of this {name}.")(function)
+        function = click.option(f"--{name}", metavar="NAME", help=f"Only dead jobs of this {name}.")(function)
     return function
 
 
@@ -54,10 +54,10 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="Only jobs with ids above this one.")
 @click.pass_obj
 def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
-    """List dead letters with what each of them died of."""
+    """List dead jobs with the error of each."""
     with session.open() as app:
         jobs = app.jobs(state=_STATE, after_id=after, limit=limit, **chosen)
-        list_jobs(session, jobs, limit, where=app.store.name, errors=True)
+        list_dead(session, jobs, limit, where=app.store.name)
 
 
 @command.command()
@@ -65,7 +65,7 @@ def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many groups.")
 @click.pass_obj
 def report(session: Session, /, limit: int, **chosen: Any) -> None:
-    """Say what dead letters died of.
+    """Summarise why jobs died.
 
     One line for each task and queue, the reason why there is no further attempt, and kind of error; the largest first,
     each with one job to look at.
@@ -85,7 +85,7 @@ def report(session: Session, /, limit: int, **chosen: Any) -> None:
             ]
             for one in groups
         ],
-        empty=f"no dead letters in {where}",
+        empty=f"no dead jobs in {where}",
     )
     if len(groups) == limit:
         render.note("there may be more: --limit")
@@ -95,11 +95,11 @@ def report(session: Session, /, limit: int, **chosen: Any) -> None:
 @click.argument("job_id", metavar="ID")
 @click.pass_obj
 def show(session: Session, job_id: str) -> None:
-    """Show a dead letter with its whole chain of errors."""
+    """Show a dead job with all its errors."""
     with session.open() as app:
         row = app.get(job_id).row
         if row.state != _STATE:
-            raise CommandFailed(f"job {row.id} is no dead letter: it is {row.state}", NOT_FOUND)
+            raise CommandFailed(f"job {row.id} is not dead: it is {row.state}", NOT_FOUND)
         show_job(session, row, app.executions(job_id), app.transitions(job_id))
 
 
@@ -107,9 +107,9 @@ def show(session: Session, job_id: str) -> None:
 @_many
 @click.pass_obj
 def retry(session: Session, /, reason: str | None, **chosen: Any) -> int:
-    """Send dead letters through again.
+    """Retry dead jobs.
 
-    Those named, or those that fit a filter, with fresh attempts.
+    Retries the jobs named, or those that match a filter, with all their attempts anew.
     """
     return _act(session, "retry", reason, **chosen)
 
@@ -118,24 +118,24 @@ def retry(session: Session, /, reason: str | None, **chosen: Any) -> int:
 @_many
 @click.pass_obj
 def discard(session: Session, /, reason: str | None, **chosen: Any) -> int:
-    """Let dead letters go.
+    """Discard dead jobs.
 
-    They rest as cancelled. Those named, or those that fit a filter.
+    Moves the jobs named, or those that match a filter, to `cancelled`.
     """
     return _act(session, "discard", reason, **chosen)
 
 
 @command.command()
 @click.argument("job_id", metavar="ID")
-@click.option("--done/--not-done", default=None, help="Whether its effect has happened. Say which.")
-@click.option("--result", metavar="JSON", help="What the function would have returned, with --done.")
-@click.option("--reason", metavar="TEXT", required=True, help="How that was found out, for the record.")
+@click.option("--done/--not-done", default=None, help="Whether the side effect has happened (required).")
+@click.option("--result", metavar="JSON", help="Result to store, with --done.")
+@click.option("--reason", metavar="TEXT", required=True, help="How you found out, for the record.")
 @click.pass_obj
 def settle(session: Session, /, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
-    """Say what became of an effect that nobody knew of.
+    """Record the outcome of a job whose side effect is unknown.
 
-    For a dead letter with the reason unknown: its worker was lost after it had begun to act. With --done it has
-    succeeded; with --not-done it runs again.
+    For a dead job with the reason `unknown`: its worker was lost after the job had begun to act. With --done the job
+    succeeds; with --not-done it runs again.
     """
     if done is None:
         raise click.UsageError("Say whether it has happened: --done or --not-done.")
@@ -166,7 +166,7 @@ def _act(
     with session.open() as app:
         if by_filter:
             chosen = {"state": _STATE, "task": task, "queue": queue, "tenant": tenant}
-            return bulk(session, app, verb, chosen, what="dead letters", reason=reason, dry_run=dry_run, yes=yes)
+            return bulk(session, app, verb, chosen, what="dead jobs", reason=reason, dry_run=dry_run, yes=yes)
         if dry_run:
             raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
         act = app.retry if verb == "retry" else app.discard

@@ -94,7 +94,7 @@ def _examples(directory: Path) -> list[Story]:
 def _verdict(lines: Sequence[Line]) -> str:
     jobs, succeeded, dead, attempts, _, ledger = (sum(column) for column in list(zip(*lines, strict=True))[1:])
     return (
-        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded, {dead} killed every process it ran in and was put "
-        f"aside; {ledger} had a line to write into the ledger, and wrote it once.\n"
+        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded, {dead} killed every process it ran in and is "
+        f"dead; {ledger} had a line to write into the ledger, and wrote it once.\n"
         "Nothing was lost, nothing was done twice, and no invariant of the record is violated."
     )

@@ -130,7 +130,7 @@ def _queues(app: Detent) -> Iterator[Finding]:
     paused = [queue.name for queue in queues if queue.paused]
     yield Finding("queues", "warn" if paused else "ok", f"paused: {', '.join(paused)}" if paused else "none is paused")
     dead = total.get("quarantined", 0)
-    yield Finding("dead letters", "warn" if dead else "ok", f"{dead}; see `detent dead list`" if dead else "none")
+    yield Finding("dead jobs", "warn" if dead else "ok", f"{dead}; see `detent dead list`" if dead else "none")
     yield _workers(app, total.get("pending", 0))
     yield _oldest_pending(app)
 

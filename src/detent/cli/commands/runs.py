@@ -288,16 +288,16 @@ def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, 
 @reason_option
 @click.pass_obj
 def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None) -> int:
-    """Let the dead letters of a run go; its failed targets stay failed."""
+    """Let the dead jobs of a run go; its failed targets stay failed."""
     refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
     with session.open() as app:
         run = app.batch_run(run_id)
-        confirm(session, f"discard the dead letters of run {run.id}", yes=yes)
+        confirm(session, f"discard the dead jobs of run {run.id}", yes=yes)
         moved = app.discard_failed(run, actor=session.who, reason=reason, only=refs or None)
     if session.json:
         render.json_value({"discarded": len(moved)})
     else:
-        render.out(f"run {run.id}: {len(moved)} dead letters discarded")
+        render.out(f"run {run.id}: {len(moved)} dead jobs discarded")
     return OK
 
 

@@ -18,9 +18,11 @@ from detent.errors import DetentError
 if TYPE_CHECKING:
     from detent.app.detent import Detent
     from detent.worker.options import WorkerOptions
-    from detent.worker.output import LogFormat
+    from detent.worker.output import LogFormat, LogLevel
 
 __all__ = ["command"]
+
+_TASKS_NAMED = 20
 
 
 @click.command("worker", cls=Command)
@@ -38,6 +40,11 @@ __all__ = ["command"]
 @click.option("--drain", is_flag=True, help="End when nothing is left to do.")
 @click.option("--max-jobs", type=int, metavar="N", default=0, help="Replace a process after so many jobs; 0 is never.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="On stderr.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    help="Least level of log lines and of the events made from them. Default: info, and warning for libraries.",
+)
 @click.pass_obj
 def command(
     session: Session,
@@ -51,6 +58,7 @@ def command(
     drain: bool,
     max_jobs: int,
     log_format: LogFormat,
+    log_level: LogLevel | None,
 ) -> int:
     """Claim jobs and run them.
 
@@ -73,9 +81,10 @@ def command(
         drain=drain,
         max_jobs=max_jobs,
         log_format=log_format,
+        log_level=log_level,
         debug=os.environ.get("DETENT_DEBUG") == "1",
     )
-    set_up_output(log_format)
+    set_up_output(log_format, log_level, options.package)
     session.app = app
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.told)
@@ -146,6 +155,18 @@ def _declare(app: Detent) -> None:
         )
 
 
+def _announce(session: Session, app: Detent, options: WorkerOptions) -> None:
+    """Log what the worker works on: a worker on the wrong database, or without the task, looks like one at rest."""
+    queues = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
+    tasks = sorted({task.name for task in app.tasks.values()})
+    more = f" and {len(tasks) - _TASKS_NAMED} more" if len(tasks) > _TASKS_NAMED else ""
+    known = f"tasks {', '.join(tasks[:_TASKS_NAMED])}{more}" if tasks else "no tasks"
+    log = logging.getLogger("detent.worker")
+    log.info("worker %s: database %s; %s; %s", options.name, app.store_as_found.name, queues, known)
+    if ignored := session.ignored_url(app):
+        log.warning("%s", ignored)
+
+
 def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
@@ -168,6 +189,7 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
         )
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url
+        _announce(session, found, options)
         sinks = sink_options(kept, found.store_as_found.name)
         arrive(SystemClock(), lambda: _declare(found))
     stop.check()

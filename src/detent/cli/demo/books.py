@@ -28,7 +28,7 @@ _LIST_MAX = 10_000
 
 
 class Progress(NamedTuple):
-    """How many jobs are at rest, and of how many; how many are in a worker's hands; how many are dead letters."""
+    """How many jobs are at rest, and of how many; how many are in a worker's hands; how many are dead jobs."""
 
     at_rest: int
     total: int
