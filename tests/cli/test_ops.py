@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from contextlib import closing
 
 import pytest
 
-from tests.cli.kit import NASTY, Shell
+from detent.testing.stores import plain_connection, table
+from tests.app.shop import until
+from tests.cli.kit import NASTY, Shell, World
 
 
 def test_a_run_from_a_shell(shell: Shell) -> None:
@@ -98,3 +102,88 @@ def test_bad_input_is_said_in_a_line(sqlite_shell: Shell, arguments: tuple[str, 
     assert (ended.code, ended.out) == (code, "")
     assert said in ended.err
     assert "Traceback" not in ended.err
+
+
+def claimed(shell: Shell) -> tuple[str, str]:
+    """A run that was queued and claimed; its id and token."""
+    assert shell.run("ops", "queue", "shop", "staging").code == 0
+    told = dict(line.split("=", 1) for line in shell.run("ops", "claim", "worker-001").out.splitlines())
+    return told["run_id"], told["token"]
+
+
+def ask(shell: Shell, statement: str, name: str) -> object:
+    """One value out of a table."""
+    url = shell.environment["DETENT_DATABASE_URL"]
+    with closing(plain_connection(url)) as connection:
+        (value,) = connection.execute(statement.format(table(url, name))).fetchone()
+        return value
+
+
+def listening(shell: Shell, run: str, token: str) -> subprocess.Popen[bytes]:
+    """`detent ops event -` at the end of a pipe that says nothing yet."""
+    argv = shell.argv("ops", "event", run, "-", "--token", token, "--renew-every", "0.05s")
+    return subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.directory, env=shell.environment
+    )
+
+
+def test_a_silent_build_gives_signs_of_life(shell: Shell) -> None:
+    """O4: a build that writes nothing for longer than ten minutes is not taken for dead."""
+    run, token = claimed(shell)
+
+    def expiry() -> object:
+        return ask(shell, "SELECT max(expires_at) FROM {}", "lease")
+
+    before = expiry()
+    with listening(shell, run, token) as process:
+        until(lambda: expiry() != before)
+        assert process.stdin is not None
+        process.stdin.write(b"be")
+        process.stdin.flush()
+        again = expiry()
+        until(lambda: expiry() != again)
+        process.stdin.write(b"gun\nlast")
+        process.stdin.close()
+        assert process.wait() == 0
+    lines = [json.loads(one) for one in shell.run("ops", "follow", run, "--no-wait", "--json").out.splitlines()]
+    assert [one["message"] for one in lines[1:]] == ["begun", "last"]
+
+
+def test_a_cancel_of_its_job_is_heard_by_a_silent_build(shell: Shell, world: World) -> None:
+    """J8: also by way of its job, and while no line comes: the documented exit code, and the pipe is closed."""
+    run, token = claimed(shell)
+    with listening(shell, run, token) as process:
+        world.app.cancel(run.removeprefix("run-"), actor="bob", reason="enough")
+        assert process.stderr is not None
+        said = process.stderr.read().decode()
+        assert (process.wait(), "the job is cancelled" in said) == (4, True), said
+        assert process.stdin is not None
+        process.stdin.close()
+    shown = shell.run("ops", "show", run, "--json").json
+    assert (shown["state"], shown["metadata"]) == ("cancelled", {"cancelled_by": "bob", "reason": "enough"})
+    assert shell.run("ops", "renew", run, "--token", token).code == 4
+
+
+def test_a_run_can_expire_and_be_renewed(sqlite_shell: Shell) -> None:
+    shell = sqlite_shell
+    run = shell.run("ops", "queue", "shop", "staging", "--expires-in", "0.001s").out.strip()
+    assert shell.run("ops", "claim", "worker-001").code == 3
+    assert shell.run("ops", "show", run, "--json").json["state"] == "cancelled"
+    run, token = claimed(shell)
+    assert shell.run("ops", "renew", run, "--token", token).out == "claimed\n"
+
+
+def test_where_no_worker_runs_a_claim_judges_alerts(shell: Shell, world: World) -> None:
+    """M2: shell scripts are all the workers there are."""
+    policy = ("--measure", "success_rate", "--each", "queue", "--threshold", "0.9", "--window", "1h", "--at-least", "1")
+    assert shell.run("alerts", "set", "failing", *policy).code == 0
+    run, token = claimed(shell)
+    shell.run("ops", "event", run, "begun", "--token", token)
+    assert shell.run("ops", "finish", run, "failed", "--token", token).code == 0
+    # As if the time between two rounds had passed.
+    holder = ask(shell, "SELECT holder FROM {} WHERE name = 'alerts'", "service")
+    assert isinstance(holder, int)
+    world.app.store.service_drop("alerts", holder)
+    assert shell.run("ops", "claim", "worker-001").code == 3
+    assert "failing" in shell.run("alerts", "list").out
+    assert shell.run("alerts", "judge").err == "a worker, or another command, judges already\n"

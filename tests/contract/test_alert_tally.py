@@ -24,8 +24,7 @@ def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, queue:
 
 
 def test_each_is_counted_once_by_queue_and_task(store: Store, clock: StoreClock) -> None:
-    """M1, M2: succeeded against failed and quarantined; what was before the first look is not known."""
-    rest(store, clock, succeeded=5, failed=0)
+    """M1, M2: succeeded against failed and quarantined."""
     assert store.alert_tally(1000) == 0
     clock.advance(1)
     rest(store, clock, succeeded=3, failed=1)
@@ -37,6 +36,15 @@ def test_each_is_counted_once_by_queue_and_task(store: Store, clock: StoreClock)
     assert store.alert_tally(1000) == 4
     assert rates(store) == [Figure("default", 7 / 8, 8), Figure("mail", 0.0, 2)]
     assert rates(store, "task") == [Figure("mail.send", 0.7, 10)]
+
+
+def test_what_failed_before_the_first_look_is_counted(store: Store, clock: StoreClock) -> None:
+    """M2: jobs that failed before the first worker came to look are bad news too."""
+    rest(store, clock, succeeded=1, failed=3)
+    clock.advance(1)
+    assert store.alert_tally(1000) == 4
+    assert rates(store) == [Figure("default", 0.25, 4)]
+    assert store.alert_tally(1000) == 0
 
 
 def test_what_is_tried_again_or_cancelled_is_not_counted(store: Store, clock: StoreClock) -> None:

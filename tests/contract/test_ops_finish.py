@@ -82,19 +82,6 @@ def test_anybody_stops_it_at_once_and_is_on_record(store: Store, clock: StoreClo
     refused(store.ops_append(held.job_id, "info", "hello"), LeaseLost, found="the job is cancelled")
 
 
-def test_a_failure_after_a_cancel_was_asked_for_is_a_cancel(store: Store, untouched: Untouched) -> None:
-    """J8: and said once more, it is still that."""
-    held = run_in(store, "running")
-    store.job_cancel([held.job_id], "bob", "enough")
-    ended = store.ops_finish(held.job_id, "failed", '{"exit_code":143}', "ana", token=held.token)
-    assert ended == Moved(f"run-{held.job_id}", "cancelled", True)
-    row = ops_run(store, held.job_id)
-    assert (row.cancelled_by, row.cancel_reason, row.finish_metadata) == ("bob", "enough", '{"exit_code":143}')
-    with untouched():
-        again = store.ops_finish(held.job_id, "failed", "{}", "ana", token=held.token)
-    assert again == Moved(f"run-{held.job_id}", "cancelled", False)
-
-
 def test_a_worker_that_slept_cannot_finish(store: Store, clock: StoreClock, untouched: Untouched) -> None:
     """C4, G3: its lease has run out, and then it was taken away; nothing is changed by it any more."""
     held = run_in(store, "running")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from detent.errors import IdConflict, KeyConflict
@@ -55,7 +58,7 @@ def test_the_same_key_is_the_same_run(store: Store, untouched: Untouched) -> Non
 
 
 @pytest.mark.parametrize("other", [{"env": "production"}, {"project_id": "blog"}, {"git_sha": "abd"}, {"git_ref": "x"}])
-def test_the_same_key_for_something_else_is_refused(store: Store, untouched: Untouched, other: dict[str, str]) -> None:
+def test_the_same_key_for_something_else_is_refused(store: Store, untouched: Untouched, other: dict[str, Any]) -> None:
     """J3: and names the run that has it."""
     job_id = queue_run(store, key="k")
     fields = {"project_id": "shop", "env": "staging", "git_sha": "abc", "git_ref": "main", "key": "k"} | other
@@ -74,3 +77,22 @@ def test_an_id_that_is_taken_is_refused(store: Store, untouched: Untouched) -> N
     assert store.ops_queue(again) == Enqueued(job_id, True)
     with untouched():
         assert store.ops_queue(again) == Enqueued(job_id, False)
+
+
+def test_its_key_is_no_jobs_key(store: Store) -> None:
+    """J3: runs and plain jobs have namespaces of their own."""
+    job_id = enqueue(store, key="nightly", fingerprint="x")
+    run_id = queue_run(store, key="nightly")
+    assert (ops_run(store, run_id).key, job_id != run_id) == ("nightly", True)
+    other = NewOpsRun(id=store.ids_reserve(1), nonce=3, project_id="shop", env="other", key="nightly")
+    refused(store.ops_queue(other), KeyConflict, key="nightly", job_id=run_id)
+
+
+def test_a_run_that_nobody_claims_in_time_is_cancelled(store: Store, clock: StoreClock) -> None:
+    """J10, O2: also where scripts that ask for runs are all the workers there are."""
+    late, soon = (queue_run(store, expires_at=clock.now() + timedelta(seconds=n)) for n in (600, 60))
+    clock.advance(61)
+    held = store.ops_claim(store.ids_reserve(1), "ana")
+    assert held is not None
+    assert held.job_id == late
+    assert ops_run(store, soon).state == "cancelled"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from detent.alerts.courier import sinks_of
 from detent.alerts.options import SinkOptions, host_and_port
 from detent.alerts.policies import check_policy, in_force
+from detent.alerts.round import judge_once
 from detent.alerts.sinks import Outcome
 from detent.app.wiring import Wiring
 from detent.client.client import actor_and_reason, one
@@ -33,6 +34,7 @@ from detent.model.records import Moved
 __all__ = ["Alerting", "sink_options"]
 
 _LIST_MAX = 10_000
+_JUDGED_EVERY = 15.0
 _NEW: dict[str, Any] = {
     "each": "whole",
     "severity": "warning",
@@ -50,6 +52,13 @@ class Alerting:
 
     settings: Settings
     _wiring: Wiring
+
+    def judge_alerts(self) -> int | None:
+        """Judge and deliver alerts once. Workers do this by themselves; call it where no worker runs. Return how many
+        alerts changed, or None if a worker or another call did it within the last 15 seconds."""
+        wiring = self._wiring
+        options = sink_options(self.settings, wiring.bare_store.name)
+        return judge_once(wiring.store, options, wiring.ids.take(1)[0], _JUDGED_EVERY)
 
     def alerts(self, *, state: str | None = None, limit: int = 100) -> list[AlertRow]:
         """What is wrong now, and what was: those that fire first, the newest of each first."""

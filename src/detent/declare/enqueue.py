@@ -51,6 +51,9 @@ class Sending:
     traceparent: str | None = None
 
 
+_RESERVED = "detent:"
+"""What no key of a job may begin with: keys of Detent's own do, such as those of ops runs."""
+
 _AS_DECLARED = Sending()
 """Nothing was said."""
 
@@ -100,6 +103,10 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
     key = sending.key
     if key is not None:
         jsondoor.text(key, field="key", bytes_max=settings.key_max)
+        if key.startswith(_RESERVED):
+            raise InvalidInput(
+                "key", repr(key)[:80], f"a key that does not begin with {_RESERVED!r}, which is reserved"
+            )
     elif options.unique == "pending":
         key = jsondoor.unique_key(call.task.name, fingerprint)
     if sending.key_ttl is not None:

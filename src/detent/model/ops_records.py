@@ -12,6 +12,7 @@ from msgspec import Struct
 
 __all__ = [
     "CLAIM_SECONDS",
+    "OPS_KEYS",
     "OPS_QUEUE",
     "OPS_TASK",
     "SIGN_SECONDS",
@@ -34,6 +35,9 @@ CLAIM_SECONDS = 300.0
 SIGN_SECONDS = 600.0
 """For so long a running one may be silent before it has failed; each event begins it anew."""
 
+OPS_KEYS = "detent:ops:"
+"""Before the key of each run, so that no plain job has the same one."""
+
 OpsEnd = Literal["success", "failed", "cancelled"]
 
 
@@ -48,6 +52,7 @@ class NewOpsRun(Struct, frozen=True, kw_only=True):
     git_ref: str | None = None
     metadata: str = "{}"
     key: str | None = None
+    expires_at: datetime | None = None
 
 
 class OpsToken(Struct, frozen=True):

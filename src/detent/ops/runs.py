@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, get_args
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from detent.declare.settings import Settings
 from detent.errors import InvalidInput, KeyConflict, NotFound
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
-from detent.model.clock import Clock
+from detent.model.clock import Clock, to_micros
 from detent.model.ids import Ids
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsEnd, OpsRunRow
 from detent.model.records import EventRow
@@ -51,12 +52,16 @@ class Ops:
         git_ref: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
+        expires_at: datetime | None = None,
     ) -> OpsRun:
         """Queue a run of a revision for an environment of a project; either is made where it is new.
 
         The same key answers the same run, whatever its metadata; for another project, environment, sha or ref it is
-        refused (`KeyConflict`). `InvalidInput`.
+        refused (`KeyConflict`). Keys of runs are apart from keys of jobs. A run that no worker has claimed by
+        `expires_at` is cancelled. `InvalidInput`.
         """
+        if expires_at is not None:
+            to_micros(expires_at, field="expires_at")
         names = self._settings.name_max
         store = self._store()
         item = NewOpsRun(
@@ -68,6 +73,7 @@ class Ops:
             git_ref=_optional(git_ref, "git_ref", _GIT_REF_MAX),
             metadata=encode_metadata(metadata or {}, self._settings) or "{}",
             key=None if key is None else jsondoor.text(key, field="key", bytes_max=self._settings.key_max),
+            expires_at=expires_at,
         )
         queued = one(store.ops_queue(replace(item, id=self._ids.take(1)[0])))
         (row,) = store.ops_get([queued.job_id])
@@ -132,6 +138,12 @@ class Ops:
         )
         return event_id(appended.job_id, appended.seq)
 
+    def renew(self, run: OpsRun | str, *, token: str | None = None) -> str:
+        """Extend the lease of a run to ten minutes from now, without a line: for a worker that has nothing to say.
+        Return the run's state, which stays. `LeaseLost` where nobody holds it, or another claim does, as after a
+        cancel; `NotFound`."""
+        return one(self._store().ops_renew(read_run_id(run), read_token(_token_of(run, token)))).state
+
     def finish(
         self,
         run: OpsRun | str,
@@ -142,8 +154,8 @@ class Ops:
     ) -> OpsRun:
         """End a run as success, failed or cancelled; its metadata is merged with what it was queued with.
 
-        The same end again changes nothing. Where a cancel was asked for, failed becomes cancelled. In the record a
-        cancel is by `cancelled_by` of the metadata for its `reason`, and a failure has its `error`.
+        The same end again changes nothing. In the record a cancel is by `cancelled_by` of the metadata for its
+        `reason`, and a failure has its `error`.
         `InvalidTransition`, `LeaseLost`, `NotFound`.
         """
         if state not in get_args(OpsEnd):

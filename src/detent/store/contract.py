@@ -191,7 +191,8 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
 
     def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
         """Stop jobs. Pending: cancelled at once. Running: the request is recorded (the first one stands) and told at
-        the next renewal. Cancelled: nothing to do. Committed or succeeded: `AlreadyCommitted`. Other states:
+        the next renewal; an ops run, whose holder renews nothing, is cancelled at once, and its holder is refused from
+        then on. Cancelled: nothing to do. Committed or succeeded: `AlreadyCommitted`. Other states:
         `InvalidTransition`; no such job: `NotFound`."""
         ...
 

@@ -3,8 +3,8 @@
 The words are those of `contract`, which has these verbs too. An ops run is a job of the task `ops.run`: one attempt, no
 dead letter. It is *queued* while the job is pending, *claimed* while it is leased and has not begun, *running* from its
 first event on, and ends as *success*, *failed* or *cancelled*; then nothing moves it any more. Its holder is whoever
-claimed it, for 300 seconds from the claim and for 600 from each event. A lease that ran out is taken by the reaper as
-any other: a claimed run is then cancelled, a running one has failed.
+claimed it, for 300 seconds from the claim and for 600 from each event or renewal. A lease that ran out is taken by the
+reaper as any other: a claimed run is then cancelled, a running one has failed.
 
 A token says which claim is meant. Without one the current holder is meant, whoever that is.
 """
@@ -29,14 +29,16 @@ class OpsVerbs(Protocol):
         """Accept a run, queued. A project or environment that is new is made with it.
 
         Ids and keys are those of `job_enqueue`: the same key answers the same run where project, environment, sha and
-        ref are the same (its metadata may differ), else `KeyConflict`.
+        ref are the same (its metadata may differ), else `KeyConflict`. Keys of ops runs are apart from those of jobs.
+        A run that nobody has claimed by `expires_at` is cancelled.
         """
         ...
 
     def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
         """Take the run that was queued first, and put a line about it among its events; None where none waits.
 
-        Runs whose lease ran out are ended first, as the reaper would.
+        Runs whose lease ran out are ended first, as the reaper would, and expired jobs are cancelled, as the promoter
+        would: where shell scripts are all the workers there are, nobody else does either.
         """
         ...
 
@@ -53,6 +55,11 @@ class OpsVerbs(Protocol):
         of life. `LeaseLost` where nobody holds the run, or another than the token says; `NotFound`."""
         ...
 
+    def ops_renew(self, job_id: int, token: OpsToken | None = None) -> Moved | DetentError:
+        """Extend the lease as the holder to 600 seconds from now: a sign of life without a line. The state of the run,
+        which stays. `LeaseLost` where nobody holds the run, or another than the token says; `NotFound`."""
+        ...
+
     def ops_finish(
         self,
         job_id: int,
@@ -66,8 +73,8 @@ class OpsVerbs(Protocol):
         """End a run; `metadata` is kept beside what it was queued with. The same end again changes nothing.
 
         Success and failed are the holder's, of a running run. Cancelled is anybody's who has no token, also of a run
-        that is queued or only claimed; a holder with a token must hold it. A holder that says failed after a cancel was
-        asked for is answered cancelled. Other ends: `InvalidTransition`; not the holder: `LeaseLost`; `NotFound`.
+        that is queued or only claimed; a holder with a token must hold it. Other ends: `InvalidTransition`; not the
+        holder: `LeaseLost`; `NotFound`.
         """
         ...
 
@@ -98,6 +105,7 @@ OPS = (
     Verb("ops_queue", "client", (IdConflict, KeyConflict)),
     Verb("ops_claim", "worker"),
     Verb("ops_append", "worker", (LeaseLost, NotFound)),
+    Verb("ops_renew", "worker", (LeaseLost, NotFound)),
     Verb("ops_finish", "worker", (LeaseLost, InvalidTransition, NotFound)),
     Verb("ops_cancel", "client", (InvalidTransition, NotFound)),
     Verb("ops_get", "viewer"),

@@ -60,7 +60,8 @@ def test_the_signatures_are_those_that_scripts_call(sql: Sql) -> None:
     found = {name: (arguments, result) for name, arguments, result, *_ in sql(SIGNATURES)}
     assert found["queue_run"] == (
         "p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb DEFAULT '{}'::jsonb, "
-        "p_idempotency_key text DEFAULT NULL::text",
+        "p_idempotency_key text DEFAULT NULL::text, p_expires_at timestamp with time zone DEFAULT NULL::timestamp with "
+        "time zone",
         "TABLE(run_id text, status text, queued_at timestamp with time zone)",
     )
     assert found["claim_next_run"] == (
@@ -72,6 +73,7 @@ def test_the_signatures_are_those_that_scripts_call(sql: Sql) -> None:
         "p_token text DEFAULT NULL::text",
         "text",
     )
+    assert found["renew_run"] == ("p_run_id text, p_token text DEFAULT NULL::text", "text")
     assert found["finish_run"] == (
         "p_run_id text, p_status text, p_metadata jsonb DEFAULT '{}'::jsonb, p_token text DEFAULT NULL::text",
         "text",
@@ -247,7 +249,7 @@ def test_each_role_may_do_its_part(postgres_store_url: str, sql: Sql) -> None:
         store.install_roles()
     allowed = """SELECT p.proname FROM pg_proc p
                   WHERE p.pronamespace = 'ops'::regnamespace AND has_function_privilege(%s, p.oid, 'EXECUTE')"""
-    work = {"claim_next_run", "append_event", "finish_run"}
+    work = {"claim_next_run", "append_event", "renew_run", "finish_run"}
     for role, functions in (
         ("viewer", set()),
         ("client", {"queue_run", "cancel_run"}),

@@ -155,6 +155,24 @@ def test(session: Session) -> int:
     return OK if all(one.ok for one in outcomes.values()) else FAILED
 
 
+@command.command()
+@click.pass_obj
+def judge(session: Session) -> None:
+    """Judge all policies once, and deliver what is to be told.
+
+    Workers do this by themselves, and so does `detent ops claim` while no worker runs. Run it every minute, as from
+    cron, where neither runs: for scripts that claim ops runs by SQL.
+    """
+    with session.open() as app:
+        changed = app.judge_alerts()
+    if session.json:
+        render.json_value({"judged": changed is not None, "changed": changed or 0})
+    elif changed is None:
+        render.note("a worker, or another command, judges already")
+    else:
+        render.out(f"{changed} alerts changed")
+
+
 def _condition(policy: Policy) -> str:
     if policy.threshold is None:
         return "it happens"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import select
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from detent.cli import render
-from detent.cli.command import Group, reason_option
-from detent.cli.failures import FAILED, NOT_FOUND, OK
+from detent.cli.command import Group, duration, reason_option
+from detent.cli.failures import FAILED, NOT_FOUND, OK, say
 from detent.cli.session import Session
+from detent.errors import DatabaseError, DetentError
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
 from detent.model.escape import line
@@ -20,11 +24,15 @@ from detent.model.ops_records import OpsEnd
 from detent.model.records import EventRow
 from detent.ops.run import OpsRun, event_id
 
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
+
 __all__ = ["command"]
 
 run_argument = click.argument("run", metavar="RUN")
 token_option = click.option("--token", metavar="TOKEN", help="Of the claim that is meant; else whoever holds the run.")
 _STDIN = "-"
+_READ_SIZE = 65536
 
 
 def _json_object(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
@@ -74,6 +82,7 @@ def command() -> None:
 @click.option("--ref", metavar="REF", help="The branch or tag.")
 @metadata_options
 @click.option("--key", metavar="TEXT", help="The same key answers the same run.")
+@click.option("--expires-in", type=duration, metavar="TIME", help="Cancel the run if no worker claims it in this time.")
 @click.pass_obj
 def queue(
     session: Session,
@@ -84,10 +93,14 @@ def queue(
     metadata: dict[str, Any],
     texts: dict[str, Any],
     key: str | None,
+    expires_in: float | None,
 ) -> None:
     """Queue a run. Prints its id; where the key found an earlier run, that one's."""
     with session.open() as app:
-        run = app.ops.queue(project, env, git_sha=sha, git_ref=ref, metadata=metadata | texts, key=key)
+        expires_at = None if expires_in is None else app.store.now() + timedelta(seconds=expires_in)
+        run = app.ops.queue(
+            project, env, git_sha=sha, git_ref=ref, metadata=metadata | texts, key=key, expires_at=expires_at
+        )
     if session.json:
         render.json_value(_object(run) | {"created": run.created})
         return
@@ -103,10 +116,12 @@ def claim(session: Session, worker: str) -> int:
     """Take the run that was queued first. Exit code 3 where none waits.
 
     Prints lines of the form name=value: run_id, token, project_id, env, git_sha, git_ref. Begin within five minutes,
-    and give the token along with whatever you say of the run.
+    and give the token along with whatever you say of the run. While no Detent worker runs, a claim also judges alerts.
     """
     with session.open() as app:
         run = app.ops.claim(worker)
+        if not app.workers():
+            _judge(app)
     if run is None:
         if session.json:
             render.json_value(None)
@@ -121,12 +136,28 @@ def claim(session: Session, worker: str) -> int:
     return OK
 
 
+def _judge(app: Detent) -> None:
+    """Alerts are judged by workers; while none runs, by whoever asks for runs. A claim never fails because of it."""
+    try:
+        app.judge_alerts()
+    except DetentError as error:
+        say(f"alerts were not judged: {error}")
+
+
 @command.command()
 @run_argument
 @click.argument("message", metavar="MESSAGE")
 @click.option("--level", default="info", show_default=True, metavar="LEVEL", help="How much it matters.")
 @click.option("--payload", multiple=True, callback=_json_object, metavar="JSON", help="An object that goes with it.")
 @click.option("--key", metavar="TEXT", help="The same key answers the same line.")
+@click.option(
+    "--renew-every",
+    type=duration,
+    default="1m",
+    show_default=True,
+    metavar="TIME",
+    help="With `-`: renew the run when no line has come for this long.",
+)
 @token_option
 @click.pass_obj
 def event(
@@ -136,17 +167,31 @@ def event(
     level: str,
     payload: dict[str, Any],
     key: str | None,
+    renew_every: float,
     token: str | None,
 ) -> None:
     """Append a line to a run: a sign of life, of which there must be one every ten minutes.
 
-    The first one makes a claimed run running. `-` appends each line of stdin as it comes, with its number.
+    The first one makes a claimed run running. `-` appends each line of stdin as it comes, with its number, and renews
+    the run while no line comes, so a build may be silent for as long as it likes. Exit code 4 as soon as the run is no
+    longer yours, such as after a cancel, also while no line comes; what writes into the pipe then gets SIGPIPE.
     """
     if message == _STDIN and key is not None:
         raise click.UsageError("Lines of stdin have numbers, and no --key.")
+    if renew_every <= 0:
+        raise click.UsageError("--renew-every is more than 0 seconds.")
     with session.open() as app:
         most = app.settings.event_max
-        for text, more in _lines(most, payload) if message == _STDIN else [(message, payload or None)]:
+
+        def renew() -> None:
+            try:
+                app.ops.renew(run, token=token)
+            except DatabaseError as error:
+                # The lease outlives a short outage of the database; the next line or renewal tells.
+                say(str(error))
+
+        lines = _lines(most, payload, renew_every, renew) if message == _STDIN else [(message, payload or None)]
+        for text, more in lines:
             name = app.ops.event(run, text, level=level, payload=more, key=key, token=token)
             if session.json:
                 render.json_line({"event_id": name})
@@ -154,12 +199,51 @@ def event(
                 render.out(name)
 
 
-def _lines(most: int, payload: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+def _lines(
+    most: int, payload: Mapping[str, Any], renew_every: float, renew: Callable[[], None]
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Lines of stdin with their numbers: so that those that read alike are told apart. Whatever a command prints can be
-    said: what is no text becomes marks, and what is too long is cut."""
-    for number, text in enumerate(sys.stdin.buffer, start=1):
-        said = text.rstrip(b"\n")[: most // 3].decode(errors="replace")
-        yield said.replace("\0", "\ufffd"), {**payload, "line": number}
+    said: what is no text becomes marks, and what is too long is cut. Calls `renew` when no line has come for long."""
+    for number, text in enumerate(_raw_lines(most // 3, renew_every, renew), start=1):
+        yield text.decode(errors="replace").replace("\0", "\ufffd"), {**payload, "line": number}
+
+
+def _raw_lines(most: int, renew_every: float, renew: Callable[[], None]) -> Iterator[bytes]:
+    """Lines of stdin without their ends, cut to `most` bytes. A line that comes in pieces is kept until it is whole."""
+    stdin = sys.stdin.fileno()
+    begun = b""
+    while True:
+        if not select.select([stdin], [], [], renew_every)[0]:
+            renew()
+            continue
+        piece = os.read(stdin, _READ_SIZE)
+        *lines, rest = piece.split(b"\n")
+        for one in lines:
+            yield (begun + one)[:most]
+            begun = b""
+        begun = (begun + rest)[:most]
+        if not piece:
+            if begun:
+                yield begun
+            return
+
+
+@command.command("renew")
+@run_argument
+@token_option
+@click.pass_obj
+def renew_(session: Session, run: str, token: str | None) -> None:
+    """Extend the lease of a run to ten minutes from now, without a line.
+
+    For workers that have nothing to say for long. Prints the state of the run; exit code 4 if the run is no longer
+    yours, such as after a cancel.
+    """
+    with session.open() as app:
+        state = app.ops.renew(run, token=token)
+    if session.json:
+        render.json_value({"run_id": run, "state": state})
+    else:
+        render.out(state)
 
 
 @command.command()

@@ -59,7 +59,7 @@ GRANT SELECT ON {views} TO detent_{role};"""
 
 # The façade, where it is Detent's: looking is every role's, queueing and stopping a client's, the rest a worker's.
 OPS_FUNCTIONS = {"queue_run": "client", "cancel_run": "client"} | dict.fromkeys(
-    ("claim_next_run", "append_event", "finish_run"), "worker"
+    ("claim_next_run", "append_event", "renew_run", "finish_run"), "worker"
 )
 _OPS = """DO $$ DECLARE verb regprocedure; BEGIN
   IF obj_description(to_regnamespace('ops'), 'pg_namespace') LIKE 'Detent:%' THEN

@@ -38,6 +38,10 @@ class PostgresOps:
         """The line, and the lease anew."""
         return self._session.run(ops.ops_append(job_id, level, message, payload, key, token))
 
+    def ops_renew(self, job_id: int, token: OpsToken | None = None) -> Moved | DetentError:
+        """The lease anew."""
+        return self._session.run(ops.ops_renew(job_id, token))
+
     def ops_finish(
         self,
         job_id: int,

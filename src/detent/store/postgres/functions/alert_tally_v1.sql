@@ -12,10 +12,8 @@ DECLARE
   every   bigint;
   counted bigint;
 BEGIN
-  INSERT INTO detent.alert_look (name, at) VALUES ('tally', t) ON CONFLICT (name) DO NOTHING;
-  IF FOUND THEN
-    RETURN 0;
-  END IF;
+  -- The first look counts what ended shortly before it: jobs may have failed before there was a worker to look.
+  INSERT INTO detent.alert_look (name, at) VALUES ('tally', t - interval '15 minutes') ON CONFLICT (name) DO NOTHING;
   SELECT k.at INTO since FROM detent.alert_look k WHERE k.name = 'tally' FOR UPDATE;
   IF t <= since THEN
     RETURN 0;

@@ -24,11 +24,20 @@ BEGIN
     IF j.state = 'pending' THEN
       PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
       state := 'cancelled';
-    ELSIF j.state = 'running' AND j.committed_at IS NULL AND j.cancel_requested_at IS NULL THEN
-      n := detent.job_now(j, t);
-      PERFORM detent.job_log(j, 'running', 'request_cancel', p_actor, p_reason, n);
-      UPDATE detent.job SET cancel_requested_at = n, cancel_requested_by = p_actor, cancel_reason = p_reason
-       WHERE id = j.id;
+    ELSIF j.state = 'running' AND j.committed_at IS NULL THEN
+      IF j.cancel_requested_at IS NULL THEN
+        n := detent.job_now(j, t);
+        PERFORM detent.job_log(j, 'running', 'request_cancel', p_actor, p_reason, n);
+        UPDATE detent.job SET cancel_requested_at = n, cancel_requested_by = p_actor, cancel_reason = p_reason
+         WHERE id = j.id;
+      END IF;
+      IF j.task = 'ops.run' THEN
+        -- Its holder renews nothing and so never hears of a request: the run ends at once, and the holder is refused.
+        SELECT u.* INTO j FROM detent.job u WHERE u.id = item.id;
+        PERFORM detent.attempt_abort(j, (SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), 'cancelled',
+                                     NULL, 0, true, t);
+        state := 'cancelled';
+      END IF;
     END IF;
     RETURN NEXT;
   END LOOP;

@@ -12,6 +12,7 @@ DECLARE
 BEGIN
   -- Where shell scripts are the only workers, nobody else would. No process of theirs has to be met first after an outage.
   PERFORM detent.lease_reap_v1(100, 'ops.run');
+  PERFORM detent.job_expire_v1(100);
   SELECT c.* INTO held
     FROM detent.job_claim_v1(p_lease_id, p_worker, NULL, ARRAY['ops.run'], 1, 300) c;
   IF held.job_id IS NULL THEN

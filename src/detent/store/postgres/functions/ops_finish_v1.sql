@@ -42,15 +42,14 @@ BEGIN
   END IF;
   IF moved AND j.state = 'running' THEN
     SELECT l.worker INTO worker FROM detent.lease l WHERE l.id = j.lease_id;
-    IF p_state = 'success' THEN
+    CASE p_state
+    WHEN 'success' THEN
       PERFORM detent.job_finish_v1(ARRAY[p_job_id], ARRAY[j.attempt], NULL, worker);
+    WHEN 'cancelled' THEN
+      PERFORM detent.job_cancel_v1(ARRAY[p_job_id], p_actor, p_reason);
     ELSE
-      IF p_state = 'cancelled' THEN
-        PERFORM detent.job_cancel_v1(ARRAY[p_job_id], p_actor, p_reason);
-        j := detent.job_lock(p_job_id);
-      END IF;
-      PERFORM detent.attempt_abort(j, worker, CASE p_state WHEN 'failed' THEN 'error' ELSE 'cancelled' END, p_error, 0, true, t);
-    END IF;
+      PERFORM detent.attempt_abort(j, worker, 'error', p_error, 0, true, t);
+    END CASE;
   END IF;
   IF moved THEN
     UPDATE detent.ops_run SET finish_metadata = p_metadata WHERE job_id = p_job_id;

@@ -1,7 +1,9 @@
 -- Queue a run. The same key answers the same run; with another project, environment, sha or ref it is refused (DT006).
+-- One that nobody has claimed by p_expires_at is cancelled.
+DROP FUNCTION IF EXISTS ops.queue_run(text, text, text, text, jsonb, text);
 CREATE OR REPLACE FUNCTION ops.queue_run(
   p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata jsonb DEFAULT '{}'::jsonb,
-  p_idempotency_key text DEFAULT NULL
+  p_idempotency_key text DEFAULT NULL, p_expires_at timestamptz DEFAULT NULL
 ) RETURNS TABLE (run_id text, status text, queued_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, ops, pg_temp SET jit = off AS $$
 #variable_conflict use_column
@@ -19,8 +21,8 @@ BEGIN
   END IF;
   id := detent.ids_reserve_v1(1);
   SELECT q.answer, q.job_id INTO other
-    FROM detent.ops_queue_v1(id, nonce, p_project_id, p_env, p_git_sha, p_git_ref,
-                             ops.check_object('p_metadata', p_metadata, 16384), p_idempotency_key) q;
+    FROM detent.ops_queue_v2(id, nonce, p_project_id, p_env, p_git_sha, p_git_ref,
+                             ops.check_object('p_metadata', p_metadata, 16384), p_idempotency_key, p_expires_at) q;
   IF other.answer = 'key_conflict' THEN
     PERFORM ops.refuse('DT006', format(
       'key %L belongs to run-%s, which is another project, environment or revision; use a key of its own for other work',

@@ -8,7 +8,7 @@ from detent.errors import DetentError, IdConflict, InvalidTransition, KeyConflic
 from detent.lifecycle.library import OPS_RUN
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
 from detent.model.records import Appended, Enqueued, Moved
-from detent.store.postgres.statements.base import Row, Statement, named, numbers
+from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers
 
 __all__ = [
     "ops_append",
@@ -19,11 +19,12 @@ __all__ = [
     "ops_get",
     "ops_list",
     "ops_queue",
+    "ops_renew",
 ]
 
 _QUEUE = """
-SELECT answer, job_id FROM detent.ops_queue_v1(
-  %s::bigint, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text)
+SELECT answer, job_id FROM detent.ops_queue_v2(
+  %s::bigint, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::timestamptz)
 """
 _CLAIM = """
 SELECT job_id, attempt, project_id, env_id, env, git_sha, git_ref, metadata
@@ -61,7 +62,8 @@ def ops_queue(item: NewOpsRun) -> Statement[Enqueued | DetentError]:
         return IdConflict(job_id) if answer == "id_conflict" else KeyConflict(item.key or "", "", job_id)
 
     what = (item.project_id, item.env, item.git_sha, item.git_ref, item.metadata, item.key)
-    return Statement(_QUEUE, (item.id, item.nonce, *what), decode)
+    expires_at = None if item.expires_at is None else moment(item.expires_at, field="expires_at")
+    return Statement(_QUEUE, (item.id, item.nonce, *what, expires_at), decode)
 
 
 def ops_claim(lease_id: int, worker: str) -> Statement[OpsClaimed | None]:
@@ -97,6 +99,19 @@ def ops_append(
         return Appended(job_id, seq, created) if instead is None else LeaseLost(job_id, attempt, instead)
 
     return Statement(_APPEND, (job_id, level, message, payload, key, *_parts(token)), decode)
+
+
+def ops_renew(job_id: int, token: OpsToken | None) -> Statement[Moved | DetentError]:
+    """No row where there is no such run."""
+
+    def decode(rows: Sequence[Row]) -> Moved | DetentError:
+        if not rows:
+            return _no_run(job_id)
+        state, attempt, instead = rows[0]
+        return Moved(f"run-{job_id}", state, False) if instead is None else LeaseLost(job_id, attempt, instead)
+
+    sql = "SELECT state, attempt, instead FROM detent.ops_renew_v1(%s::bigint, %s::integer, %s::bigint)"
+    return Statement(sql, (job_id, *_parts(token)), decode)
 
 
 def ops_finish(

@@ -62,6 +62,7 @@ ON CONFLICT (minute, queue, task) DO UPDATE
 _OLD_COUNTS_GO = "DELETE FROM detent_alert_tally WHERE minute < ?"
 _COUNTS_KEPT = micros(86_400)
 _MINUTE = micros(60)
+_BEFORE_THE_FIRST = micros(15 * 60)
 
 _RATE = """
 SELECT {key} AS scope, sum(succeeded) * 1.0 / sum(succeeded + failed), sum(succeeded + failed)
@@ -144,8 +145,8 @@ class AlertMeasureVerbs(AlertVerbs):
     def alert_tally(self, jobs_max: int) -> int:
         """Through the leases, which outlive what ran under them."""
         now = self._now()
-        if self._db.change(_FIRST_LOOK, (now,)):
-            return 0
+        # The first look counts what ended shortly before it: jobs may have failed before there was a worker to look.
+        self._db.change(_FIRST_LOOK, (now - _BEFORE_THE_FIRST,))
         ((since,),) = self._db.rows(_LAST_LOOK)
         if now <= since:
             return 0

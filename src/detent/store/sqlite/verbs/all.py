@@ -165,6 +165,7 @@ class EachAlone:
     ops_queue = _writing(SqliteVerbs.ops_queue)
     ops_claim = _writing(SqliteVerbs.ops_claim)
     ops_append = _writing(SqliteVerbs.ops_append)
+    ops_renew = _writing(SqliteVerbs.ops_renew)
     ops_finish = _writing(SqliteVerbs.ops_finish)
     ops_cancel = _writing(SqliteVerbs.ops_cancel)
     ops_get = _reading(SqliteVerbs.ops_get)

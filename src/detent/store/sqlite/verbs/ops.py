@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from detent.errors import DetentError, InvalidTransition, LeaseLost, NotFound
+from detent.errors import DetentError, InvalidTransition, KeyConflict, LeaseLost, NotFound
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
 from detent.model.clock import from_micros
 from detent.model.ops_records import (
     CLAIM_SECONDS,
+    OPS_KEYS,
     OPS_QUEUE,
     OPS_TASK,
     SIGN_SECONDS,
@@ -22,7 +22,7 @@ from detent.model.ops_records import (
     OpsToken,
     ops_state,
 )
-from detent.model.records import Abort, Appended, Enqueued, Finish, Moved, NewEvent, NewJob
+from detent.model.records import Abort, Appended, Cancelled, Enqueued, Finish, Moved, NewEvent, NewJob
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Job, ids_json, micros
 from detent.store.sqlite.verbs.claim import ClaimVerbs
@@ -73,7 +73,8 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
             nonce=item.nonce,
             fingerprint="" if item.key is None else jsondoor.fingerprint(OPS_TASK, payload),
             queue=OPS_QUEUE,
-            key=item.key,
+            key=None if item.key is None else f"{OPS_KEYS}{item.key}",
+            expires_at=item.expires_at,
             metadata=item.metadata,
             attempts_max=1,
             dead_letter=False,
@@ -82,7 +83,7 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
         if isinstance(answer, Enqueued) and answer.created:
             environment = self._environment(item.project_id, item.env)
             self._db.change(_NEW_RUN, (item.id, environment, item.git_sha, item.git_ref, item.key))
-        return answer
+        return KeyConflict(item.key or "", "", answer.job_id) if isinstance(answer, KeyConflict) else answer
 
     def _environment(self, project_id: str, name: str) -> int:
         """The environment of that name; made where it is the first time that somebody names it."""
@@ -96,6 +97,7 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
     def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
         """Through the claim of jobs."""
         self._reap(_REAPED_MAX, OPS_TASK)
+        self.job_expire(_REAPED_MAX)
         claimed = self.job_claim(
             lease_id=lease_id, worker=worker, queues=None, tasks=[OPS_TASK], limit=1, lease=CLAIM_SECONDS
         )
@@ -141,6 +143,17 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
             self._db.change(_SIGN, (self._now() + micros(SIGN_SECONDS), job.lease_id))
         return answer
 
+    def ops_renew(self, job_id: int, token: OpsToken | None = None) -> Moved | DetentError:
+        """The lease anew."""
+        job, now = self._run(job_id), self._now()
+        if isinstance(job, DetentError):
+            return job
+        attempt = job.attempt if token is None else token.attempt
+        if lost := _not_meant(job, token) or self._lost(job, job_id, attempt, now):
+            return lost
+        self._db.change(_SIGN, (now + micros(SIGN_SECONDS), job.lease_id))
+        return Moved(f"run-{job_id}", ops_state(job.state, job.started_at is not None), False)
+
     def ops_finish(
         self,
         job_id: int,
@@ -181,10 +194,21 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
             return
         if state == "cancelled":
             self._cancel(job.id, actor, reason, now)
-            job = self._jobs([job.id])[job.id]
-        outcome: Any = "error" if state == "failed" else "cancelled"
-        ending = Abort(job_id=job.id, attempt=job.attempt, outcome=outcome, error=error, fatal=True)
+            return
+        ending = Abort(job_id=job.id, attempt=job.attempt, outcome="error", error=error, fatal=True)
         self._end_as(job, ending, job.lease_worker, now)
+
+    def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
+        """The holder of an ops run renews nothing and never hears of a request: the run ends at once."""
+        answer = super()._cancel(job_id, actor, reason, now)
+        if isinstance(answer, DetentError) or answer.state != "running":
+            return answer
+        job = self._jobs([job_id])[job_id]
+        if job.task != OPS_TASK:
+            return answer
+        ending = Abort(job_id=job_id, attempt=job.attempt, outcome="cancelled", fatal=True)
+        self._end_as(job, ending, job.lease_worker, now)
+        return Cancelled(job_id, "cancelled")
 
     def ops_cancel(self, job_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""
