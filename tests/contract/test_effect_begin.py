@@ -108,7 +108,7 @@ def test_used_up_after_a_block_elsewhere_is_unknown(
 ) -> None:
     """C7: the effect may be there, also where a later attempt never came that far."""
     job_id = enqueue(store, attempts_max=2)
-    for attempt in (1, 2):
+    for attempt in (1, 2, 3) if outcome == "expired" else (1, 2):
         held = claim_one(store)
         if entered and attempt == 1:
             store.effect_begin(job_id, attempt, "marker")
@@ -117,7 +117,7 @@ def test_used_up_after_a_block_elsewhere_is_unknown(
             store.lease_reap(10)
         else:
             abort(store, held, outcome)
-    first, last = store.job_executions(job_id)
+    first, *_, last = store.job_executions(job_id)
     assert (first.outcome, first.next_state) == (outcome, "pending")
     assert (last.outcome, last.next_state) == ("unknown" if entered else outcome, "quarantined")
     if entered:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from detent.model.records import Abort, Reaped
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, dump
@@ -16,10 +18,10 @@ def test_an_expired_lease_gives_its_jobs_back(store: Store, clock: StoreClock) -
     assert store.lease_reap(10) == Reaped(leases=1, aborted=tuple(ids), recovered=())
     for job_id in ids:
         row = job(store, job_id)
-        assert (row.state, row.due_at, row.attempt, row.ended, row.spared) == ("pending", clock.now(), 1, 1, 0)
+        assert (row.state, row.due_at, row.attempt, row.ended, row.spared) == ("pending", clock.now(), 1, 1, 1)
         (execution,) = store.job_executions(job_id)
         assert (execution.state, execution.outcome, execution.worker) == ("aborted", "expired", "ana")
-        assert (execution.aborted_at, execution.counted, execution.next_state) == (clock.now(), True, "pending")
+        assert (execution.aborted_at, execution.counted, execution.next_state) == (clock.now(), False, "pending")
     assert [held.attempt for held in claim(store, worker="bob")] == [2, 2, 2]
 
 
@@ -32,16 +34,39 @@ def test_a_living_lease_is_left_alone(store: Store, clock: StoreClock, untouched
         assert store.lease_reap(10) == Reaped()
 
 
-def test_a_job_that_kills_its_worker_again_and_again_ends(store: Store, clock: StoreClock) -> None:
-    """J7: attempts count when leased, so it comes to quarantine, not to an endless loop."""
-    job_id = enqueue(store, attempts_max=3)
-    for _ in range(3):
+def expire_once(store: Store, clock: StoreClock) -> None:
+    claim_one(store)
+    clock.advance(LEASE + 1)
+    store.lease_reap(10)
+
+
+@pytest.mark.parametrize(("attempts_max", "ended_after"), [(1, 1), (2, 3), (3, 5), (10, 15)])
+def test_a_job_that_kills_its_worker_again_and_again_ends(
+    store: Store, clock: StoreClock, attempts_max: int, ended_after: int
+) -> None:
+    """J7, G6: an attempt that expired does not count, since its worker died or could not reach the database; but only
+    five times, and fewer than attempts_max: then it comes to quarantine, not to an endless loop."""
+    job_id = enqueue(store, attempts_max=attempts_max)
+    for _ in range(ended_after):
         assert state(store, job_id) == "pending"
-        claim_one(store)
-        clock.advance(LEASE + 1)
-        store.lease_reap(10)
+        expire_once(store, clock)
     assert state(store, job_id) == "quarantined"
     assert claim(store) == []
+    spared = min(5, attempts_max - 1)
+    assert [one.counted for one in store.job_executions(job_id)] == [False] * spared + [True] * attempts_max
+    assert store.verify() == []
+
+
+def test_what_expired_before_a_retry_is_not_spared_again(store: Store, clock: StoreClock) -> None:
+    """G6: the five are for the life of the job, so that retrying poison does not take the machine down ten times."""
+    job_id = enqueue(store, attempts_max=2)
+    for _ in range(3):
+        expire_once(store, clock)
+    store.job_retry([job_id], "ana")
+    for _ in range(2):
+        assert state(store, job_id) == "pending"
+        expire_once(store, clock)
+    assert state(store, job_id) == "quarantined"
 
 
 def test_committed_jobs_come_to_succeeded(store: Store, clock: StoreClock) -> None:

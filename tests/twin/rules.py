@@ -114,12 +114,18 @@ class Record:
         job = self.job[job.id]._replace(state="succeeded", ended=job.attempt, finished_at=now, error=None)
         self.ended(job, worker, "done", None, None, True, now)
 
+    def expires_free(self, job: Job) -> bool:
+        """Whether an attempt that expires now does not count: five times for each job, but fewer than attempts_max."""
+        before = [e for e in self.execution.values() if e.job_id == job.id and e.outcome == "expired"]
+        return sum(not e.counted for e in before) < min(5, job.attempts_max - 1)
+
     def end(self, job: Job, item: Abort, worker: str) -> Aborted:
         """The rules 2 to 6 of the contract, the first that fits."""
         now = self.now_for(job)
         outcome: Outcome = item.outcome
         state: Literal["pending", "cancelled", "quarantined", "failed"]
         spared = job.spared
+        free = outcome in GIVEN_BACK or (outcome == "expired" and self.expires_free(job))
         reason = "fatal" if item.fatal else "attempts used up"
         if outcome == "unknown" or (outcome in MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
             if told_by_probe(job, item):
@@ -128,11 +134,11 @@ class Record:
                 outcome = "unknown"
             else:
                 outcome, state, reason = "unknown", "quarantined", "unknown"
-        elif job.effect_told_by == "marker" and would_rest(job, item):
+        elif job.effect_told_by == "marker" and would_rest(job, item, free):
             outcome, state, reason = "unknown", "quarantined", "unknown"
         elif outcome == "cancelled" or job.cancel_requested_at is not None:
             state = "cancelled"
-        elif outcome in GIVEN_BACK:
+        elif free:
             state, spared = "pending", spared + 1
         elif item.fatal or job.attempt - job.spared >= job.attempts_max:
             state = "quarantined" if job.dead_letter else "failed"
@@ -290,8 +296,8 @@ def told_by_probe(job: Job, item: Abort) -> bool:
     return item.outcome == "unknown" or job.attempt - job.spared <= job.attempts_max
 
 
-def would_rest(job: Job, item: Abort) -> bool:
+def would_rest(job: Job, item: Abort, free: bool) -> bool:
     """Whether the rules 3 or 5 would end the job."""
     if item.outcome == "cancelled" or job.cancel_requested_at is not None:
         return True
-    return item.outcome not in GIVEN_BACK and (item.fatal or job.attempt - job.spared >= job.attempts_max)
+    return not free and (item.fatal or job.attempt - job.spared >= job.attempts_max)

@@ -66,7 +66,7 @@ class Search:
         model: type[Model] = Model,
         *,
         workers: int = 3,
-        attempts_max: int = 3,
+        attempts_max: int = 2,
         idempotent: bool = True,
         reaper_steps: Literal[1, 2] = 1,
         heed: str = "",

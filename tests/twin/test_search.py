@@ -17,17 +17,19 @@ from tests.twin.rows import Job
 from tests.twin.search import Search
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "not-idempotent"])
 def test_no_interleaving_breaks_an_invariant_and_every_state_can_still_end(
-    idempotent: bool, record_testsuite_property: Callable[[str, object], None]
+    idempotent: bool, whole: bool, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
-    """C1, C2, C4, C6, J1, J5, J6, J7: one job, three workers, three attempts, and everything that can go wrong."""
-    found = Search(idempotent=idempotent).run()
+    """C1, C2, C4, C6, J1, J5, J6, J7: one job, three workers, two attempts that count (three if
+    the job is not idempotent, in the whole), and all that can go wrong."""
+    found = Search(idempotent=idempotent, attempts_max=3 if whole and not idempotent else 2).run()
     record_testsuite_property(f"states searched, idempotent {idempotent}", (found.databases, found.worlds))
     assert found.fault is None, found.path
     assert found.outcomes == {"succeeded", "quarantined", "cancelled"}
-    assert found.databases > 1_500, "the search has become smaller"
-    assert found.worlds > 15_000, "the search has become smaller"
+    assert found.databases > 800, "the search has become smaller"
+    assert found.worlds > 6_000, "the search has become smaller"
 
 
 class WithoutFence(Model):

@@ -19,12 +19,14 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
   3. outcome cancelled, or a cancel was requested → cancelled; so is an ops run that expired before it began
-  4. outcome released, snoozed or throttled     → pending after `delay`; spared + 1, the attempt does not count
+  4. outcome released, snoozed or throttled; or expired, the first five times in the life of a job, but at most
+     attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
   6. otherwise                                  → pending after `delay` (expired: at once)
 Row effects: pending gets its ready row (due now) or waiting row (due later), due_at = now + delay; quarantined gets its
 dead row; states other than pending get finished_at = now. job.error is the error where the job comes to rest, and NULL
 otherwise. execution.counted is false only by rules 2 and 4. execution.error keeps the error of its attempt, always.
+By rule 4 a job is not charged for a worker that died or could not reach the database. The bound stops poison.
 Where an attempt of the job has entered a commit block in another database (`effect_begin` with marker), rules 3 and 5
 lead to outcome unknown, quarantined, reason `unknown`: the effect may be there.
 """
@@ -78,6 +80,7 @@ from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.ahead import Ahead
 from detent.store.alerting import ALERTING, AlertVerbs
 from detent.store.batches import BATCHES, BatchVerbs
+from detent.store.deadlines import HasDeadlines
 from detent.store.effects import EFFECTS, EffectVerbs, KnowsIdentity
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
@@ -343,7 +346,7 @@ class AsyncVerbs(Protocol):
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
 
 
-class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, Protocol):
+class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return; a claim may be so only with
     the next of them, where all who can learn of it are gone if it is lost."""
 

@@ -5,7 +5,8 @@
 
 It listens on loopback and carries bytes. For every piece that a client sends it asks what shall be lost: the `request`,
 which the server then never sees; the `answer`, which the server has given in full, so that the work is durable;
-or nothing. Whoever loses something loses the connection with it.
+or nothing. Whoever loses something loses the connection with it. With `silence` the connection stays open, and for
+`silent_seconds` nothing is carried on it in either direction; after that it goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from urllib.parse import urlsplit
 
 __all__ = ["Loss", "Proxy", "Request"]
 
-Loss = Literal["request", "answer"]
+Loss = Literal["request", "answer", "silence"]
 
 _PIECE = 65536
 _LOOK_EVERY = 0.05
@@ -44,8 +45,11 @@ class Request(NamedTuple):
 class Proxy:
     """Open inside `with`; at its end every connection is cut. `lost` says what was lost, by verb, oldest first."""
 
-    def __init__(self, url: str, loses: Callable[[Request], Loss | None], port: int = 0) -> None:
+    def __init__(
+        self, url: str, loses: Callable[[Request], Loss | None], port: int = 0, *, silent_seconds: float = 20.0
+    ) -> None:
         self._server = urlsplit(url)
+        self._silent_seconds = silent_seconds
         self._loses = loses
         self._ended = threading.Event()
         self._door = socket.create_server(("127.0.0.1", port))
@@ -106,7 +110,10 @@ class Proxy:
                             self.lost.append(request.verb)
                             if loss == "request":
                                 return
-                            swallowed = b""
+                            if loss == "answer":
+                                swallowed = b""
+                            elif self._ended.wait(self._silent_seconds):
+                                return
                     target.sendall(data)
 
 

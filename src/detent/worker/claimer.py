@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 from detent.app.detent import Detent
@@ -31,6 +32,8 @@ _PAUSE_LONGEST = 30.0
 _LET_BEGIN = 0.0005
 """Seconds for which one that was woken leaves the interpreter to what it has just brought. To go on at once would keep
 that from beginning for as long, since the loop has to wait for the interpreter."""
+_ANSWER_MIN = 5.0
+"""Seconds that a claim waits for its answer at least, before its connection is given up."""
 _LIMITS_EVERY = 5.0
 """Seconds between two looks whether there are any limits: they are declared rarely."""
 _BUSY_FOR = 10.0
@@ -114,14 +117,16 @@ class Claimer:
         if self._stopping.is_set():
             return
         try:
-            limits = self._known_limits()
-            self.limited = bool(limits) and self._holding() > 0
-            pause = min(self._pause, self._longest_pause(limits))
-            version = self._store.wake.version(pause)
+            with self._answering():
+                limits = self._known_limits()
+                self.limited = bool(limits) and self._holding() > 0
+                pause = min(self._pause, self._longest_pause(limits))
+                version = self._store.wake.version(pause)
             if not self._claim_first(wants) and not self._stopping.is_set():
                 if self._options.drain:
                     self._channel.send("idle", holding=self._holding())
-                claim = self._claim_ahead(wants[0])
+                with self._answering():
+                    claim = self._claim_ahead(wants[0])
                 woken = self._store.wake.wait(version, pause)
                 self._pause = _PAUSE_FIRST if woken else pause * _PAUSE_GROWTH
                 taken = claim() if woken else 0
@@ -159,7 +164,8 @@ class Claimer:
         ask = claim
         while not self._stopping.is_set():
             try:
-                jobs = ask()
+                with self._answering():
+                    jobs = ask()
             except DatabaseError as error:
                 ask = partial(self._store.claim_find, lease_id)
                 self._patience.failed("claiming", error)
@@ -180,11 +186,15 @@ class Claimer:
         lease_id = 0
         while not lease_id and not self._stopping.is_set():
             try:
-                lease_id = self._app.ids.take()[0]
+                with self._answering():
+                    lease_id = self._app.ids.take()[0]
             except DatabaseError as error:
                 self._patience.failed("claiming", error)
         self._board.set_claiming(lease_id)
         return lease_id
+
+    def _answering(self) -> AbstractContextManager[None]:
+        return self._store.answering_within(max(_ANSWER_MIN, self._options.lease / 3))
 
     def _terms(self, lease_id: int, want: Want) -> ClaimTerms:
         return {

@@ -14,9 +14,9 @@ import threading
 from collections import Counter
 
 from detent.alerts.options import SinkOptions
-from detent.errors import DatabaseError
+from detent.errors import DatabaseError, DatabaseUnreachable, OutcomeUnknown
 from detent.model.clock import Clock
-from detent.model.records import Aborted
+from detent.model.records import Aborted, Renewal
 from detent.store.contract import Store
 from detent.worker.aftermath import Remains, end_lease
 from detent.worker.bell import Bell
@@ -42,6 +42,8 @@ _PAUSE_LONGEST = 10.0
 _PAUSE_LEAST = 0.02
 _LIVED = 5.0
 _LAST_WORDS = 5.0
+_ANSWER_MIN = 0.5
+"""Seconds that a renewal waits for its answer, however short the lease is."""
 _NAMED_MAX = 10
 _FAILURES_MAX = 10_000
 _GIVEN_UP = ("quarantined", "failed")
@@ -262,7 +264,7 @@ class Supervisor:
             self._waiting_since = self._waiting_since or began_at
             begun = [line.job_id for child in children for line in child.lines()]
             try:
-                renewals = self._store.lease_renew(sorted(holders), self._options.lease, begun)
+                renewals = self._ask_to_renew(sorted(holders), begun)
             except DatabaseError as error:
                 self._services.saw_outage()
                 self._patience.failed("renewing leases", error)
@@ -277,6 +279,17 @@ class Supervisor:
                 if renewal.cancel_requested:
                     child.cancel(sorted(renewal.cancel_requested), began_at)
         self._renewed_at, self._waiting_since = began_at, None
+
+    def _ask_to_renew(self, leases: list[int], begun: list[int]) -> list[Renewal]:
+        """Renew, within half a lease: a connection that stays silent is given up after a sixth of the lease, and a
+        fresh one gets a third."""
+        lease = self._options.lease
+        try:
+            with self._store.answering_within(max(_ANSWER_MIN, lease / 6)):
+                return self._store.lease_renew(leases, lease, begun)
+        except (DatabaseUnreachable, OutcomeUnknown):
+            with self._store.answering_within(max(2 * _ANSWER_MIN, lease / 3)):
+                return self._store.lease_renew(leases, lease, begun)
 
     def _notice_delay(self) -> None:
         """Where we have not renewed for so long, this process stood still: whoever stood still with it has not renewed

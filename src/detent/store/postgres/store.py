@@ -26,6 +26,7 @@ from detent.store.invariants.walk import step
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
 from detent.store.postgres.driver.bounds import Bounds
+from detent.store.postgres.driver.deadline import answering_within
 from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.looks import Looks
@@ -190,6 +191,10 @@ class PostgresStore(PostgresVerbs):
     def on_async(self, connection: Any) -> AsyncVerbs:
         """On an async connection of psycopg's, or of SQLAlchemy's over it."""
         return AsyncPostgresVerbs(connection, self._name, self._lanes_first)
+
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:
+        """For every statement of this thread, and for the connections it has to make first."""
+        return answering_within(seconds)
 
     def up_for(self) -> float | None:
         """Since the server began."""

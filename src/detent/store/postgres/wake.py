@@ -112,7 +112,9 @@ class PostgresWake:
 
     def _listening(self) -> None:
         if self._connection is not None and not self._connection.closed:
-            return
+            if self._pool.trusts(self._connection):
+                return
+            self._connection.close()
         try:
             connection = self._pool.connect()
             connection.execute(f"LISTEN {_CHANNEL}".encode())

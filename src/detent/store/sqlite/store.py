@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
@@ -155,6 +155,10 @@ class SqliteStore(EachAlone):
             f"with a {type(connection).__module__}.{type(connection).__qualname__} on SQLite",
             "use app.using with a connection of sqlite3",
         )
+
+    def answering_within(self, seconds: float) -> AbstractContextManager[None]:
+        """Each wait for a lock has its own limit."""
+        return nullcontext()
 
     def up_for(self) -> float | None:
         """A file does not begin or end."""

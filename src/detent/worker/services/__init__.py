@@ -39,6 +39,8 @@ _LOOK_EVERY = 1.0
 _AGAIN = 0.4
 _OLD = 3.0
 _LEASE_MIN = 10.0
+_ANSWER_MAX = 60.0
+"""Seconds until a connection on which a service gets no answer is given up."""
 
 
 class Services:
@@ -168,7 +170,8 @@ class Services:
 
     def _run_in_haste(self, service: Service, now: float) -> None:
         began_at = self._clock.monotonic()
-        service.run(now)
+        with self._store.answering_within(_ANSWER_MAX):
+            service.run(now)
         # Each of these is done in a moment: one that took long stood in line, and so did the renewals of others.
         if self._clock.monotonic() - began_at > self._held_up_after:
             self.saw_outage()

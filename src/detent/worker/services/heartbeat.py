@@ -18,6 +18,8 @@ __all__ = ["Heartbeat"]
 
 _EVERY = 1.2
 _CALM_EVERY = 2.0
+_ANSWER_MAX = 10.0
+"""Seconds until a connection that gives no answer is given up."""
 
 
 class Heartbeat:
@@ -42,7 +44,8 @@ class Heartbeat:
         return Service("heartbeat", _EVERY, self._say, calm_every=_CALM_EVERY)
 
     def _say(self, now: float) -> None:
-        agenda = self._store.worker_seen(self._seen)
+        with self._store.answering_within(_ANSWER_MAX):
+            agenda = self._store.worker_seen(self._seen)
         self.stir.heard(agenda)
         self.heard = (agenda, now)
 

@@ -18,6 +18,8 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg.sql import SQL, Identifier
 
+from detent.store.postgres.driver.deadline import no_answer, seconds_left
+
 __all__ = ["Line"]
 
 Row = tuple[Any, ...]
@@ -155,15 +157,23 @@ class Line:
         """Until all that is asked has left. The server may have to get rid of something first."""
         while self._server.flush():
             self._poll.modify(self._connection.fileno(), _NEWS | select.POLLOUT)
-            if self._poll.poll()[0][1] & _NEWS:
+            if self._wait() & _NEWS:
                 self._server.consume_input()
             self._poll.modify(self._connection.fileno(), _NEWS)
 
     def _next(self) -> PGresult | None:
         while self._server.is_busy():
-            self._poll.poll()
+            self._wait()
             self._server.consume_input()
         return self._server.get_result()
+
+    def _wait(self) -> int:
+        """Wait until the connection has something for us, or this thread's deadline has passed; what it has."""
+        left = seconds_left()
+        events = self._poll.poll(None if left is None else 1000 * left)
+        if not events:
+            raise no_answer()
+        return events[0][1]
 
     def _first(self) -> PGresult:
         result = self._next()

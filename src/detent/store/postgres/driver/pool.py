@@ -8,15 +8,17 @@ long, or is too old, is closed when another comes back.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import select
 import threading
 import weakref
 from collections import deque
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
@@ -24,6 +26,7 @@ from psycopg.rows import TupleRow
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseReadOnly
 from detent.model.clock import SystemClock
+from detent.store.postgres.driver.deadline import no_answer, seconds_left
 from detent.store.postgres.driver.failures import no_connection
 from detent.store.postgres.driver.line import Line
 
@@ -50,7 +53,10 @@ SILENCE: dict[str, int] = {
 """A server that is gone without a word is given up after ten seconds, not after the quarter of an hour that the system
 would wait; unless the url says otherwise."""
 
+T = TypeVar("T")
+
 _REAL = SystemClock()
+_SIGNALS_EVERY = 0.1
 
 
 class PooledConnection(psycopg.Connection[TupleRow]):
@@ -60,6 +66,16 @@ class PooledConnection(psycopg.Connection[TupleRow]):
     line: Line | None = None
     news: select.poll
     made_at = 0.0
+
+    def wait(self, gen: PQGen[T], interval: float = _SIGNALS_EVERY, timeout: float | None = None) -> T:
+        """Wait for the server, but no longer than this thread's deadline. A connection that misses it is closed."""
+        if timeout is None and (timeout := seconds_left()) is not None:
+            try:
+                return super().wait(gen, interval, timeout)
+            except psycopg.errors._WaitTimeout:
+                self.close()
+                raise no_answer() from None
+        return super().wait(gen, interval, timeout)
 
     def forget(self) -> None:
         """Somebody has had it who may have changed its session: what was prepared may be gone."""
@@ -128,6 +144,10 @@ class Slot:
         if isinstance(error, DatabaseReadOnly | psycopg.errors.ReadOnlySqlTransaction):
             # It leads to a server that takes no writes any more; a new one may lead to its successor.
             self.connection.close()
+            self._pool.distrust()
+        elif isinstance(error and error.__cause__, psycopg.errors.ConnectionTimeout):
+            # The others probably take the same way to the server.
+            self._pool.distrust()
         self._pool.give_back(self)
 
 
@@ -173,6 +193,7 @@ class Pool:
         self._renew()
 
     def _renew(self) -> None:
+        self._trusted_since = 0.0
         self._resting: deque[Slot] = deque()
         # Without a call when one dies: that would be Python, and an interrupt in its midst would be lost.
         self._slots: set[weakref.ref[Slot]] = set()
@@ -199,8 +220,11 @@ class Pool:
 
     def connect(self) -> PooledConnection:
         """A connection of its own, outside the pool. `DatabaseUnreachable`."""
+        options = self._options
+        if "connect_timeout" in options and (left := seconds_left()) is not None:
+            options = {**options, "connect_timeout": min(options["connect_timeout"], math.ceil(left))}
         try:
-            connection = PooledConnection.connect(self._url, **self._options)
+            connection = PooledConnection.connect(self._url, **options)
             connection.add_notice_handler(_log_notice)
             # A pooler gives numbers of its own to those who connect to it.
             found = connection.execute("SELECT pg_backend_pid()").fetchone()
@@ -224,13 +248,28 @@ class Pool:
         for slot in resting:
             slot.connection.close()
 
+    def distrust(self) -> None:
+        """Drop every connection made before now: those at rest at once, those in use when they come back."""
+        with self._lock:
+            self._trusted_since = _REAL.monotonic()
+            resting, self._resting = self._resting, deque()
+            self._slots.difference_update(weakref.ref(slot) for slot in resting)
+            self._tell_first()
+        for slot in resting:
+            slot.connection.close()
+
+    def trusts(self, connection: PooledConnection) -> bool:
+        """Whether no other connection has shown, since this one was made, that it may lead nowhere."""
+        return connection.made_at > self._trusted_since
+
     def give_back(self, slot: Slot) -> None:
         """It goes to the first in line, or rests."""
         slot.connection.come_to_rest()
         now = _REAL.monotonic()
         old: Slot | None = None
         with self._lock:
-            if slot.connection.is_worn(now) or weakref.ref(slot) not in self._slots:
+            is_worn = slot.connection.is_worn(now) or not self.trusts(slot.connection)
+            if is_worn or weakref.ref(slot) not in self._slots:
                 old = slot
             elif (waiter := self._first()) is not None:
                 waiter.slot = slot
@@ -253,18 +292,21 @@ class Pool:
 
     def _made_or_handed(self) -> Slot:
         now = _REAL.monotonic()
+        wait_max = self._wait_seconds_max
+        if (left := seconds_left()) is not None:
+            wait_max = min(wait_max, left)
         with self._lock:
             slot = self._room() if self._first() is None else None
         if slot is None:
             in_use = DatabaseBusy(self._name, f"all {self._size_max} connections of this process are in use")
-            return self._handed(now + self._wait_seconds_max, in_use)
+            return self._handed(now + wait_max, in_use)
         try:
             return self._made(slot)
         except DatabaseError as error:
             if not self._slots:
                 raise
             # The server may have no room for one more: then one of those that are there will do.
-            return self._handed(now + min(self._wait_seconds_max, LOOK_EVERY), error, makes=False)
+            return self._handed(now + min(wait_max, LOOK_EVERY), error, makes=False)
 
     def _handed(self, until: float, refusal: DatabaseError, *, makes: bool = True) -> Slot:
         """In line, until one comes back, or there is room to make one."""

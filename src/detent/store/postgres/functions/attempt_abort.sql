@@ -8,9 +8,16 @@ DECLARE
   n      timestamptz := detent.job_now(j, t);
   reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
   spares boolean := false;
+  -- Whether it does not count: given back, or its lease ran out, which is rarely the fault of the job.
+  free   boolean := p_outcome IN ('released', 'snoozed', 'throttled');
   marker boolean := coalesce(j.effect_told_by = 'marker', false);
   rests  boolean;
 BEGIN
+  IF p_outcome = 'expired' THEN
+    free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e
+                                    WHERE e.job_id = j.id AND e.outcome = 'expired' AND NOT e.counted LIMIT 5) s)
+            < least(5, j.attempts_max - 1);
+  END IF;
   outcome := p_outcome;
   IF p_outcome = 'unknown'
      OR p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
@@ -26,14 +33,14 @@ BEGIN
     END IF;
   ELSIF marker AND (
       p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
-      OR p_outcome NOT IN ('released', 'snoozed', 'throttled') AND (p_fatal OR j.attempt - j.spared >= j.attempts_max)) THEN
+      OR NOT free AND (p_fatal OR j.attempt - j.spared >= j.attempts_max)) THEN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
   ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
      OR j.task = 'ops.run' AND p_outcome = 'expired' AND j.started_at IS NULL THEN
     state := 'cancelled';
-  ELSIF p_outcome IN ('released', 'snoozed', 'throttled') THEN
+  ELSIF free THEN
     state := 'pending';
     spares := true;
   ELSIF p_fatal OR j.attempt - j.spared >= j.attempts_max THEN

@@ -76,6 +76,10 @@ _NEW_UNTOLD = """
 INSERT INTO detent_untold (job_id, task) VALUES (?, ?) ON CONFLICT (job_id) DO UPDATE SET taken_until = NULL
 """
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
+_SPARED_AS_EXPIRED = """
+SELECT job_id, count(*) FROM detent_execution
+ WHERE job_id IN (SELECT value FROM json_each(?)) AND outcome = 'expired' AND NOT counted GROUP BY job_id
+"""
 _EXPIRED = "SELECT id FROM detent_lease WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?"
 _EXPIRED_OF_TASK = """
 SELECT id FROM detent_lease l
@@ -99,6 +103,8 @@ DELETE FROM detent_lease
 _MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 _GIVEN_BACK = ("released", "snoozed", "throttled")
 _NOT_THE_CALLERS = ("done", "expired")
+_EXPIRED_FREE_MAX = 5
+"""How many expired attempts of a job do not count, by rule 4 of the contract."""
 
 
 class Holding(NamedTuple):
@@ -248,12 +254,15 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         for (lease_id,) in self._db.rows(*expired):
             ends: list[_End] = []
             committed: list[int] = []
-            for job in self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values():
+            jobs = self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now)))
+            spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(jobs),)))
+            for job in jobs.values():
                 if job.committed_at is not None:
                     committed.append(job.id)
                 else:
                     late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
-                    ends.append(_aborted(job, late, job.lease_worker, now))
+                    free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
+                    ends.append(_aborted(job, late, job.lease_worker, now, free=free))
             self._succeed(dict.fromkeys(committed), None, None, now)
             self._end(ends)
             # Nobody holds them any more who could tell their application. An ops run has none.
@@ -340,12 +349,13 @@ def _committed_by(job: Job | None, attempt: int) -> bool:
     return job is not None and job.state == "running" and job.attempt == attempt and job.committed_at is not None
 
 
-def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
-    """Rules 2 to 6 of the contract, the first that fits."""
+def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
+    """Rules 2 to 6 of the contract, the first that fits. `free`: it expired, and by rule 4 that does not count."""
     at = max(now, job.last_at)
     outcome, spared, reason = item.outcome, job.spared, None
     used = job.attempt - job.spared
     expires_at = job.expires_at
+    free |= outcome in _GIVEN_BACK
     if outcome == "unknown" or (outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
         asked = job.effect_told_by == "probe" and not item.fatal
         if asked and (outcome == "unknown" or used <= job.attempts_max):
@@ -354,11 +364,11 @@ def _aborted(job: Job, item: Abort, worker: str, now: int) -> _End:
             outcome = "unknown"
         else:
             outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif job.effect_told_by == "marker" and _would_rest(job, item, used):
+    elif job.effect_told_by == "marker" and _would_rest(job, item, used, free):
         outcome, state, reason = "unknown", "quarantined", "unknown"
     elif outcome == "cancelled" or job.cancel_requested_at is not None or _is_stale(job, outcome):
         state = "cancelled"
-    elif outcome in _GIVEN_BACK:
+    elif free:
         state, spared = "pending", spared + 1
     elif item.fatal or used >= job.attempts_max:
         state = "quarantined" if job.dead_letter else "failed"
@@ -374,8 +384,8 @@ def _is_stale(job: Job, outcome: Outcome) -> bool:
     return job.task == OPS_TASK and outcome == "expired" and job.started_at is None
 
 
-def _would_rest(job: Job, item: Abort, used: int) -> bool:
+def _would_rest(job: Job, item: Abort, used: int, free: bool) -> bool:
     """Whether rules 3 or 5 would end the job."""
     if item.outcome == "cancelled" or job.cancel_requested_at is not None:
         return True
-    return item.outcome not in _GIVEN_BACK and (item.fatal or used >= job.attempts_max)
+    return not free and (item.fatal or used >= job.attempts_max)
