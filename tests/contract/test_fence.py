@@ -138,7 +138,7 @@ def test_a_reaped_lease_is_not_renewed(store: Store, clock: StoreClock, untouche
     lease_id = store.ids_reserve(1)
     loss(store, clock, claim_one(store, lease_id=lease_id))
     with untouched():
-        assert store.lease_renew([lease_id], LEASE, [job_id]) == [Renewal(lease_id, False)]
+        assert store.lease_renew([lease_id], LEASE, {job_id: 0.5}) == [Renewal(lease_id, False)]
 
 
 def test_an_expired_lease_is_renewed_and_holds_again(store: Store, clock: StoreClock) -> None:

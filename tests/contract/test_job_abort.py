@@ -207,3 +207,31 @@ def test_only_by_the_holder(store: Store, clock: StoreClock, untouched: Untouche
     clock.advance(LEASE)
     with untouched():
         refused(abort(store, held), LeaseLost, found="its lease has expired")
+
+
+@pytest.mark.parametrize("outcome", ["error", "crashed", "timed_out", "released", "cancelled"])
+def test_the_start_is_when_the_function_was_called(store: Store, clock: StoreClock, outcome: str) -> None:
+    """R2: an attempt that was cut off half a second into its function had no start on record."""
+    job_id = enqueue(store)
+    leased_at = clock.now()
+    held = claim_one(store)
+    clock.advance(4)
+    abort(store, held, outcome, begun_after=0.5)
+    (execution,) = store.job_executions(job_id)
+    assert (execution.started_at, execution.aborted_at) == (leased_at + timedelta(seconds=0.5), clock.now())
+    assert job(store, job_id).started_at == execution.started_at
+
+
+def test_without_a_call_there_is_no_start(store: Store, clock: StoreClock) -> None:
+    """R2: what was handed back untouched never began."""
+    job_id = enqueue(store)
+    held = claim_one(store)
+    clock.advance(4)
+    abort(store, held, "released")
+    assert store.job_executions(job_id)[0].started_at is None
+
+
+def test_a_call_that_is_told_with_the_end_counts_as_a_start(store: Store) -> None:
+    """C6: a task that must not be repeated blindly was called, and nobody knows how far it came."""
+    job_id = enqueue(store, idempotent=False)
+    assert abort(store, claim_one(store), "crashed", begun_after=0.0) == Aborted(job_id, 1, "unknown", "quarantined")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from detent.errors import LeaseLost
@@ -59,6 +61,41 @@ def test_times_already_on_record_stay(store: Store, clock: StoreClock) -> None:
     assert [row.started_at, row.committed_at, row.finished_at] == times
     (execution,) = store.job_executions(job_id)
     assert [execution.started_at, execution.committed_at, execution.done_at] == times
+
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("result", [None, '"sent"', '"a:b"'])
+@pytest.mark.parametrize(("after", "expected"), [(0.0, 0.0), (0.75, 0.75), (4.0, 4.0), (3600.0, 4.0)])
+def test_the_start_is_when_the_function_was_called(
+    store: Store, clock: StoreClock, after: float, expected: float, result: str | None
+) -> None:
+    """R2: 0.6 s of work was on record with start and end at the same moment. Never later than the end."""
+    job_id, other = enqueue(store), enqueue(store)
+    leased_at = clock.now()
+    held = claim(store, limit=2)
+    clock.advance(4)
+    ends = [Finish(held[0].job_id, 1, result, after), Finish(held[1].job_id, 1)]
+    assert store.job_finish(ends, "ana") == [Finished(job_id, 1), Finished(other, 1)]
+    row = job(store, job_id)
+    assert (row.started_at, row.finished_at, row.result) == (leased_at + expected * SECOND, clock.now(), result)
+    (execution,) = store.job_executions(job_id)
+    assert (execution.started_at, execution.done_at) == (leased_at + expected * SECOND, clock.now())
+    assert (job(store, other).started_at, job(store, other).result) == (clock.now(), None)
+
+
+def test_an_ending_corrects_a_start_that_came_late_and_no_earlier_one(store: Store, clock: StoreClock) -> None:
+    """R2: an event or a renewal puts a start on record when it comes; the ending knows when the function was called."""
+    for started, after, expected in ((3, 1.0, 1), (1, 2.0, 1)):
+        job_id = enqueue(store)
+        leased_at = clock.now()
+        held = claim_one(store)
+        clock.advance(started)
+        store.job_start([(job_id, 1)])
+        clock.advance(4 - started)
+        store.job_finish([Finish(held.job_id, held.attempt, None, after)], "ana")
+        assert job(store, job_id).started_at == leased_at + expected * SECOND
 
 
 def test_the_result_of_the_commit_is_kept(store: Store) -> None:

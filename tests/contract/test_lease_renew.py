@@ -43,10 +43,10 @@ def test_a_reaped_lease_is_refused(store: Store, clock: StoreClock, untouched: U
     clock.advance(LEASE + 1)
     store.lease_reap(10)
     with untouched():
-        assert store.lease_renew([lease_id], LEASE, [job_id]) == [Renewal(lease_id, False)]
+        assert store.lease_renew([lease_id], LEASE, {job_id: 0.5}) == [Renewal(lease_id, False)]
     claim_one(store, worker="bob")
     with untouched():
-        assert store.lease_renew([lease_id], LEASE, [job_id]) == [Renewal(lease_id, False)]
+        assert store.lease_renew([lease_id], LEASE, {job_id: 0.5}) == [Renewal(lease_id, False)]
 
 
 def test_many_leases_at_once(store: Store, clock: StoreClock) -> None:
@@ -77,17 +77,18 @@ def test_it_tells_who_is_to_be_stopped(store: Store) -> None:
 
 
 def test_it_puts_the_begun_in_progress(store: Store, clock: StoreClock) -> None:
-    """The start is folded into the renewal that follows it; only jobs under these leases count."""
+    """The start is folded into the renewal that follows it; only jobs under these leases count. It is the time at which
+    the function was called, though the renewal comes later."""
     for _ in range(3):
         enqueue(store)
     lease_id, other = store.ids_reserve(1), store.ids_reserve(1)
     begun, resting = (held.job_id for held in claim(store, lease_id=lease_id, limit=2))
     foreign = claim_one(store, lease_id=other).job_id
+    claimed_at = clock.now()
     clock.advance(1)
-    store.lease_renew([lease_id], LEASE, [begun, foreign])
-    started = clock.now()
+    store.lease_renew([lease_id], LEASE, {begun: 0.25, foreign: 0.25})
     clock.advance(1)
-    store.lease_renew([lease_id], LEASE, [begun])
-    assert job(store, begun).started_at == started
+    store.lease_renew([lease_id], LEASE, {begun: 0.5})
+    assert job(store, begun).started_at == claimed_at + timedelta(seconds=0.25)
     assert job(store, resting).started_at is None
     assert job(store, foreign).started_at is None

@@ -143,7 +143,7 @@ DEEDS = {
         lambda harness: crashed(harness, "committed"), lambda harness, job: harness.store.job_recover([job.id])
     ),
     "adopt": Deed(held, lambda harness, job: harness.store.claim_find(lease_of(job, harness))),
-    "renew": Deed(held, lambda harness, job: harness.store.lease_renew([lease_of(job, harness)], LEASE, [job.id])),
+    "renew": Deed(held, lambda harness, job: harness.store.lease_renew([lease_of(job, harness)], LEASE, {job.id: 0.5})),
     "release": Deed(held, lambda harness, job: abort(harness, job, "released")),
     "cancel": Deed(cancelling, lambda harness, job: abort(harness, job, "cancelled"), state="cancelled", effects=0),
     "promote": Deed(due_now, lambda harness, _: harness.store.job_promote(100)),

@@ -9,6 +9,7 @@ import pytest
 from detent.lifecycle.guard import Dialect, job_guards
 from detent.lifecycle.guard_late import late_guards
 from detent.lifecycle.guard_results import result_guards
+from detent.lifecycle.guard_starts import start_guards
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
@@ -32,3 +33,11 @@ def test_the_guards_after_the_change_equal_the_lifecycle(dialect: Dialect) -> No
     steps = files("detent.store").joinpath(dialect, "schema").iterdir()
     (committed,) = (step.read_text(encoding="utf-8") for step in steps if step.name.endswith("_late_guards.sql"))
     assert committed == late_guards(dialect)
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_the_guard_that_lets_an_ending_correct_the_start_equals_the_lifecycle(dialect: Dialect) -> None:
+    """L1, R2"""
+    steps = files("detent.store").joinpath(dialect, "schema").iterdir()
+    (committed,) = (step.read_text(encoding="utf-8") for step in steps if step.name.endswith("_attempt_times.sql"))
+    assert committed == start_guards(dialect)

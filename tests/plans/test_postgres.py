@@ -225,7 +225,7 @@ def test_a_renewal_costs_the_same(benches: Sequence[Bench]) -> None:
         lease = verbs.ids_reserve(1)
         return lease, [job.job_id for job in claim(verbs, limit=BATCH, lease_id=lease)]
 
-    check_bounded(benches, lambda verbs, held: verbs.lease_renew([held[0]], 30.0, held[1]), claimed)
+    check_bounded(benches, lambda verbs, held: verbs.lease_renew([held[0]], 30.0, dict.fromkeys(held[1], 0.5)), claimed)
 
 
 def test_the_reaper_looks_only_at_leases(benches: Sequence[Bench]) -> None:

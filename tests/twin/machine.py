@@ -195,10 +195,11 @@ class Twin(RuleBasedStateMachine):
         held=True,
         places=st.lists(st.integers(0, 4), max_size=3, unique=True),
         lease=some.leases,
-        begun=st.lists(some.places),
+        begun=st.dictionaries(some.places, some.begun),
     )
-    def renew(self, places: list[int], lease: float, begun: list[int]) -> None:
-        self.everywhere("lease_renew", [self.lease_at(n) for n in places], lease, [self.id_of(n) for n in begun])
+    def renew(self, places: list[int], lease: float, begun: dict[int, float]) -> None:
+        told = {self.id_of(n): after for n, after in begun.items()}
+        self.everywhere("lease_renew", [self.lease_at(n) for n in places], lease, told)
 
     def lease_at(self, place: int) -> int:
         return self.leases[-1 - place] if place < len(self.leases) else NO_SUCH_ID + place
@@ -226,12 +227,12 @@ class Twin(RuleBasedStateMachine):
 
     @action(
         held=True,
-        wishes=st.lists(st.tuples(some.refs, some.texts), min_size=1, max_size=3),
+        wishes=st.lists(st.tuples(some.refs, some.texts, st.none() | some.begun), min_size=1, max_size=3),
         worker=st.sampled_from(some.WORKERS),
     )
-    def finish(self, wishes: list[tuple[tuple[int, int], str | None]], worker: str) -> None:
-        attempts = self.attempts_of([ref for ref, _ in wishes])
-        items = [Finish(*attempt, result) for attempt, (_, result) in zip(attempts, wishes, strict=True)]
+    def finish(self, wishes: list[tuple[tuple[int, int], str | None, float | None]], worker: str) -> None:
+        attempts = self.attempts_of([wish[0] for wish in wishes])
+        items = [Finish(*attempt, *said) for attempt, (_, *said) in zip(attempts, wishes, strict=True)]
         self.everywhere("job_finish", items, worker)
 
     @action(held=True, ref=some.refs, wish=some.events)

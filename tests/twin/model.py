@@ -6,7 +6,7 @@ and errors, so that any store can be held against it step by step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -225,7 +225,7 @@ class Model(Limits):
         self.job[job_id] = self.job[job_id]._replace(effect_told_by=told_by)
         return EffectBegun(job_id, attempt, self.job[job_id].nonce)
 
-    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] = {}) -> list[Renewal]:
         answers = []
         for lease_id in lease_ids:
             row = self.lease.get(lease_id)
@@ -235,7 +235,7 @@ class Model(Limits):
             self.lease[lease_id] = row._replace(expires_at=self.clock + micros(lease))
             for job in self.held_by(lease_id):
                 if job.id in begun:
-                    self.mark_started(job)
+                    self.mark_started(job, begun[job.id])
             unwanted = tuple(job.id for job in self.held_by(lease_id) if job.cancel_requested_at is not None)
             answers.append(Renewal(lease_id, True, unwanted))
         return answers
@@ -289,7 +289,7 @@ class Model(Limits):
         committed = job is not None and self.committed_by(job, item.attempt)
         if not committed and (lost := self.lost(item.job_id, item.attempt)):
             return lost
-        self.succeed(self.job[item.job_id], worker, item.result)
+        self.succeed(self.job[item.job_id], worker, item.result, item.begun_after)
         return Finished(item.job_id, item.attempt)
 
     def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:

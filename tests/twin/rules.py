@@ -95,9 +95,15 @@ class Record:
         held = (job for job in self.job.values() if job.state == "running" and job.lease_id == lease_id)
         return sorted(held, key=lambda job: job.id)
 
-    def mark_started(self, job: Job) -> None:
+    def mark_started(self, job: Job, after: float | None = None) -> None:
         if job.started_at is None:
-            self.job[job.id] = job._replace(started_at=self.now_for(job))
+            self.job[job.id] = job._replace(started_at=self.begun_at(job, after))
+
+    def begun_at(self, job: Job, after: float | None) -> int:
+        """When the function was called: `after` seconds from the claim, never after now or a start on record."""
+        assert job.leased_at is not None
+        known = first(job.started_at, self.now_for(job))
+        return known if after is None else max(job.leased_at, min(known, job.leased_at + int(after * 1_000_000)))
 
     def mark_committed(self, job: Job, result: str | None) -> None:
         now = self.now_for(job)
@@ -107,9 +113,10 @@ class Record:
             result=first(result, job.result),
         )
 
-    def succeed(self, job: Job, worker: str, result: str | None) -> None:
+    def succeed(self, job: Job, worker: str, result: str | None, begun_after: float | None = None) -> None:
         """Running to succeeded; committed in the same stroke where it was not."""
         now = self.now_for(job)
+        job = job._replace(started_at=self.begun_at(job, begun_after))
         self.mark_committed(job, result)
         job = self.job[job.id]._replace(state="succeeded", ended=job.attempt, finished_at=now, error=None)
         self.ended(job, worker, "done", None, None, True, now)
@@ -122,6 +129,8 @@ class Record:
     def end(self, job: Job, item: Abort, worker: str) -> Aborted:
         """The rules 2 to 6 of the contract, the first that fits."""
         now = self.now_for(job)
+        if item.begun_after is not None:
+            job = job._replace(started_at=self.begun_at(job, item.begun_after))
         outcome: Outcome = item.outcome
         state: Literal["pending", "cancelled", "quarantined", "failed"]
         spared = job.spared

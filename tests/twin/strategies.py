@@ -66,6 +66,9 @@ new_jobs = st.fixed_dictionaries(
     },
 )
 
+begun = st.sampled_from((0.0, 0.25, 3.000001, 3600.0))
+"""Seconds from a claim to the call of the function; the last is later than now."""
+
 events = st.fixed_dictionaries(
     {
         "ref": refs,
@@ -84,6 +87,7 @@ aborts = st.fixed_dictionaries(
         "error": st.sampled_from((None, "no such street")),
         "delay": st.sampled_from((0.0, 0.0, 4.0)),
         "fatal": fatal,
+        "begun_after": st.none() | begun,
     }
 )
 

@@ -182,6 +182,7 @@ class Finish(Struct, frozen=True, gc=False):
     job_id: int
     attempt: int
     result: str | None = None
+    begun_after: float | None = None  # seconds from the claim to the call of the function, by the worker's clock
 
 
 class Finished(Struct, frozen=True, gc=False):
@@ -200,6 +201,7 @@ class Abort(Struct, frozen=True, kw_only=True):
     error: str | None = None
     delay: float = 0.0  # seconds until the job is due again, where it goes back to pending
     fatal: bool = False  # no further attempt, however many are left
+    begun_after: float | None = None  # as in `Finish`; None: the function was not called, or nobody knows when
 
 
 class Aborted(Struct, frozen=True):

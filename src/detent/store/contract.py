@@ -33,7 +33,7 @@ lead to outcome unknown, quarantined, reason `unknown`: the effect may be there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -149,10 +149,13 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
         """Put (job, attempt) in progress on record; once started it stays as it is. Only by the holder."""
         ...
 
-    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+    def lease_renew(
+        self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] | None = None
+    ) -> list[Renewal]:
         """Extend leases to `lease` seconds from now. An expired lease that nobody has reaped may still be renewed.
 
-        `begun` names jobs under these leases that have started since; they are put in progress. Jobs and leases whose
+        `begun` names jobs under these leases whose function was called, and how many seconds after the claim; they are
+        put in progress with that start, unless they have one. Jobs and leases whose
         rows are locked by others are passed over for `begun` and `cancel_requested`, never waited for.
         """
         ...
@@ -179,6 +182,9 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
 
         Commits in the same statement where the attempt was not committed before; then `result` is stored (a result
         stored by the commit is kept unless this one has its own). Finishing again answers the same again.
+
+        An ending says when the function was called (`begun_after`). Then `started_at` is that long after the claim,
+        but never before the claim, after now, or after a start that is already on record.
         """
         ...
 
@@ -186,7 +192,8 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
         """End attempts that did not succeed, by the rules at the top. Only by the holder.
 
         Aborting again an attempt that ended with the same outcome answers the same again. Outcome done and expired
-        are not the caller's to give.
+        are not the caller's to give. `begun_after` puts the start on record as `job_finish` does, before the rules
+        are applied.
         """
         ...
 

@@ -79,4 +79,5 @@ def _abort(store: Store, remains: Remains, claimed: Claimed) -> Abort:
         outcome=outcome,
         error=error,
         delay=0.0 if outcome == "released" else _CRASH_DELAY,
+        begun_after=None if line is None or line.attempt != claimed.attempt else line.begun_after,
     )

@@ -1,7 +1,8 @@
 """What a child is doing right now, in memory that its supervisor can read when the child is dead or deaf.
 
-One line of five numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
-monotonic clock, which all processes share), and whether its function is called in the child itself. The child writes a
+One line of six numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
+monotonic clock, which all processes share), whether its function is called in the child itself, and how many seconds
+after its claim the function was called (below zero: not yet). The child writes a
 line in one step when a job begins, and takes the job out of it when that ends. Behind the lines stand its pulse and
 the lease that it last asked for.
 """
@@ -16,11 +17,14 @@ from dataclasses import dataclass
 
 __all__ = ["Board", "Line"]
 
-_LINE = struct.Struct("=qqddq")
+_LINE = struct.Struct("=qqddqd")
 _DEADLINE = struct.Struct("=d")
 _DEADLINE_AT = struct.calcsize("=qqd")
 _HERE = struct.Struct("=q")
 _HERE_AT = struct.calcsize("=qqdd")
+_AFTER = struct.Struct("=d")
+_AFTER_AT = struct.calcsize("=qqddq")
+_NOT_CALLED = -1.0
 _PULSE = struct.Struct("=d")
 _CLAIMING = struct.Struct("=q")
 _BEHIND = _PULSE.size + _CLAIMING.size
@@ -29,13 +33,20 @@ _JOB = struct.Struct("=q")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A job in progress; `deadline` 0 means none; `here` is 0 while it is prepared or in a process of its own."""
+    """A job in progress; `deadline` 0 means none; `here` is 0 while it is prepared or in a process of its own; its
+    function was called `after` seconds from its claim, or not yet if that is below zero."""
 
     job_id: int
     attempt: int
     begun_at: float
     deadline: float
     here: int = 0
+    after: float = _NOT_CALLED
+
+    @property
+    def begun_after(self) -> float | None:
+        """Seconds from the claim to the call of the function; None if it was not called."""
+        return None if self.after < 0 else self.after
 
 
 class Board:
@@ -54,10 +65,19 @@ class Board:
         os.ftruncate(file, slots * _LINE.size + _BEHIND)
         return cls(file, slots)
 
-    def begin(self, job_id: int, attempt: int, begun_at: float, deadline: float, *, here: bool = False) -> int:
+    def begin(
+        self,
+        job_id: int,
+        attempt: int,
+        begun_at: float,
+        deadline: float,
+        *,
+        here: bool = False,
+        after: float = _NOT_CALLED,
+    ) -> int:
         """Write a line; its number, to be given back at the end. Safe from any thread."""
         number = self._free.pop()
-        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, here)
+        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, here, after)
         return number
 
     def beat(self, now: float) -> None:
@@ -80,6 +100,10 @@ class Board:
     def set_deadline(self, number: int, deadline: float) -> None:
         """Change by when the job of that line must end."""
         _DEADLINE.pack_into(self._map, number * _LINE.size + _DEADLINE_AT, deadline)
+
+    def set_called(self, number: int, after: float) -> None:
+        """The function of that line is called, so long after its claim."""
+        _AFTER.pack_into(self._map, number * _LINE.size + _AFTER_AT, after)
 
     def set_here(self, number: int) -> None:
         """The function of that line is called in this process, and may bring it down."""

@@ -30,7 +30,7 @@ from detent.worker.carry import Waiting
 from detent.worker.channel import Channel
 from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
-from detent.worker.cut import cut_ending, ending_of
+from detent.worker.cut import SHORT, cut_ending, ending_of, with_start
 from detent.worker.flusher import Flusher
 from detent.worker.given_up import GivenUp
 from detent.worker.hooks import Hooks
@@ -114,6 +114,7 @@ class Child:
         self._hung = False
         self._pump_asked = False
         self._begun: deque[Held] = deque()
+        self._loop_now = 0.0
         self._carrier: asyncio.Task[None] | None = None
 
     def run(self) -> None:
@@ -150,10 +151,10 @@ class Child:
         with self._lock:
             return self._core.wants(self._clock.monotonic())
 
-    def _took(self, lease_id: int, jobs: list[Claimed]) -> None:
+    def _took(self, lease_id: int, jobs: list[Claimed], at: float) -> None:
         self._telling.took(lease_id)
         with self._lock:
-            self._core.claimed(lease_id, jobs)
+            self._core.claimed(lease_id, jobs, at)
             late = self._core.stop() if self._stopping.is_set() else []
         self._hand_back(late)
         self._ask_pump()
@@ -191,6 +192,7 @@ class Child:
                 begun.extend(self._core.begin(now, _ROUND))
             if not begun:
                 break
+            self._loop_now = now
             endings: list[_Ending] = []
             while begun:
                 held = begun.popleft()
@@ -201,7 +203,7 @@ class Child:
                     if not attempt.is_plain:
                         self._begin(held, attempt, now)
                     elif attempt.task.is_async:
-                        waits = self._set_out(held, attempt, now, endings)
+                        waits = self._set_out(held, attempt, endings)
                         if waits is not None:
                             self._carrier = None
                             self._end_all(endings)
@@ -215,22 +217,22 @@ class Child:
             self._end_all(endings)
         self._carrier = None
 
-    def _set_out(
-        self, held: Held, attempt: Attempt, now: float, endings: list[_Ending]
-    ) -> tuple[Running, Waiting] | None:
-        """Call an async function, on the loop, in the task that carries. One that waits is given back."""
+    def _set_out(self, held: Held, attempt: Attempt, endings: list[_Ending]) -> tuple[Running, Waiting] | None:
+        """Call an async function, on the loop, in the task that carries. One that waits is given back. It is called
+        when the one before it in the same round has ended: one look at the clock serves both."""
         claimed = held.claimed
         timeout = attempt.task.options.timeout
-        deadline = 0.0
-        if timeout is not None:
-            # Those before it in the same round have taken their time.
-            now = self._clock.monotonic()
-            deadline = now + timeout
-        line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
+        now = held.called_at = self._loop_now
+        deadline = 0.0 if timeout is None else now + timeout
+        after = now - held.claimed_at
+        line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True, after=after)
         found = attempt.set_out(self._process)
         if isinstance(found, Waiting):
             return Running(held, attempt, deadline=deadline, line=line, work=self._carrier), found
         self._board.end(line)
+        ended_at = self._loop_now = self._clock.monotonic()
+        if ended_at - now >= SHORT or type(found) is Abort:
+            found = with_start(held, found, ended_at)
         endings.append((held, found))
         return None
 
@@ -262,13 +264,17 @@ class Child:
             self._call(running)
 
     def _start_clock(self, running: Running, more: float = 0.0) -> None:
-        """The time-out counts from now. What is needed before the function begins has `more`."""
-        timeout = running.attempt.task.options.timeout
-        if timeout is None:
-            return
+        """The time-out counts from now. Preparing the call has `more`; without it, the function is called now."""
+        timeout, held = running.attempt.task.options.timeout, running.held
         with self._lock:
-            if running.line is not None and not running.held.ended:
-                running.deadline = self._clock.monotonic() + timeout + more
+            if running.line is None or held.ended:
+                return
+            now = self._clock.monotonic()
+            if not more:
+                held.called_at = now
+                self._board.set_called(running.line, now - held.claimed_at)
+            if timeout is not None:
+                running.deadline = now + timeout + more
                 self._board.set_deadline(running.line, running.deadline)
 
     def _prepare(self, running: Running) -> None:
@@ -322,8 +328,9 @@ class Child:
             running = Running(held, attempt, deadline=deadline, work=OnThread())
             with self._lock:
                 if not held.ended:
-                    claimed = held.claimed
-                    running.line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True)
+                    held.called_at = now
+                    line = held.job_id, held.claimed.attempt, now, deadline
+                    running.line = self._board.begin(*line, here=True, after=now - held.claimed_at)
                     self._running[held] = running
             self._run_in(running, attempt.run, pump=False)
             running.work = None
@@ -354,6 +361,7 @@ class Child:
 
     def _end(self, held: Held, ending: Finish | Abort | None, *, pump: bool = True) -> bool:
         """From any thread: the slot is free, and the ending will be written. False where it had ended already."""
+        ending = with_start(held, ending, self._clock.monotonic())
         with self._lock:
             if held.ended:
                 return False

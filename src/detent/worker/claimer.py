@@ -67,7 +67,7 @@ class Claimer:
         stopping: threading.Event,
         *,
         wants: Callable[[], list[Want]],
-        took: Callable[[int, list[Claimed]], None],
+        took: Callable[[int, list[Claimed], float], None],
         tell: Callable[[], None],
         holding: Callable[[], int],
     ) -> None:
@@ -160,13 +160,16 @@ class Claimer:
         return partial(self._take, lease_id, claim, had_waited=True)
 
     def _take(self, lease_id: int, claim: Callable[[], list[Claimed]], *, had_waited: bool = False) -> int:
-        """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted."""
+        """One claim; its answer is never lost: what a failed call may have claimed is looked up and adopted. The claim
+        was made by the time its first call came back, whether that failed or not."""
         ask = claim
+        claimed_at: float | None = None
         while not self._stopping.is_set():
             try:
                 with self._answering():
                     jobs = ask()
             except DatabaseError as error:
+                claimed_at = claimed_at or self._clock.monotonic()
                 ask = partial(self._store.claim_find, lease_id)
                 self._patience.failed("claiming", error)
                 continue
@@ -174,7 +177,7 @@ class Claimer:
             if jobs:
                 self._claimed_at = self._clock.monotonic()
                 self._after_tenant = jobs[-1].tenant
-                self._took(lease_id, jobs)
+                self._took(lease_id, jobs, claimed_at or self._claimed_at)
                 if had_waited:
                     self._clock.sleep(_LET_BEGIN)
                 self._tell()

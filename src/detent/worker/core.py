@@ -36,11 +36,18 @@ class Held:
     lease_id: int
     begun_at: float | None = None
     ended: bool = False
+    claimed_at: float = 0.0
+    called_at: float | None = None
 
     @property
     def job_id(self) -> int:
         """The job."""
         return self.claimed.job_id
+
+    @property
+    def begun_after(self) -> float | None:
+        """Seconds from the claim to the call of the function; None if it was not called."""
+        return None if self.called_at is None else self.called_at - self.claimed_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +101,9 @@ class Core:
         first = self._turn % len(wanted) if wanted else 0
         return wanted[first:] + wanted[:first]
 
-    def claimed(self, lease_id: int, jobs: Sequence[Claimed]) -> None:
-        """These were claimed under that lease, in this order."""
-        taken = [Held(job, lease_id) for job in jobs]
+    def claimed(self, lease_id: int, jobs: Sequence[Claimed], at: float = 0.0) -> None:
+        """These were claimed under that lease, in this order, at that time."""
+        taken = [Held(job, lease_id, claimed_at=at) for job in jobs]
         self.held.update(taken)
         self._reserved.extend(taken)
         if self.queue_slots:

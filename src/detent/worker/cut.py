@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
 from detent.model.records import Abort, Finish, Outcome
 from detent.worker.core import Held
 
-__all__ = ["cut_ending", "ending_of"]
+__all__ = ["SHORT", "cut_ending", "ending_of", "with_start"]
+
+SHORT = 0.001
+"""Seconds. A function that succeeds in less began when it ended, for the record: to tell the two apart would cost more
+than the difference is worth, and would cost most where jobs are shortest."""
 
 
 def cut_ending(held: Held, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
     """This attempt is over, whatever its function does; handed back unless said otherwise."""
     claimed = held.claimed
     return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
+
+
+def with_start(held: Held, ending: Finish | Abort | None, now: float) -> Finish | Abort | None:
+    """The same ending with the time at which the function was called, if it was."""
+    if ending is None or held.called_at is None or (type(ending) is Finish and now - held.called_at < SHORT):
+        return ending
+    return replace(ending, begun_after=held.begun_after)
 
 
 def ending_of(task: asyncio.Task[Finish | Abort | None]) -> Finish | Abort | None:

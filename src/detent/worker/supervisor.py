@@ -262,7 +262,12 @@ class Supervisor:
         began_at = self._clock.monotonic()
         if holders:
             self._waiting_since = self._waiting_since or began_at
-            begun = [line.job_id for child in children for line in child.lines()]
+            begun = {
+                line.job_id: line.begun_after
+                for child in children
+                for line in child.lines()
+                if line.begun_after is not None
+            }
             try:
                 renewals = self._ask_to_renew(sorted(holders), begun)
             except DatabaseError as error:

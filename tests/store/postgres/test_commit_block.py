@@ -88,7 +88,7 @@ def test_an_open_block_stops_nobody(postgres_store_url: str) -> None:
         held = claim_one(store, lease_id=lease_id)
         with store.commit_block(job_id, held.attempt) as tx:
             tx.execute("INSERT INTO orders VALUES (1)")
-            assert store.lease_renew([lease_id], LEASE, [job_id])[0].held
+            assert store.lease_renew([lease_id], LEASE, {job_id: 0.5})[0].held
             assert store.lease_reap(10).leases == 0
             assert store.job_cancel([job_id], "ana") == [Cancelled(job_id, "running")]
         assert job(store, job_id).committed_at is not None

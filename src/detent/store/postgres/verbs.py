@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -129,9 +129,11 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """The holder's row is locked while it is asked."""
         return self._session.run(holding.effect_begin(job_id, attempt, told_by))
 
-    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+    def lease_renew(
+        self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] | None = None
+    ) -> list[Renewal]:
         """All at once."""
-        return self._session.run(holding.lease_renew(lease_ids, lease, begun)) if lease_ids else []
+        return self._session.run(holding.lease_renew(lease_ids, lease, begun or {})) if lease_ids else []
 
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         """Job by job, so that each is locked once."""

@@ -155,7 +155,7 @@ END'),
     result, error
   ON detent_job
   FOR EACH ROW WHEN (
-      (OLD.state = ''running'' AND (NEW.state = ''succeeded'' OR NEW.state = ''pending'' OR NEW.state = ''failed'' OR NEW.state = ''cancelled'' OR NEW.state = ''quarantined'' OR NEW.state = ''running'') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
+      (OLD.state = ''running'' AND (NEW.state = ''succeeded'' OR NEW.state = ''pending'' OR NEW.state = ''failed'' OR NEW.state = ''cancelled'' OR NEW.state = ''quarantined'' OR NEW.state = ''running'') AND NEW.attempt = OLD.attempt AND NEW.lease_id = OLD.lease_id AND NEW.leased_at = OLD.leased_at AND NEW.spared >= OLD.spared AND (OLD.started_at IS NULL OR NEW.started_at = OLD.started_at OR (NEW.state <> ''running'' AND NEW.started_at BETWEEN OLD.leased_at AND OLD.started_at)) AND (OLD.committed_at IS NULL OR NEW.committed_at = OLD.committed_at))
    OR (OLD.state = ''pending'' AND NEW.state = ''running'' AND NEW.ended = OLD.ended AND NEW.spared = OLD.spared AND NEW.committed_at IS NULL AND NEW.started_at IS NULL)
   ) IS NOT TRUE
 BEGIN

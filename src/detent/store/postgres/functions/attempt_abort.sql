@@ -1,4 +1,5 @@
--- End an attempt that did not succeed, by the first rule that fits. The job is locked, running and not committed.
+-- End an attempt that did not succeed, by the first rule that fits. The job is locked, running and not committed. Its start
+-- is taken from `j`: the caller may know better than the row.
 CREATE OR REPLACE FUNCTION detent.attempt_abort(
   j detent.job, p_worker text, p_outcome text, p_error text, p_delay double precision, p_fatal boolean, t timestamptz,
   OUT outcome text, OUT state text
@@ -55,7 +56,7 @@ BEGIN
   WITH ended AS (
     UPDATE detent.job u
        SET state = attempt_abort.state, ended = u.attempt, spared = u.spared + spares::integer, due_at = j.due_at,
-           expires_at = j.expires_at, error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
+           expires_at = j.expires_at, started_at = j.started_at, error = CASE WHEN rests THEN p_error END, finished_at = CASE WHEN rests THEN n END
      WHERE u.id = j.id
     RETURNING u.id, u.attempt, u.leased_at, u.started_at
   )

@@ -44,7 +44,7 @@ BEGIN
     SELECT l.worker INTO worker FROM detent.lease l WHERE l.id = j.lease_id;
     CASE p_state
     WHEN 'success' THEN
-      PERFORM detent.job_finish_v1(ARRAY[p_job_id], ARRAY[j.attempt], NULL, worker);
+      PERFORM detent.job_finish_v2(ARRAY[p_job_id], ARRAY[j.attempt], NULL, worker, NULL);
     WHEN 'cancelled' THEN
       PERFORM detent.job_cancel_v1(ARRAY[p_job_id], p_actor, p_reason);
     ELSE

@@ -63,9 +63,10 @@ SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, 
 """
 _START = "SELECT ord, instead FROM detent.job_start_v1(%s::bigint[], %s::integer[])"
 _BEGIN = "SELECT instead, committed_attempt, nonce FROM detent.effect_begin_v1(%s::bigint, %s::integer, %s::text)"
-_RENEW = (
-    "SELECT lease_id, cancel_requested FROM detent.lease_renew_v1(%s::bigint[], %s::double precision, %s::bigint[])"
-)
+_RENEW = """
+SELECT lease_id, cancel_requested
+  FROM detent.lease_renew_v2(%s::bigint[], %s::double precision, %s::bigint[], %s::bigint[])
+"""
 _APPEND = """
 SELECT ord, seq, created, instead
   FROM detent.event_append_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::text[], %s::text[])
@@ -78,11 +79,13 @@ SELECT instead, committed_attempt, other_xact, answer, job_id, cause
 # In one trip with the COMMIT, which may only follow a mark that was set: so a refusal is an error. Its text says which.
 _MARK = "SELECT detent.job_mark_v1(%s::bigint, %s::integer, %s::text, %s::text)"
 _REFUSES = re.compile(r"detent refuses\|([tf])\|(\d*)\|([^|]*)\|")
-_FINISH = "SELECT ord, instead FROM detent.job_finish_v1(%s::bigint[], %s::integer[], %s::jsonb, %s::text)"
+_FINISH = """
+SELECT ord, instead FROM detent.job_finish_v2(%s::bigint[], %s::integer[], %s::jsonb, %s::text, %s::bigint[])
+"""
 _ABORT = """
 SELECT ord, outcome, state, committed, instead
-  FROM detent.job_abort_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::double precision[], %s::boolean[],
-                           %s::text)
+  FROM detent.job_abort_v2(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::double precision[], %s::boolean[],
+                           %s::text, %s::bigint[])
 """
 _RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
 _REAP = "SELECT leases, aborted, recovered, passed_over FROM detent.lease_reap_v1(%s::integer)"
@@ -153,14 +156,15 @@ def effect_begin(job_id: int, attempt: int, told_by: ToldBy) -> Statement[Effect
     return Statement(_BEGIN, (job_id, attempt, told_by), decode)
 
 
-def lease_renew(lease_ids: Sequence[int], lease: float, begun: Sequence[int]) -> Statement[list[Renewal]]:
+def lease_renew(lease_ids: Sequence[int], lease: float, begun: Mapping[int, float]) -> Statement[list[Renewal]]:
     """A lease that is not among the rows was reaped."""
 
     def decode(rows: Sequence[Row]) -> list[Renewal]:
         held = {lease_id: tuple(unwanted) for lease_id, unwanted in rows}
         return [Renewal(lease_id, lease_id in held, held.get(lease_id, ())) for lease_id in lease_ids]
 
-    return Statement(_RENEW, (numbers(lease_ids), float(lease), numbers(begun)), decode)
+    params = (numbers(lease_ids), float(lease), numbers(begun), _micros(begun.values()))
+    return Statement(_RENEW, params, decode)
 
 
 def event_append(items: Sequence[NewEvent]) -> Statement[list[Appended | DetentError]]:
@@ -256,17 +260,26 @@ def job_finish(items: Sequence[Finish], worker: str) -> Statement[list[Finished 
 
     ids = [item.job_id for item in items]
     attempts = [item.attempt for item in items]
+    begun = [item.begun_after for item in items]
     sent: Iterable[Finish] = items
     if len(set(ids)) < len(ids):  # the first of several is the one that ends it, with a result or without
-        sent = {(item.job_id, item.attempt): item for item in reversed(items)}.values()
+        first = {(item.job_id, item.attempt): item for item in reversed(items)}
+        sent = first.values()
+        begun = [first[item.job_id, item.attempt].begun_after for item in items]
     results = {f"{item.job_id}:{item.attempt}": item.result for item in sent if item.result is not None}
     params = (
         numbers(ids),
         numbers(attempts[:1] if attempts.count(attempts[0]) == len(attempts) else attempts),
         msgspec.json.encode(results).decode() if results else None,
         worker,
+        _micros(begun) if any(after is not None for after in begun) else None,
     )
     return Statement(_FINISH, params, decode)
+
+
+def _micros(seconds: Iterable[float | None]) -> str:
+    """An array of durations in whole microseconds."""
+    return numbers(None if one is None else int(one * 1_000_000) for one in seconds)
 
 
 def job_abort(items: Sequence[Abort], worker: str) -> Statement[list[Aborted | DetentError]]:
@@ -291,6 +304,7 @@ def job_abort(items: Sequence[Abort], worker: str) -> Statement[list[Aborted | D
         numbers(item.delay for item in ours),
         flags(item.fatal for item in ours),
         worker,
+        _micros(item.begun_after for item in ours),
     )
     return Statement(_ABORT, params, decode)
 

@@ -19,7 +19,7 @@ from detent.model.clock import Clock, to_micros
 from detent.model.ops_records import OPS_TASK, ops_state
 from detent.store.sqlite.driver.executor import Executor, Row
 
-__all__ = ["Insert", "Job", "VerbBase", "ids_json", "micros", "undeclared"]
+__all__ = ["Insert", "Job", "VerbBase", "begun_micros", "ids_json", "micros", "undeclared"]
 
 _ROWS_AT_ONCE = 50
 
@@ -233,6 +233,11 @@ class VerbBase:
 def ids_json(ids: Iterable[int]) -> str:
     """A list of ids for json_each: one statement for any number of them."""
     return json.dumps(list(ids))
+
+
+def begun_micros(seconds: float | None) -> int | None:
+    """How long after its claim a function was called, in whole microseconds."""
+    return None if seconds is None else int(seconds * 1_000_000)
 
 
 def micros(seconds: float) -> int:

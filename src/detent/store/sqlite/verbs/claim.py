@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import ids_json, micros
+from detent.store.sqlite.verbs.base import begun_micros, ids_json, micros
 from detent.store.sqlite.verbs.limits import LimitVerbs
 from detent.store.sqlite.verbs.room import Room
 
@@ -90,8 +90,10 @@ _RENEW = """
 UPDATE detent_lease SET expires_at = ? WHERE id IN (SELECT value FROM json_each(?)) RETURNING id
 """
 _BEGUN = """
-UPDATE detent_job SET started_at = max(?, leased_at, coalesce(cancel_requested_at, 0))
- WHERE id IN (SELECT value FROM json_each(?)) AND lease_id IN (SELECT value FROM json_each(?))
+UPDATE detent_job
+   SET started_at = max(leased_at, min(max(:now, coalesce(cancel_requested_at, 0)), leased_at + own.value))
+  FROM json_each(:begun) own
+ WHERE detent_job.id = CAST(own.key AS INTEGER) AND lease_id IN (SELECT value FROM json_each(:held))
    AND state = 'running' AND started_at IS NULL
 """
 _UNWANTED = """
@@ -269,13 +271,16 @@ class ClaimVerbs(LimitVerbs):
             answers.append(lost or Started(job_id, attempt))
         return answers
 
-    def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Sequence[int] = ()) -> list[Renewal]:
+    def lease_renew(
+        self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] | None = None
+    ) -> list[Renewal]:
         """One row a lease. What is not there any more was reaped."""
         now = self._now()
         asked = ids_json(lease_ids)
         held = {row[0] for row in self._db.rows(_RENEW, (now + micros(lease), asked))}
         if begun:
-            self._db.change(_BEGUN, (now, ids_json(begun), ids_json(held)))
+            told = {job_id: begun_micros(after) for job_id, after in begun.items()}
+            self._db.change(_BEGUN, {"now": now, "begun": json.dumps(told), "held": ids_json(held)})
         unwanted: dict[int, list[int]] = {}
         for lease_id, job_id in self._db.rows(_UNWANTED, (ids_json(held),)):
             unwanted.setdefault(lease_id, []).append(job_id)

@@ -6,10 +6,10 @@ only with `ended` raised to its attempt.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost, NotFound
@@ -36,7 +36,9 @@ SELECT j.id, j.attempt, l.expires_at
 _AT = "max(:now, coalesce(committed_at, started_at, leased_at), coalesce(cancel_requested_at, 0))"
 _SUCCEEDED = f"""
    SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
-       started_at = coalesce(started_at, {_AT}), committed_at = coalesce(committed_at, {_AT})"""
+       committed_at = coalesce(committed_at, {_AT})"""
+# `{begun}` is how long after the claim the function was called.
+_STARTED = f"started_at = max(leased_at, min(coalesce(started_at, {_AT}), leased_at + {{begun}}))"
 # For many blocks at once. Each of them has looked at its lease when it ended; `clock` is when the first of them began.
 _COMMIT_MANY = f"""
 UPDATE detent_job SET started_at = coalesce(started_at, {_AT}), committed_at = {_AT}
@@ -48,12 +50,18 @@ _HELD_OR_COMMITTED = """
    AND (committed_at IS NOT NULL OR (SELECT l.expires_at FROM detent_lease l WHERE l.id = lease_id) > :now)"""
 _WHICH = " RETURNING id"
 _SUCCEED = f"""
-UPDATE detent_job {_SUCCEEDED}
+UPDATE detent_job {_SUCCEEDED}, started_at = coalesce(started_at, {_AT})
  WHERE id IN (SELECT value FROM json_each(:ids)) {_HELD_OR_COMMITTED}
 """
+_SUCCEED_BEGUN = f"""
+UPDATE detent_job {_SUCCEEDED}, {_STARTED.format(begun="own.value")}
+  FROM json_each(:told) own WHERE detent_job.id = CAST(own.key AS INTEGER) {_HELD_OR_COMMITTED}
+"""
+# Both in one text, `begun:result`: SQLite reads the number as far as it goes. An array would be parsed twice a job.
 _SUCCEED_WITH_RESULTS = f"""
-UPDATE detent_job {_SUCCEEDED}, result = coalesce(own.value, result)
-  FROM json_each(:results) own WHERE detent_job.id = CAST(own.key AS INTEGER) {_HELD_OR_COMMITTED}
+UPDATE detent_job {_SUCCEEDED}, {_STARTED.format(begun="CAST(own.value AS INTEGER)")},
+       result = coalesce(nullif(substr(own.value, instr(own.value, ':') + 1), ''), result)
+  FROM json_each(:told) own WHERE detent_job.id = CAST(own.key AS INTEGER) {_HELD_OR_COMMITTED}
 """
 _DONE = """
 INSERT INTO detent_execution
@@ -68,7 +76,8 @@ INSERT INTO detent_execution
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _END = """
-UPDATE detent_job SET state = ?, ended = attempt, spared = ?, due_at = ?, error = ?, finished_at = ?, expires_at = ?
+UPDATE detent_job
+   SET state = ?, ended = attempt, spared = ?, due_at = ?, error = ?, finished_at = ?, expires_at = ?, started_at = ?
  WHERE id = ? AND attempt = ? AND state = 'running'
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -105,6 +114,12 @@ _GIVEN_BACK = ("released", "snoozed", "throttled")
 _NOT_THE_CALLERS = ("done", "expired")
 _EXPIRED_FREE_MAX = 5
 """How many expired attempts of a job do not count, by rule 4 of the contract."""
+
+
+_NOT_KNOWN = 10**15
+"""Microseconds after the claim that no attempt lasts: a start that is not known is when the attempt ends."""
+_Asked = Mapping[int, Finish | None]
+"""By job; None: nothing is known but that it is committed."""
 
 
 class Holding(NamedTuple):
@@ -196,9 +211,9 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
     def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
         """By the holder, or by anyone where the attempt is committed; finishing again answers the same again."""
         now = self._now()
-        asked: dict[int, dict[int, str | None]] = {}
+        asked: dict[int, dict[int, Finish | None]] = {}
         for item in items:
-            asked.setdefault(item.attempt, {}).setdefault(item.job_id, item.result)
+            asked.setdefault(item.attempt, {}).setdefault(item.job_id, item)
         done = {attempt: self._succeed(results, attempt, worker, now) for attempt, results in asked.items()}
         answers: list[Finished | DetentError] = [Finished(item.job_id, item.attempt) for item in items]
         if left := [n for n, item in enumerate(items) if item.job_id not in done[item.attempt]]:
@@ -296,8 +311,9 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
 
     # -- one way to end ----------------------------------------------------------------------------------------
 
-    def _succeed(self, asked: dict[int, str | None], attempt: int | None, worker: str | None, now: int) -> set[int]:
-        """Bring those of these jobs that are held, or committed, to succeeded with their results; which they are.
+    def _succeed(self, asked: _Asked, attempt: int | None, worker: str | None, now: int) -> set[int]:
+        """Bring those of these jobs that are held, or committed, to succeeded, with when they began and their results;
+        which they are.
 
         Without an attempt the current one is meant, and without a worker their lease's.
         """
@@ -305,8 +321,13 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
             return set()
         told: dict[str, Any] = {"attempt": attempt, "worker": worker, "now": now, "ids": ids_json(asked)}
         statement = _SUCCEED
-        if any(result is not None for result in asked.values()):
-            statement, told["results"] = _SUCCEED_WITH_RESULTS, json.dumps(asked)
+        ends = [one for one in asked.values() if one is not None]
+        if any(one.result is not None for one in ends):
+            with_results = {one.job_id: f"{_begun(one)}:{one.result or ''}" for one in ends}
+            statement, told["told"] = _SUCCEED_WITH_RESULTS, _json(with_results)
+        elif any(one.begun_after is not None for one in ends):
+            begun = {one.job_id: _begun(one) for one in ends}
+            statement, told["told"] = _SUCCEED_BEGUN, _json(begun)
         # Nearly always it is all of them. To ask which means a row for each, and for each of those the interpreter's
         # lock: other threads get it in between, and keep it for as long as they like.
         self._db.change("SAVEPOINT all_of_them")
@@ -336,13 +357,23 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
                 ),
             )
             rest = (None, None) if back else (error, at)
-            ended = self._db.change(_END, (state, spared, due_at, *rest, expires_at, job.id, job.attempt))
+            ended = self._db.change(
+                _END, (state, spared, due_at, *rest, expires_at, job.started_at, job.id, job.attempt)
+            )
             self._expect(ended, 1, [job.id], "running")
             if back:
                 # Due or not is judged by the moment of the end, whatever the clock says.
                 self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
             elif state == "quarantined":
                 self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
+
+
+def _begun(end: Finish) -> int:
+    return _NOT_KNOWN if end.begun_after is None else int(end.begun_after * 1_000_000)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _committed_by(job: Job | None, attempt: int) -> bool:
@@ -352,6 +383,10 @@ def _committed_by(job: Job | None, attempt: int) -> bool:
 def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
     """Rules 2 to 6 of the contract, the first that fits. `free`: it expired, and by rule 4 that does not count."""
     at = max(now, job.last_at)
+    if item.begun_after is not None and job.leased_at is not None:
+        known_at = at if job.started_at is None else job.started_at
+        begun_at = min(known_at, job.leased_at + int(item.begun_after * 1_000_000))
+        job = job._replace(started_at=max(job.leased_at, begun_at))
     outcome, spared, reason = item.outcome, job.spared, None
     used = job.attempt - job.spared
     expires_at = job.expires_at

@@ -1,10 +1,10 @@
 -- lease_renew: extend leases, put what has begun in progress, and tell what is to be stopped.
--- takes:   leases, seconds, and the jobs under them that have started since
+-- takes:   leases, seconds, the jobs under them whose functions were called, and how many microseconds after the claim
 -- gives:   one row for each lease that is still there, with the jobs somebody wants stopped
 -- locks:   the lease rows, by id; of the jobs only those that nobody else holds
 -- refuses: nothing: a lease that was reaped is simply not among the rows
-CREATE OR REPLACE FUNCTION detent.lease_renew_v1(
-  p_lease_ids bigint[], p_lease double precision, p_begun bigint[] DEFAULT '{}'
+CREATE OR REPLACE FUNCTION detent.lease_renew_v2(
+  p_lease_ids bigint[], p_lease double precision, p_begun bigint[], p_begun_after bigint[]
 ) RETURNS TABLE (lease_id bigint, cancel_requested bigint[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -23,8 +23,11 @@ BEGIN
          (SELECT array_agg(u.id) FROM renewed r CROSS JOIN LATERAL unnest(r.job_ids) AS u (id))
     INTO held, jobs;
   IF cardinality(p_begun) > 0 THEN
-    UPDATE detent.job SET started_at = greatest(t, created_at, leased_at, cancel_requested_at)
-     WHERE id = ANY (ARRAY(
+    UPDATE detent.job k
+       SET started_at = greatest(k.leased_at, least(
+             greatest(t, k.created_at, k.cancel_requested_at), k.leased_at + u.after * interval '1 microsecond'))
+      FROM unnest(p_begun, p_begun_after) AS u (id, after)
+     WHERE k.id = u.id AND k.id = ANY (ARRAY(
        SELECT j.id FROM detent.job j
         WHERE j.id = ANY (p_begun) AND j.lease_id = ANY (held) AND j.state = 'running' AND j.started_at IS NULL
           FOR UPDATE SKIP LOCKED));

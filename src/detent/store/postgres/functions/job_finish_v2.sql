@@ -1,0 +1,94 @@
+-- job_finish: end attempts as done; their jobs succeed.
+-- takes:   jobs, attempts (one for all may be given once), results as an object keyed by `job:attempt` (or null for
+--          none at all), the worker's name, and how many microseconds after the claim the functions were called (null:
+--          that is not known)
+-- gives:   a row for each item that was refused, with what was found; the ordinary answer is empty
+-- locks:   the jobs
+-- refuses: whoever is not the holder, unless the attempt is committed or done already
+CREATE OR REPLACE FUNCTION detent.job_finish_v2(
+  p_ids bigint[], p_attempts integer[], p_results jsonb, p_worker text, p_begun bigint[]
+) RETURNS TABLE (ord integer, instead text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  t     timestamptz := detent.clock();
+  held  bigint[];
+  part  record;
+  part_ended integer;
+  done integer := 0;
+BEGIN
+  IF cardinality(p_ids) > 8 THEN
+    -- The leases of most, looked up once; whoever has another is asked for by itself.
+    held := ARRAY(
+      SELECT l.id FROM detent.lease l WHERE l.expires_at > t AND l.id IN (
+        SELECT k.lease_id FROM detent.job k WHERE k.id IN (p_ids[1], p_ids[cardinality(p_ids)])));
+  END IF;
+  FOR part IN
+    SELECT p_attempts[1] AS attempt, p_ids AS ids, p_begun AS begun WHERE cardinality(p_attempts) = 1
+    UNION ALL
+    SELECT u.attempt, array_agg(u.id), array_agg(u.begun)
+      FROM unnest(p_ids, p_attempts, p_begun) AS u (id, attempt, begun)
+     WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt
+  LOOP
+    -- Without the join where nobody says when functions were called, as for all that end within a millisecond.
+    IF p_begun IS NULL THEN
+      WITH ended AS (
+        UPDATE detent.job j
+           SET state = 'succeeded', ended = j.attempt, error = NULL,
+               finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
+                                      j.cancel_requested_at),
+               started_at = coalesce(j.started_at, greatest(t, j.created_at, j.leased_at, j.cancel_requested_at)),
+               committed_at = coalesce(j.committed_at,
+                                       greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
+               result = CASE WHEN p_results IS NULL THEN j.result
+                             ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
+         WHERE j.id = ANY (part.ids) AND j.attempt = part.attempt AND j.state = 'running'
+           AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
+                OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+        RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+      )
+      INSERT INTO detent.execution
+          (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+        SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
+               true
+          FROM ended e;
+    ELSE
+      WITH ended AS (
+        UPDATE detent.job j
+           SET state = 'succeeded', ended = j.attempt, error = NULL,
+               finished_at = greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at,
+                                      j.cancel_requested_at),
+               started_at = greatest(j.leased_at, least(
+                 j.started_at, greatest(t, j.created_at, j.cancel_requested_at),
+                 j.leased_at + u.begun * interval '1 microsecond')),
+               committed_at = coalesce(j.committed_at,
+                                       greatest(t, j.created_at, j.leased_at, j.started_at, j.cancel_requested_at)),
+               result = CASE WHEN p_results IS NULL THEN j.result
+                             ELSE coalesce(p_results ->> (j.id || ':' || j.attempt), j.result) END
+          FROM (SELECT x.id, x.begun FROM unnest(part.ids, part.begun) AS x (id, begun) ORDER BY x.id) u
+         WHERE j.id = u.id AND j.attempt = part.attempt AND j.state = 'running'
+           AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
+                OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
+        RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+      )
+      INSERT INTO detent.execution
+          (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
+        SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, e.committed_at, e.finished_at, 'done', 'succeeded',
+               true
+          FROM ended e;
+    END IF;
+    GET DIAGNOSTICS part_ended = ROW_COUNT;
+    done := done + part_ended;
+  END LOOP;
+  IF done = cardinality(p_ids) THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT u.ord::integer, coalesce(detent.holder_lost(j, a.attempt, t), 'its lease has expired')
+      FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS u (id, attempt, ord)
+     CROSS JOIN LATERAL (SELECT coalesce(u.attempt, p_attempts[1]) AS attempt) a
+      LEFT JOIN LATERAL (SELECT k.* FROM detent.job k WHERE k.id = u.id) j ON true
+     WHERE NOT EXISTS (SELECT 1 FROM detent.execution e
+                        WHERE e.job_id = u.id AND e.attempt = a.attempt AND e.outcome = 'done');
+END $$;
