@@ -5,16 +5,29 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from detent.errors import InvalidTransition, KeyConflict, NotFound, WrongPlace
+from detent import Context
+from detent.errors import (
+    DatabaseUnreachable,
+    InvalidInput,
+    InvalidTransition,
+    KeyConflict,
+    NotFound,
+    ResultExpired,
+    WrongPlace,
+)
+from detent.model.records import Finish
 from detent.testing.stores import is_sqlite
 from tests.app.shop import Shop, open_shop
 
@@ -212,14 +225,68 @@ async def on_the_orm(shop: Shop, work: Callable[[Any], Any]) -> None:
     await engine.dispose()
 
 
-@pytest.mark.parametrize("kind", [on_the_driver, on_the_core, on_the_orm])
+class Asyncpg:
+    """A connection of asyncpg with a transaction open, in the words of the others."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    async def begin(self) -> None:
+        self._transaction = self.connection.transaction()
+        await self._transaction.start()
+
+    async def commit(self) -> None:
+        await self._transaction.commit()
+        await self.begin()
+
+    async def rollback(self) -> None:
+        await self._transaction.rollback()
+        await self.begin()
+
+
+async def on_asyncpg(shop: Shop, work: Callable[[Any], Any]) -> None:
+    connection = await asyncpg.connect(shop.url)
+    try:
+        hand = Asyncpg(connection)
+        await hand.begin()
+        await work(hand)
+    finally:
+        await connection.close()
+
+
+async def on_a_pool_of_asyncpg(shop: Shop, work: Callable[[Any], Any]) -> None:
+    async with asyncpg.create_pool(shop.url, min_size=1, max_size=1) as pool, pool.acquire() as connection:
+        hand = Asyncpg(connection)
+        await hand.begin()
+        await work(hand)
+        await hand._transaction.rollback()
+
+
+async def on_the_core_over_asyncpg(shop: Shop, work: Callable[[Any], Any]) -> None:
+    engine = create_async_engine(shop.url.replace("postgresql://", "postgresql+asyncpg://"))
+    async with engine.connect() as connection:
+        await work(connection)
+    await engine.dispose()
+
+
+async def on_the_orm_over_asyncpg(shop: Shop, work: Callable[[Any], Any]) -> None:
+    engine = create_async_engine(shop.url.replace("postgresql://", "postgresql+asyncpg://"))
+    async with AsyncSession(engine) as session:
+        await work(session)
+    await engine.dispose()
+
+
+OVER_ASYNCPG = [on_asyncpg, on_a_pool_of_asyncpg, on_the_core_over_asyncpg, on_the_orm_over_asyncpg]
+
+
+@pytest.mark.parametrize("kind", [on_the_driver, on_the_core, on_the_orm, *OVER_ASYNCPG])
 def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -> None:
     """J2: the same promises, awaited."""
     shop = postgres_shop
     dead, taken, pending = shop.quarantined(), shop.app.enqueue(shop.welcome.call(0), key="k"), shop.welcome.enqueue(1)
 
     async def work(connection: Any) -> None:
-        client = shop.app.aio.using(connection)
+        client = shop.app.aio.using(connection.connection if isinstance(connection, Asyncpg) else connection)
         await client.enqueue(shop.welcome.call(user_id=7))
         await connection.rollback()
         assert len(shop.app.jobs()) == 3
@@ -248,3 +315,81 @@ def test_sqlite_has_no_async_connections(sqlite_url: str) -> None:
 def test_what_is_no_async_connection_is_refused(postgres_shop: Shop) -> None:
     with pytest.raises(WrongPlace, match="AsyncConnection"):
         postgres_shop.app.aio.using(object())
+
+
+@pytest.mark.parametrize("kind", OVER_ASYNCPG)
+def test_what_asyncpg_raises_is_said_in_our_words(postgres_shop: Shop, kind: Callable[..., Any]) -> None:
+    """N2: a connection that is gone is `DatabaseUnreachable`, whoever's driver says so."""
+
+    async def work(hand: Any) -> None:
+        connection = hand.connection if isinstance(hand, Asyncpg) else hand
+        client = postgres_shop.app.aio.using(connection)
+        if isinstance(connection, AsyncSession):
+            await connection.connection()
+        with postgres_shop.connect() as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        with pytest.raises(DatabaseUnreachable):
+            await client.enqueue(postgres_shop.welcome.call(user_id=7))
+
+    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, sqlalchemy.exc.DBAPIError):
+        asyncio.run(kind(postgres_shop, work))
+
+
+def test_a_text_that_cannot_be_stored_is_refused_over_asyncpg(postgres_shop: Shop) -> None:
+    async def work(hand: Asyncpg) -> None:
+        client = postgres_shop.app.aio.using(hand.connection)
+        with pytest.raises(InvalidInput):
+            await client.retry(2**63 - 1, actor="a\0b")
+
+    asyncio.run(on_asyncpg(postgres_shop, work))
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [("sqlite+pysqlite://", r"sqlite\+pysqlite"), ("postgresql+psycopg2://", r"postgresql\+psycopg2")],
+)
+def test_another_driver_is_refused_by_its_name(postgres_shop: Shop, url: str, found: str) -> None:
+    """J2: SQLAlchemy over a driver that Detent does not speak died with a syntax error at the first statement."""
+    dialect = sqlalchemy.make_url(url).get_dialect()()
+
+    class Bound(AsyncSession):
+        def get_bind(self, *args: Any, **options: Any) -> Any:
+            return SimpleNamespace(dialect=dialect)
+
+    with postgres_shop.untouched(), pytest.raises(WrongPlace, match=found):
+        postgres_shop.app.aio.using(Bound())
+
+
+@dataclass
+class Answer:
+    number: int
+
+
+@pytest.mark.parametrize("kind", ["get", "using", "aio"])
+def test_a_handle_reads_the_result_as_its_task_does(shop: Shop, kind: str) -> None:
+    """J13: it was raw JSON, and was kept for ever, where the handle did not come from `app.get`."""
+
+    @shop.app.task(result_ttl=60.0)
+    def ask(ctx: Context) -> Answer:
+        return Answer(42)
+
+    job = ask.enqueue()
+    (claimed,) = shop.store.job_claim(
+        lease_id=shop.store.ids_reserve(1), worker="w", queues=None, tasks=[ask.name], limit=1, lease=30.0
+    )
+    shop.store.job_finish([Finish(claimed.job_id, claimed.attempt, '{"number":42}')], "w")
+    with shop.connect() as connection:
+        match kind:
+            case "get":
+                found = shop.app.get(job.id)
+            case "using":
+                found = shop.app.using(connection).get(job.id)
+            case _:
+                found = asyncio.run(shop.app.aio.get(job.id))
+        assert found.result == Answer(42)
+        shop.clock.advance(61)
+        with pytest.raises(ResultExpired):
+            _ = found.result

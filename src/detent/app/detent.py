@@ -42,7 +42,6 @@ from detent.model.records import (
     Count,
     EventRow,
     ExecutionRow,
-    JobRow,
     Moved,
     RepairStep,
     TransitionRow,
@@ -81,6 +80,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         self.settings = load_settings({"database_url": database_url, **settings})
         self._wiring = Wiring(self.settings, clock)
         self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
+        self._wiring.prepared.tasks = self._tasks
         self._declare_task = self._declare
         self._pipelines: dict[str, PipelineTasks] = {}
         self._batches: dict[str, BatchTasks] = {}
@@ -296,14 +296,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
 
     def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
-        return self._handle(self._wiring.client.get(job_id).row)
-
-    def _handle(self, row: JobRow) -> Job[Any]:
-        task = self._tasks.get(row.task)
-        if task is None:
-            return self._wiring.prepared.job(row.id, row=row)
-        kept = task.options.result_ttl
-        return self._wiring.prepared.job(row.id, decode=task.decode_result, row=row, result_ttl=kept)
+        return self._wiring.client.get(job_id)
 
     def jobs(
         self,
@@ -332,7 +325,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
                 jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
         chosen = JobFilter(state, task, queue, tenant)
         rows = self._wiring.store.job_list(chosen, check_id(after_id), limit)
-        return Jobs((self._handle(row) for row in rows), chosen, self._operations, page=page)
+        return Jobs(map(self._wiring.prepared.job, rows), chosen, self._operations, page=page)
 
     def get_run(self, run_id: int | str) -> Run | PipelineRun:
         """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""
@@ -445,6 +438,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
     def rewire(self, wiring: Wiring) -> Wiring:
         """Put this application on another database; the wiring it had. For tests."""
         before, self._wiring = self._wiring, wiring
+        wiring.prepared.tasks = self._tasks
         return before
 
     def close(self) -> None:

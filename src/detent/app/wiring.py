@@ -70,6 +70,7 @@ class Wiring:
         # Ids from inside a transaction come again after its rollback.
         inside = (take_inside, nonce) if store.ids_by_transaction else (None, None)
         prepared = Prepared(self.ids, self._settings, self._clock, self.bare_store, *inside)
+        prepared.tasks = self.prepared.tasks
         return DirectClient(lambda: store.on(connection), prepared)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, Unpack
 
@@ -59,6 +59,8 @@ class Prepared:
         self.settings = settings
         self.clock = clock
         self._verbs = verbs
+        self.tasks: Mapping[str, Task[..., Any, Any]] = {}
+        """The tasks that the application knows by name: they say how results are read, and for how long."""
 
     def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], Sequence[NewJob]]:
         """One job for each call, still without ids. Refuses what the door does not let in, and too many."""
@@ -100,18 +102,12 @@ class Prepared:
             handles.append(Job(found.job_id, origin, found.created or is_ours, None, nonce))
         return handles
 
-    def job(
-        self,
-        job_id: int,
-        *,
-        created: bool = False,
-        decode: Callable[[str | None], Any] | None = None,
-        row: JobRow | None = None,
-        nonce: int | None = None,
-        result_ttl: float | None = None,
-    ) -> Job[Any]:
-        """A handle, with what was seen of the job so far. With a nonce it means only the job that carries that one."""
-        return Job(job_id, self._origin(decode, result_ttl), created, row, nonce)
+    def job(self, row: JobRow) -> Job[Any]:
+        """Return a handle with what was seen of the job. If the application knows its task, the handle reads the result
+        as the task does, and for as long as the task keeps it."""
+        task = self.tasks.get(row.task)
+        decode, kept = (None, None) if task is None else (task.decode_result, task.options.result_ttl)
+        return Job(row.id, self._origin(decode, kept), False, row)
 
     def _origin(self, decode: Callable[[str | None], Any] | None, result_ttl: float | None) -> Origin:
         return Origin(self._verbs, self.clock, self.settings, decode, result_ttl)
@@ -192,7 +188,7 @@ class DirectClient:
         (row,) = self._verbs.job_get([number])
         if row is None:
             raise NotFound("job", str(number))
-        return self._prepared.job(number, row=row)
+        return self._prepared.job(row)
 
 
 class Client(DirectClient):

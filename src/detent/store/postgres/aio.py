@@ -11,9 +11,10 @@ from psycopg.rows import tuple_row
 from detent.errors import DetentError, WrongPlace
 from detent.model.alike import gathered, kinds
 from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
+from detent.store.postgres.driver import asyncpg_words
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
-from detent.store.postgres.driver.session import name_of
+from detent.store.postgres.driver.session import alchemy_dialect, name_of
 from detent.store.postgres.statements import enqueue, holding, looking, moving
 from detent.store.postgres.statements.base import Statement
 
@@ -25,18 +26,16 @@ T = TypeVar("T")
 class AsyncPostgresVerbs:
     """The same statements as everywhere, awaited. Nothing is durable until the caller commits.
 
-    Takes an AsyncConnection of psycopg 3, or an AsyncConnection or AsyncSession of SQLAlchemy over it; refuses the rest
-    with `WrongPlace`.
+    Takes an AsyncConnection of psycopg 3, a connection of asyncpg, or an AsyncConnection or AsyncSession of SQLAlchemy
+    over one of them; refuses the rest with `WrongPlace`.
     """
 
     def __init__(self, connection: Any, name: str, lanes: Lanes) -> None:
-        is_alchemy = hasattr(connection, "exec_driver_sql") or hasattr(connection, "sync_session")
-        if not isinstance(connection, psycopg.AsyncConnection) and not is_alchemy:
-            raise WrongPlace(
-                "an async verb on the caller's connection",
-                f"with a {type(connection).__module__}.{type(connection).__qualname__}",
-                "give an AsyncConnection of psycopg 3, or an AsyncConnection or AsyncSession of SQLAlchemy over it",
-            )
+        is_driver = isinstance(connection, psycopg.AsyncConnection) or asyncpg_words.is_connection(connection)
+        if not is_driver and not (hasattr(connection, "sync_connection") or hasattr(connection, "sync_session")):
+            raise _refusal(f"{type(connection).__module__}.{type(connection).__qualname__}")
+        if not is_driver:
+            check_alchemy(connection)
         self._connection = connection
         self._name = name_of(connection, name) if isinstance(connection, psycopg.AsyncConnection) else name
         self._lanes = lanes
@@ -77,7 +76,13 @@ class AsyncPostgresVerbs:
 
     async def _run(self, statement: Statement[T]) -> T:
         with translating(self._name):
-            return statement.decode(await self._rows(statement))
+            try:
+                rows = await self._rows(statement)
+            except Exception as error:
+                if (same := asyncpg_words.as_psycopg(error)) is None:
+                    raise
+                raise same from error
+            return statement.decode(rows)
 
     async def _rows(self, statement: Statement[T]) -> list[tuple[Any, ...]]:
         connection = self._connection
@@ -85,7 +90,33 @@ class AsyncPostgresVerbs:
             async with connection.cursor(row_factory=tuple_row) as cursor:
                 await cursor.execute(statement.sql, statement.params)
                 return await cursor.fetchall()
+        if asyncpg_words.is_connection(connection):
+            sql, params = asyncpg_words.said(statement.sql, statement.params)
+            return [tuple(row) for row in await connection.fetch(sql, *params)]
         if not hasattr(connection, "exec_driver_sql"):
             connection = await connection.connection()
-        result = await connection.exec_driver_sql(statement.sql, statement.params)
+        sql, params = statement.sql, statement.params
+        if check_alchemy(connection) == "asyncpg":
+            sql, params = asyncpg_words.said(sql, params)
+        result = await connection.exec_driver_sql(sql, params)
         return [tuple(row) for row in result.fetchall()]
+
+
+def check_alchemy(connection: Any) -> str | None:
+    """Return the driver under a connection or session of SQLAlchemy; None while a session has no database yet. Raises
+    `WrongPlace` for a driver that Detent does not speak."""
+    dialect = alchemy_dialect(connection)
+    if dialect is None:
+        return None
+    if dialect.name != "postgresql" or dialect.driver not in ("psycopg", "psycopg_async", "asyncpg"):
+        raise _refusal(f"connection of SQLAlchemy over {dialect.name}+{dialect.driver}")
+    return str(dialect.driver)
+
+
+def _refusal(found: str) -> WrongPlace:
+    return WrongPlace(
+        "an async verb on the caller's connection",
+        f"with a {found}",
+        "give an AsyncConnection of psycopg 3, a connection of asyncpg, or an AsyncConnection or AsyncSession of "
+        "SQLAlchemy over one of them",
+    )

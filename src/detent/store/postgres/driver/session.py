@@ -21,6 +21,7 @@ __all__ = [
     "ConnectionSession",
     "PoolSession",
     "Session",
+    "alchemy_dialect",
     "commit",
     "name_of",
     "roll_back",
@@ -226,6 +227,17 @@ def name_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], 
     return f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}"
 
 
+def alchemy_dialect(connection: Any) -> Any:
+    """The dialect of a connection or session of SQLAlchemy; None if it is neither, or has no database yet."""
+    engine = getattr(connection, "engine", None)
+    if engine is None and callable(find := getattr(connection, "get_bind", None)):
+        try:
+            engine = find()
+        except Exception:  # a session without a database of its own says so in its own words when it is used
+            return None
+    return getattr(engine, "dialect", None)
+
+
 def session_over(connection: Any, name: str) -> Session:
     """A session on what the caller gave: a psycopg connection, or a Connection or Session of SQLAlchemy over psycopg.
 
@@ -240,8 +252,10 @@ def session_over(connection: Any, name: str) -> Session:
         driver = getattr(getattr(connection, "connection", None), "driver_connection", None)
         if isinstance(driver, psycopg.Connection):
             return AlchemySession(connection, name_of(driver, name))
+    dialect = alchemy_dialect(given)
+    over = "" if dialect is None else f" over {dialect.name}+{dialect.driver}"
     raise WrongPlace(
         "a verb on the caller's connection",
-        f"with a {type(given).__module__}.{type(given).__qualname__}",
+        f"with a {type(given).__module__}.{type(given).__qualname__}{over}",
         "give a connection of psycopg 3, or a Connection or Session of SQLAlchemy over psycopg 3",
     )
