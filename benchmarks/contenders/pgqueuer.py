@@ -9,7 +9,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-import asyncpg  # type: ignore[import-not-found]
+import asyncpg
 import uvloop  # type: ignore[import-not-found]
 from pgqueuer import PgQueuer  # type: ignore[import-not-found]
 from pgqueuer.db import AsyncpgDriver  # type: ignore[import-not-found]

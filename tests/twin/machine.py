@@ -232,7 +232,7 @@ class Twin(RuleBasedStateMachine):
     )
     def finish(self, wishes: list[tuple[tuple[int, int], str | None, float | None]], worker: str) -> None:
         attempts = self.attempts_of([wish[0] for wish in wishes])
-        items = [Finish(*attempt, *said) for attempt, (_, *said) in zip(attempts, wishes, strict=True)]
+        items = [Finish(*attempt, result, after) for attempt, (_, result, after) in zip(attempts, wishes, strict=True)]
         self.everywhere("job_finish", items, worker)
 
     @action(held=True, ref=some.refs, wish=some.events)

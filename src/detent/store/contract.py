@@ -154,10 +154,9 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
     ) -> list[Renewal]:
         """Extend leases to `lease` seconds from now. An expired lease that nobody has reaped may still be renewed.
 
-        `begun` names jobs under these leases whose function was called, and how many seconds after the claim; they are
-        put in progress with that start, unless they have one. Jobs and leases whose
-        rows are locked by others are passed over for `begun` and `cancel_requested`, never waited for.
-        """
+        `begun`: jobs under these leases whose function was called, so many seconds after the claim; they are put in
+        progress with that start, unless they have one. Jobs that others have locked are passed over for that and for
+        `cancel_requested`."""
         ...
 
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
@@ -182,9 +181,7 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
 
         Commits in the same statement where the attempt was not committed before; then `result` is stored (a result
         stored by the commit is kept unless this one has its own). Finishing again answers the same again.
-
-        An ending says when the function was called (`begun_after`). Then `started_at` is that long after the claim,
-        but never before the claim, after now, or after a start that is already on record.
+        `begun_after`: `started_at` is so long after the claim, but not after now or a start that is on record.
         """
         ...
 
@@ -192,8 +189,7 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
         """End attempts that did not succeed, by the rules at the top. Only by the holder.
 
         Aborting again an attempt that ended with the same outcome answers the same again. Outcome done and expired
-        are not the caller's to give. `begun_after` puts the start on record as `job_finish` does, before the rules
-        are applied.
+        are not the caller's to give. `begun_after` is as in `job_finish`, and counts before the rules do.
         """
         ...
 

@@ -285,7 +285,7 @@ class Supervisor:
                     child.cancel(sorted(renewal.cancel_requested), began_at)
         self._renewed_at, self._waiting_since = began_at, None
 
-    def _ask_to_renew(self, leases: list[int], begun: list[int]) -> list[Renewal]:
+    def _ask_to_renew(self, leases: list[int], begun: dict[int, float]) -> list[Renewal]:
         """Renew, within half a lease: a connection that stays silent is given up after a sixth of the lease, and a
         fresh one gets a third."""
         lease = self._options.lease
