@@ -15,6 +15,7 @@ from tests.contract.kit import (
     LEASE,
     Untouched,
     abort,
+    claim,
     claim_one,
     enqueue,
     finish,
@@ -55,6 +56,26 @@ def test_back_to_pending_with_fresh_attempts(store: Store, clock: StoreClock, fo
     assert abort(store, claim_one(store)).state == "pending"
     finish(store, claim_one(store))
     assert state(store, job_id) == "succeeded"
+
+
+def test_what_was_cancelled_before_it_was_due_keeps_its_time(store: Store, clock: StoreClock) -> None:
+    """J10, J9: the client's time, and that of a backoff; a time that has passed meanwhile is over."""
+    tomorrow = clock.now() + timedelta(days=1)
+    fresh = enqueue(store, due_at=tomorrow)
+    tried = enqueue(store)
+    abort(store, claim_one(store), delay=3600)
+    backoff = job(store, tried).due_at
+    store.job_cancel([fresh, tried], "ana")
+    clock.advance(60)
+    store.job_retry([fresh, tried], "bob")
+    assert (job(store, fresh).due_at, job(store, tried).due_at) == (tomorrow, backoff)
+    assert store.verify() == []
+    assert claim(store) == []
+    store.job_cancel([fresh, tried], "ana")
+    clock.advance(timedelta(days=2))
+    store.job_retry([fresh], "bob")
+    assert job(store, fresh).due_at == clock.now()
+    assert claim_one(store).job_id == fresh
 
 
 def test_an_old_cancel_request_is_forgotten(store: Store, clock: StoreClock) -> None:

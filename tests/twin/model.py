@@ -374,7 +374,7 @@ class Model(Limits):
         job = job._replace(
             state="pending",
             spared=job.attempt,
-            due_at=now,
+            due_at=max(now, job.due_at) if trigger == "retry" else now,
             expires_at=job.expires_at if job.expires_at is not None and job.expires_at > now else None,
             result=None,
             error=None,

@@ -242,7 +242,8 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         return self._wiring.client.cancel(job_id, actor=actor, reason=reason)
 
     def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
-        """Bring a failed, quarantined or cancelled job back to pending. `InvalidTransition`, `NotFound`."""
+        """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is
+        later. `InvalidTransition`, `NotFound`."""
         return self._wiring.client.retry(job_id, actor=actor, reason=reason)
 
     def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:

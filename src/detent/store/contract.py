@@ -203,8 +203,8 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
         ...
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Bring failed, quarantined and cancelled jobs back to pending, due now, with all attempts anew
-        (spared = attempt); an expiry that has passed is over. Pending: nothing to do. Other states:
+        """Bring failed, quarantined and cancelled jobs back to pending, due now or when they were if later, with all
+        attempts anew (spared = attempt); an expiry that has passed is over. Pending: nothing to do. Other states:
         `InvalidTransition`; the job of a target whose run is being rolled back: `RunBusy`; no such job: `NotFound`."""
         ...
 

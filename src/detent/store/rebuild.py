@@ -168,7 +168,7 @@ def rebuild(facts: Facts) -> Projection | Contradiction:
         attempt=attempt,
         ended=ended,
         spared=spared,
-        due_at=last.due_at if state == "pending" and last.due_at is not None else job.due_at,
+        due_at=_due_at(job, state, last, executions),
         finished_at=last.at if rests else None,
         leased_at=_earliest(job.leased_at, job.started_at, job.committed_at) if state == "running" else job.leased_at,
         committed_at=committed_at,
@@ -180,6 +180,15 @@ def rebuild(facts: Facts) -> Projection | Contradiction:
 def spared_by_record(facts: Facts) -> int:
     """The attempt of the newest retry, and the attempts since that did not count."""
     return _spared(facts.executions, facts.lines)
+
+
+def _due_at(job: Job, state: str, last: _Last, executions: tuple[Execution, ...]) -> Any:
+    """As the last record says. A retry keeps a due time that is still to come, unless the last attempt gave another."""
+    if state != "pending" or last.due_at is None:
+        return job.due_at
+    given = [one.next_due_at for one in executions if one.attempt == job.attempt]
+    kept = last.trigger == "retry" and job.due_at > last.at and given in ([], [job.due_at])
+    return job.due_at if kept else last.due_at
 
 
 class _Last(NamedTuple):

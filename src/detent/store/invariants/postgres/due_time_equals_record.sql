@@ -1,15 +1,18 @@
 -- J1, R3: a job that returned to pending is due when the record that brought it there says so.
--- A job that never left pending has its due time from its client alone.
+-- A job that never left pending has its due time from its client alone. A retry keeps a due time that is still to come: the
+-- client's, or that of the last attempt.
 WITH record AS (
-    SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
+    SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at,
+           0 AS retried
       FROM detent.execution e
     UNION ALL
-    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END
+    SELECT job_id, attempt, 90, n, to_state, at, CASE WHEN trigger IN ('retry', 'settle') THEN at END,
+           CASE WHEN trigger = 'retry' THEN 1 ELSE 0 END
       FROM detent.transition_log l
      WHERE entity = 'job' AND job_id IS NOT NULL AND trigger NOT IN ('request_cancel', 'move', 'repair')
   ),
   last AS (
-    SELECT job_id, state, at, due_at
+    SELECT job_id, state, at, due_at, retried
       FROM (SELECT record.*, row_number() OVER (PARTITION BY job_id ORDER BY attempt DESC, rank DESC, n DESC) AS place
               FROM record) ranked
      WHERE place = 1
@@ -17,4 +20,6 @@ WITH record AS (
 SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id, 'due_at is not the time its last record gave' AS detail
   FROM detent.job j JOIN last ON last.job_id = j.id
  WHERE j.state = 'pending' AND last.state = 'pending' AND j.due_at IS DISTINCT FROM last.due_at
+   AND NOT (last.retried = 1 AND j.due_at > last.at AND NOT EXISTS (
+     SELECT 1 FROM detent.execution e WHERE e.job_id = j.id AND e.attempt = j.attempt AND e.next_due_at IS DISTINCT FROM j.due_at))
  ORDER BY j.id;

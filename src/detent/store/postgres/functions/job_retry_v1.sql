@@ -14,6 +14,7 @@ DECLARE
   t    timestamptz := detent.clock();
   item record;
   j    detent.job;
+  n    timestamptz;
 BEGIN
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
@@ -25,16 +26,18 @@ BEGIN
       from_state := 'run:' || j.run_id;
     END IF;
     IF from_state IN ('failed', 'quarantined', 'cancelled') THEN
-      j.due_at := detent.job_now(j, t);
+      n := detent.job_now(j, t);
+      -- What was cancelled before it was due is due when it was.
+      j.due_at := greatest(j.due_at, n);
       -- Who wants it done all the same wants it after its time: an expiry that has passed is over.
-      j.expires_at := CASE WHEN j.expires_at > j.due_at THEN j.expires_at END;
-      PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, j.due_at);
+      j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
+      PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, n);
       DELETE FROM detent.dead d WHERE d.job_id = j.id;
       UPDATE detent.job
          SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
              expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
        WHERE id = j.id;
-      PERFORM detent.queue_enter(j, j.due_at);
+      PERFORM detent.queue_enter(j, n);
     END IF;
     RETURN NEXT;
   END LOOP;

@@ -28,7 +28,7 @@ UPDATE detent_job
 """
 _BACK = """
 UPDATE detent_job
-   SET state = 'pending', spared = attempt, due_at = :now, finished_at = NULL, error = NULL, result = NULL,
+   SET state = 'pending', spared = attempt, due_at = :due, finished_at = NULL, error = NULL, result = NULL,
        expires_at = CASE WHEN expires_at > :now THEN expires_at END, cancel_requested_at = NULL,
        cancel_requested_by = NULL, cancel_reason = NULL
  WHERE id = :id AND attempt = :attempt AND state = :from
@@ -132,11 +132,14 @@ class MoveVerbs(VerbBase):
 
     def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
         at = self._log(job, "pending", trigger, actor, reason, now)
-        moved = self._db.change(_BACK, {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at})
+        # What was cancelled before it was due is due when it was.
+        due = max(at, job.due_at) if trigger == "retry" else at
+        back = {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at, "due": due}
+        moved = self._db.change(_BACK, back)
         self._expect(moved, 1, [job.id], job.state)
         self._db.change(_NOT_DEAD, (job.id,))
         late = job.expires_at is not None and job.expires_at <= at
-        self._enter_queue([(job.lane, at, job.id, 0, None if late else job.expires_at)], at)
+        self._enter_queue([(job.lane, due, job.id, 0, None if late else job.expires_at)], at)
 
     def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
         """To a state of rest: out of the queue with its key, out of the dead letters or among them."""
