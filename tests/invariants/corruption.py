@@ -1,12 +1,16 @@
 """One planted corruption after the other: what an owner did, which invariant it breaks, and the row that must be named.
 
-`heals` says whether the records settle what it should be; otherwise repair must leave it to a person.
+`heals` says whether the records settle what it should be; otherwise repair must leave it to a person. `only` names the
+database that can be damaged in this way; None is both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
@@ -24,13 +28,24 @@ class Corruption:
     plant: Callable[[Owner, Life], None]
     named: Callable[[Owner, Life], tuple[str, str]]
     heals: bool
+    only: str | None = None
 
 
 CASES: list[Corruption] = []
 
 
+def pairs(cases: Iterable[Corruption]) -> list[Any]:
+    """Each database with each case that it can have, for `parametrize(("kind", "case"), ..., indirect=["kind"])`."""
+    return [
+        pytest.param(kind, case, id=f"{kind}-{case.name}")
+        for kind in ("sqlite", "postgres")
+        for case in cases
+        if case.only in (None, kind)
+    ]
+
+
 def corrupts(
-    invariant: str, named: str | Callable[[Owner, Life], tuple[str, str]], *, heals: bool
+    invariant: str, named: str | Callable[[Owner, Life], tuple[str, str]], *, heals: bool, only: str | None = None
 ) -> Callable[[Callable[[Owner, Life], None]], Callable[[Owner, Life], None]]:
     """Declare a case; `named` is the name of the job that must be found, or gives another row."""
 
@@ -40,7 +55,7 @@ def corrupts(
 
     def declare(plant: Callable[[Owner, Life], None]) -> Callable[[Owner, Life], None]:
         found = name_of_job if isinstance(named, str) else named
-        CASES.append(Corruption(plant.__name__, invariant, plant, found, heals))
+        CASES.append(Corruption(plant.__name__, invariant, plant, found, heals, only))
         return plant
 
     return declare

@@ -5,6 +5,7 @@ Importing this module adds its cases to `CASES`.
 
 from __future__ import annotations
 
+from detent.model.service_records import WorkerSeen
 from tests.invariants.corruption import GHOST, corrupts, execution, line, newest_line
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner, guard_names
@@ -138,6 +139,9 @@ def ops_run_finished_while_it_waits(owner: Owner, life: Life) -> None:
 @corrupts("no_job_is_stuck", "running", heals=False)
 def nobody_at_work(owner: Owner, life: Life) -> None:
     life.clock.advance(3 * 3600)
+    life.store.worker_seen(
+        WorkerSeen(id=77, name="ana", host="here", pid=1, queues=None, tasks=("mail.send",), slots=1)
+    )
 
 
 @corrupts("guards_are_in_place", lambda owner, _: ("trigger", guard_names(owner)[0]), heals=True)

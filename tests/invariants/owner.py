@@ -27,6 +27,10 @@ TABLES = (
     "target",
     "pipeline_run",
     "partition",
+    "waiting_due",
+    "lease_expiring",
+    "transition",
+    "ops_runs",
 )
 
 
@@ -55,6 +59,11 @@ class Owner:
         if self.sqlite:
             return f"CAST(strftime('%s', '{when}') AS INTEGER) * 1000000"
         return f"'{when}+00'::timestamptz"
+
+    @property
+    def prefix(self) -> str:
+        """What the names of indexes and views begin with."""
+        return "detent_" if self.sqlite else ""
 
     # -- deeds -------------------------------------------------------------------------------------------------
 
@@ -85,6 +94,17 @@ class Owner:
                 f"ALTER TABLE detent.{postgres_constraints()[name].table} VALIDATE CONSTRAINT {name}"
             )
         self._bent.clear()
+
+    def rewrite_schema(self, name: str, old: str, new: str, *, root_of: str | None = None) -> None:
+        """Edit what SQLite keeps as the definition of a thing, or let it begin at the page of another."""
+        root = f"(SELECT rootpage FROM sqlite_master WHERE name = '{root_of}')" if root_of else "rootpage"
+        text = f"replace(sql, '{old}', '{new}')" if old else "sql"
+        self._connection.execute("PRAGMA writable_schema = ON")
+        self._connection.execute(f"UPDATE sqlite_master SET sql = {text}, rootpage = {root} WHERE name = '{name}'")
+        self._connection.execute("PRAGMA writable_schema = RESET")
+        # Other connections read the schema anew when its version has changed.
+        ((version,),) = self._connection.execute("PRAGMA schema_version").fetchall()
+        self._connection.execute(f"PRAGMA schema_version = {version + 1}")
 
     def drop_unique_index(self, name: str) -> None:
         self.run(f"DROP INDEX {'detent_' if self.sqlite else 'detent.'}{name}")

@@ -9,13 +9,14 @@ import pytest
 from detent.errors import DatabaseBusy
 from detent.store.contract import Store
 from detent.testing.stores import dump, plain_connection
-from tests.invariants import corruption_of_records, corruption_of_runs
-from tests.invariants.corruption import CASES, Corruption
+from tests.invariants import corruption_of_definitions, corruption_of_records, corruption_of_runs
+from tests.invariants.corruption import CASES, Corruption, pairs
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 
 assert corruption_of_records  # its cases are among CASES
 assert corruption_of_runs
+assert corruption_of_definitions
 
 RECORDS = ("execution", "event", "horizon", "migration")
 """What is never rewritten, and to which repair adds nothing."""
@@ -24,7 +25,7 @@ HEALED = [case for case in CASES if case.heals]
 LEFT = [case for case in CASES if not case.heals]
 
 
-@pytest.mark.parametrize("case", HEALED, ids=lambda case: case.name)
+@pytest.mark.parametrize(("kind", "case"), pairs(HEALED), indirect=["kind"])
 def test_repair_rebuilds_what_the_records_settle(
     store: Store, store_url: str, life: Life, owner: Owner, case: Corruption
 ) -> None:
@@ -54,7 +55,7 @@ def test_repair_rebuilds_what_the_records_settle(
     assert lines == [("ana", "it was spoiled")] * len(of_data)
 
 
-@pytest.mark.parametrize("case", LEFT, ids=lambda case: case.name)
+@pytest.mark.parametrize(("kind", "case"), pairs(LEFT), indirect=["kind"])
 def test_repair_leaves_to_a_person_what_the_records_do_not_settle(
     store: Store, store_url: str, life: Life, owner: Owner, case: Corruption
 ) -> None:

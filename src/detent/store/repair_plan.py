@@ -29,10 +29,13 @@ IN_DOUBT = {
 }
 # Invariants that no rebuilding mends, though the rest of the job is rebuilt all the same.
 BEYOND_REPAIR = {
+    "definitions_are_in_place": "Detent did not install it, or cannot install it again by itself: its owner decides",
     "events_are_complete": "a lost line is not on record anywhere else",
     "no_job_is_stuck": "nothing to rebuild: the reaper of any worker ends the attempt",
+    "horizons_are_past": "a horizon is on record, and a record is never rewritten",
     "no_row_is_orphaned": "its job is gone, and a record is never removed",
     "batch_times_are_in_order": "the time is on record as it is, and a record is never rewritten",
+    "storage_is_sound": "pages of the database are damaged: restore a backup",
     "times_are_in_order": "the time is on record as it is, and a record is never rewritten",
 }
 SCHEMA = ("trigger", "function", "constraint", "index", "table")

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from detent.errors import DatabaseBusy, DatabaseError, DatabaseReadOnly, DatabaseUnreachable
+from detent.model.records import Violation
+from detent.store.apart import cause_of
 from detent.store.texts import texts
 
-__all__ = ["Dialect", "Invariant", "load", "watched"]
+__all__ = ["Dialect", "Invariant", "can_go_on", "load", "unchecked", "watched"]
 
 Dialect = Literal["postgres", "sqlite"]
 
@@ -39,3 +42,13 @@ def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None
         if watch is not None:
             watch(len(invariants) - number)
         yield invariant
+
+
+def can_go_on(error: DatabaseError) -> bool:
+    """Return whether other invariants can be checked after this error: damaged rows or pages made a query fail."""
+    return not isinstance(error, DatabaseBusy | DatabaseReadOnly | DatabaseUnreachable)
+
+
+def unchecked(name: str, error: DatabaseError) -> Violation:
+    """Return the violation of an invariant whose query fails."""
+    return Violation("storage_is_sound", "invariant", name, f"it cannot be checked: {cause_of(error)}")

@@ -13,6 +13,13 @@ from detent.lifecycle.guard import literal
 from detent.lifecycle.library import JOB
 from detent.model.records import OUTCOMES
 from detent.store.invariants import Dialect
+from detent.store.invariants.definitions import (
+    CANONICAL,
+    digest,
+    postgres_indexes,
+    postgres_views,
+    sqlite_definitions,
+)
 from detent.store.invariants.expected import (
     postgres_constraints,
     postgres_functions,
@@ -21,6 +28,8 @@ from detent.store.invariants.expected import (
 )
 from detent.store.invariants.text import (
     CONSTRAINTS_POSTGRES,
+    DEFINITIONS_POSTGRES,
+    DEFINITIONS_SQLITE,
     GUARDS_POSTGRES,
     MOVES,
     SCHEMA_SQLITE,
@@ -58,10 +67,19 @@ def _schema_postgres() -> dict[str, str]:
     functions = [
         (f.name, md5(f.body.encode(), usedforsecurity=False).hexdigest()) for f in postgres_functions().values()
     ]
-    constraints = [(c.name, c.table, c.kind) for c in postgres_constraints().values()]
+    constraints = [(c.name, c.table, c.kind, digest(c)) for c in postgres_constraints().values()]
     return {
         "guards_are_in_place": GUARDS_POSTGRES.format(triggers=_values(triggers), functions=_values(functions)),
-        "constraints_are_in_place": CONSTRAINTS_POSTGRES.format(constraints=_values(constraints)),
+        "constraints_are_in_place": CONSTRAINTS_POSTGRES.format(
+            constraints=_values(constraints),
+            constraint_text=CANONICAL.format(definition="pg_get_constraintdef(c.oid)"),
+            index_text=CANONICAL.format(definition="split_part(pg_get_indexdef(x.indexrelid), ' ON ', 2)"),
+        ),
+        "definitions_are_in_place": DEFINITIONS_POSTGRES.format(
+            indexes=_values((name,) for name in postgres_indexes()),
+            views=_values((name,) for name in postgres_views()),
+            triggers=_values((name,) for name in postgres_triggers()),
+        ),
     }
 
 
@@ -76,6 +94,10 @@ def _schema_sqlite() -> dict[str, str]:
         "constraints_are_in_place": SCHEMA_SQLITE.format(
             what="C1, J3, R3: every table with its CHECKs and every unique index is there, letter for letter.",
             expected=_values(tables),
+        ),
+        "definitions_are_in_place": DEFINITIONS_SQLITE.format(
+            expected=_values((kind, name, text) for (kind, name), text in sqlite_definitions().items()),
+            triggers=_values((name,) for _, name, _ in guards),
         ),
     }
 

@@ -51,6 +51,7 @@ PLACES: dict[Dialect, str] = {
 # A range is found by its index whatever the planner believes; a look-up for each row is fenced in (OFFSET 0, or the
 # order of CROSS JOIN), since a planner that expects few rows would rather walk through all of them.
 _JOBS_POSTGRES = {
+    "worker": "SELECT * FROM detent.worker",
     "job": "SELECT * FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s",
     **{name: f"SELECT * FROM detent.{name} WHERE job_id BETWEEN %(low)s AND %(high)s" for name in _OF_JOB},
     "transition_log": f"""
@@ -83,6 +84,7 @@ _JOBS_POSTGRES = {
     """,
 }
 _JOBS_SQLITE = {
+    "worker": "SELECT * FROM detent_worker",
     "job": "SELECT * FROM detent_job WHERE id BETWEEN :low AND :high",
     **{name: f"SELECT * FROM detent_{name} WHERE job_id BETWEEN :low AND :high" for name in _OF_JOB},
     "transition_log": f"""

@@ -79,24 +79,107 @@ SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'it
 """
 
 CONSTRAINTS_POSTGRES = """\
--- C1, J3, R3: every CHECK, primary key and unique index is there, valid and enforced.
+-- C1, J3, R3: every CHECK, primary key and unique index is there as it was defined, valid and enforced.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
-WITH wanted (name, relation, kind) AS (VALUES
+WITH wanted (name, relation, kind, digest) AS (VALUES
     {constraints}
+  ),
+  found AS (
+    SELECT w.name, c.conrelid, c.convalidated AND pg_get_constraintdef(c.oid) NOT LIKE '%NOT ENFORCED%' AS enforced,
+           md5({constraint_text}) AS digest
+      FROM wanted w
+      JOIN pg_catalog.pg_constraint c
+        ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
+     WHERE w.kind <> 'i'
+    UNION ALL
+    SELECT w.name, x.indrelid, x.indisunique AND x.indisvalid AND x.indisready, md5({index_text})
+      FROM wanted w
+      JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
+       AND x.indrelid = to_regclass('detent.' || w.relation)
+     WHERE w.kind = 'i'
   )
-SELECT 'constraint' AS entity, w.name AS entity_id,
-       CASE WHEN c.oid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation AS detail
-  FROM wanted w
-  LEFT JOIN pg_catalog.pg_constraint c
-    ON c.conname = w.name AND c.conrelid = to_regclass('detent.' || w.relation) AND c.contype = w.kind::"char"
- WHERE w.kind <> 'i' AND (c.oid IS NULL OR NOT c.convalidated OR pg_get_constraintdef(c.oid) LIKE '%NOT ENFORCED%')
+SELECT CASE WHEN w.kind = 'i' THEN 'index' ELSE 'constraint' END AS entity, w.name AS entity_id,
+       CASE WHEN f.name IS NULL THEN 'it is missing on ' WHEN NOT f.enforced THEN 'it is not enforced on '
+            ELSE 'its definition was changed on ' END || w.relation AS detail
+  FROM wanted w LEFT JOIN found f ON f.name = w.name
+ WHERE f.name IS NULL OR NOT f.enforced OR f.digest <> w.digest
+ ORDER BY 1, 2;
+"""
+
+DEFINITIONS_POSTGRES = """\
+-- L2, R3: every function, view and index is there, and nothing on Detent's tables that Detent did not install.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+-- The bodies of the verbs' functions are compared with the setting detent.functions, a JSON object of name and digest,
+-- if the caller has set it and the database has the functions of the same version (detent.functions_mark).
+WITH wanted_index (name) AS (VALUES
+    {indexes}
+  ),
+  wanted_view (name) AS (VALUES
+    {views}
+  ),
+  wanted_trigger (name) AS (VALUES
+    {triggers}
+  ),
+  ours AS (
+    SELECT c.oid, c.relname FROM pg_catalog.pg_class c
+     WHERE c.relnamespace = 'detent'::regnamespace AND c.relkind IN ('r', 'p')
+  ),
+  body AS (
+    SELECT e.key AS name, e.value AS digest
+      FROM jsonb_each_text(coalesce(nullif(current_setting('detent.functions', true), ''), '{{}}')::jsonb) e
+     WHERE current_setting('detent.functions_mark', true)
+           IS NOT DISTINCT FROM obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')
+  )
+SELECT 'index' AS entity, w.name AS entity_id,
+       CASE WHEN x.indexrelid IS NULL THEN 'it is missing' ELSE 'it is not valid' END AS detail
+  FROM wanted_index w LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
+ WHERE x.indexrelid IS NULL OR NOT (x.indisvalid AND x.indisready)
 UNION ALL
-SELECT 'index', w.name,
-       CASE WHEN x.indexrelid IS NULL THEN 'it is missing on ' ELSE 'it is not enforced on ' END || w.relation
-  FROM wanted w
-  LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
- WHERE w.kind = 'i' AND (x.indexrelid IS NULL OR NOT (x.indisunique AND x.indisvalid AND x.indisready)
-                         OR x.indrelid <> to_regclass('detent.' || w.relation))
+SELECT 'view', w.name, 'it is missing'
+  FROM wanted_view w
+ WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_class c
+                    WHERE c.oid = to_regclass('detent.' || w.name) AND c.relkind = 'v')
+UNION ALL
+SELECT 'function', b.name,
+       CASE WHEN NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p
+                              WHERE p.proname = b.name AND p.pronamespace = 'detent'::regnamespace)
+            THEN 'it is missing' ELSE 'its body was changed' END
+  FROM body b
+ WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p
+                    WHERE p.proname = b.name AND p.pronamespace = 'detent'::regnamespace AND md5(p.prosrc) = b.digest)
+UNION ALL
+SELECT 'rule', o.relname || '.' || r.rulename, 'Detent did not install it'
+  FROM ours o JOIN pg_catalog.pg_rewrite r ON r.ev_class = o.oid
+UNION ALL
+SELECT 'row_security', c.relname, 'row security is on: rows can be hidden from workers'
+  FROM pg_catalog.pg_class c JOIN ours o ON o.oid = c.oid
+ WHERE c.relrowsecurity OR c.relforcerowsecurity
+UNION ALL
+SELECT 'strange_trigger', o.relname || '.' || t.tgname, 'Detent did not install it'
+  FROM ours o JOIN pg_catalog.pg_trigger t ON t.tgrelid = o.oid AND NOT t.tgisinternal
+ WHERE t.tgname NOT IN (SELECT w.name FROM wanted_trigger w)
+ ORDER BY 1, 2;
+"""
+
+DEFINITIONS_SQLITE = """\
+-- L2, R3: every view and index is there, letter for letter, and Detent's tables have no trigger but Detent's own.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+-- differs: PostgreSQL has functions, rules and row security.
+WITH wanted (type, name, text) AS (VALUES
+    {expected}
+  ),
+  wanted_trigger (name) AS (VALUES
+    {triggers}
+  )
+SELECT w.type AS entity, w.name AS entity_id,
+       CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+  FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
+ WHERE s.name IS NULL OR s.sql <> w.text
+UNION ALL
+SELECT 'strange_trigger', substr(s.tbl_name, 8) || '.' || s.name, 'Detent did not install it'
+  FROM sqlite_master s
+ WHERE s.type = 'trigger' AND s.tbl_name LIKE 'detent!_%' ESCAPE '!'
+   AND s.name NOT IN (SELECT w.name FROM wanted_trigger w)
  ORDER BY 1, 2;
 """
 

@@ -11,25 +11,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
+from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace, WalkStep
-from detent.store.invariants import Dialect, load
+from detent.store.invariants import Dialect, can_go_on, load, unchecked
 from detent.store.invariants.slices import JOBS_LOW, PLACES, RUN_NEXT, of_jobs, of_places, of_run
 
-__all__ = ["BY_PLACE", "BY_RUN", "WHOLE", "step"]
+__all__ = ["BY_PLACE", "BY_RUN", "UNWALKED", "WHOLE", "step"]
 
 WHOLE = frozenset(
     {
         "completed_run_is_consolidated",
         "constraints_are_in_place",
         "database_has_an_identity",
+        "definitions_are_in_place",
         "guards_are_in_place",
+        "horizons_are_past",
         "run_counters_equal_parts",
         "run_state_equals_record",
         "watermark_stands_on_its_run",
     }
 )
 """Not judged by job: they look at the schema and at runs, and cost the same however many jobs there are."""
+
+UNWALKED = frozenset({"storage_is_sound"})
+"""Reads every page of the database, so it is left to `verify`."""
 
 BY_RUN = frozenset({"batch_counts_equal_targets", "batch_state_equals_record", "batch_times_are_in_order"})
 """Judged for one batch run at a time, with all its targets."""
@@ -52,7 +58,10 @@ def step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, *, befor
     match place.part:
         case "schema":
             found = [
-                _violation(one.name, row) for one in load(dialect) if one.name in WHOLE for row in rows(one.sql, {})
+                violation
+                for one in load(dialect)
+                if one.name in WHOLE
+                for violation in _check(one.name, rows, one.sql, {})
             ]
             return WalkStep(tuple(found), WalkPlace(part="jobs"))
         case "jobs":
@@ -71,10 +80,10 @@ def _jobs(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int) -> Walk
     # The last step goes down to the end: what speaks of jobs that are gone may lie below the oldest.
     low = int(lowest[0][0]) if lowest else _LOWEST
     found = [
-        _violation(one.name, row)
+        violation
         for one in load(dialect)
-        if one.name not in WHOLE | BY_RUN
-        for row in rows(of_jobs(dialect, one.sql), {"low": low, "high": high})
+        if one.name not in WHOLE | BY_RUN | UNWALKED
+        for violation in _check(one.name, rows, of_jobs(dialect, one.sql), {"low": low, "high": high})
     ]
     return WalkStep(tuple(found), WalkPlace(part="jobs", below=low) if lowest else WalkPlace(part="queue"))
 
@@ -87,10 +96,10 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
         return WalkStep((), WalkPlace(part="runs"))
     params |= {"ids": listed(sorted(row[2] for row in places)), "lanes": listed(sorted({row[0] for row in places}))}
     found = [
-        _violation(one.name, row)
+        violation
         for one in load(dialect)
         if one.name in BY_PLACE
-        for row in rows(of_places(dialect, one.sql), params)
+        for violation in _check(one.name, rows, of_places(dialect, one.sql), params)
     ]
     is_last = len(places) < rows_max
     lane, at, job = places[-1]
@@ -103,13 +112,19 @@ def _runs(dialect: Dialect, rows: Rows, place: WalkPlace) -> WalkStep:
     if run is None:
         return WalkStep((), None)
     found = [
-        _violation(one.name, row)
+        violation
         for one in load(dialect)
         if one.name in BY_RUN
-        for row in rows(of_run(dialect, one.sql), {"run": run})
+        for violation in _check(one.name, rows, of_run(dialect, one.sql), {"run": run})
     ]
     return WalkStep(tuple(found), WalkPlace(part="runs", below=run))
 
 
-def _violation(name: str, row: Sequence[Any]) -> Violation:
-    return Violation(name, *(str(part) for part in row))
+def _check(name: str, rows: Rows, sql: str, params: Mapping[str, Any]) -> list[Violation]:
+    """Return the rows that break an invariant; if it cannot be checked, that is the violation."""
+    try:
+        return [Violation(name, *(str(part) for part in row)) for row in rows(sql, params)]
+    except DatabaseError as error:
+        if not can_go_on(error):
+            raise
+        return [unchecked(name, error)]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
 
+from detent.errors import DatabaseError
 from detent.model.records import Violation
-from detent.store.invariants import load, watched
+from detent.store.invariants import can_go_on, load, unchecked, watched
+from detent.store.invariants.definitions import postgres_indexes
 from detent.store.invariants.expected import postgres_constraints, postgres_functions, postgres_triggers
+from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.functions import digests, mark
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 
-__all__ = ["PostgresHands", "violations"]
+__all__ = ["PostgresHands", "expect_functions", "violations"]
 
 LOCK_MILLISECONDS_MAX = 500
 
@@ -136,10 +141,27 @@ _STATEMENTS = Statements(
 def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
     found = []
+    expect_functions(connection)
     for invariant in watched(load("postgres"), watch):
-        rows = connection.execute(invariant.sql.encode()).fetchall()
-        found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
+        try:
+            with connection.transaction():
+                rows = connection.execute(invariant.sql.encode()).fetchall()
+        except psycopg.Error as error:
+            known = translated(error, "this database")
+            if not isinstance(known, DatabaseError) or not can_go_on(known):
+                raise
+            found.append(unchecked(invariant.name, known))
+        else:
+            found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
     return found
+
+
+def expect_functions(connection: Connection) -> None:
+    """Tell the invariants of this transaction which bodies the functions of this version have."""
+    connection.execute(
+        "SELECT set_config('detent.functions', %s, true), set_config('detent.functions_mark', %s, true)",
+        (json.dumps(digests()), mark()),
+    )
 
 
 class PostgresHands(CommonHands):
@@ -168,8 +190,16 @@ class PostgresHands(CommonHands):
         return [Key._make(row) for row in self._db.execute(sql, (list(names),)).fetchall()]
 
     def owner_must(self, kind: str, name: str) -> str | None:
+        if kind == "function" and name not in postgres_functions():
+            return "run `detent migrate`, which installs the functions of this version"
         if kind in ("trigger", "function"):
             return None
+        if kind == "table":
+            return f"ALTER TABLE detent.{name} SET LOGGED;"
+        if name not in postgres_constraints():
+            # An index of no migration was made by somebody else.
+            again = f" {postgres_indexes()[name]}" if name in postgres_indexes() else ""
+            return f"DROP INDEX IF EXISTS detent.{name};{again}"
         wanted = postgres_constraints()[name]
         if kind == "index":
             return f"DROP INDEX IF EXISTS detent.{name}; {wanted.ddl}"

@@ -7,7 +7,7 @@ needs none of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar, Unpack
@@ -252,11 +252,21 @@ class PostgresStore(PostgresVerbs):
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
+        from detent.store.postgres.repair import expect_functions
+
         with self._snapshot() as connection:
             connection.execute(_BRIEFLY)
+            if place.part == "schema":
+                expect_functions(connection)
+
+            def rows(sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+                # A query that fails on damaged rows must not end the snapshot of the others.
+                with translating(self._name), connection.transaction():
+                    return connection.execute(sql.encode(), params or None).fetchall()
+
             return step(
                 "postgres",
-                lambda sql, params: connection.execute(sql.encode(), params or None).fetchall(),
+                rows,
                 place,
                 rows_max,
                 before_all=datetime.min.replace(tzinfo=UTC),

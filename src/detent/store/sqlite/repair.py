@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from detent.model.records import Violation
-from detent.store.invariants import load, watched
+from detent.store.invariants import can_go_on, load, unchecked, watched
+from detent.store.invariants.definitions import sqlite_definitions
 from detent.store.invariants.expected import sqlite_schema
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
+from detent.store.sqlite.driver.failures import translated
 from detent.store.sqlite.verbs.base import ids_json
 
 __all__ = ["SqliteHands", "violations"]
@@ -133,8 +135,15 @@ def violations(executor: Executor, now: int, watch: Callable[[int], None] | None
     """Every row that breaks an invariant, by the invariants' names."""
     found = []
     for invariant in watched(load("sqlite"), watch):
-        rows = executor.rows(invariant.sql, {"now": now})
-        found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
+        try:
+            rows = executor.rows(invariant.sql, {"now": now})
+        except sqlite3.DatabaseError as error:
+            known = translated(error, "this file")
+            if not can_go_on(known):
+                raise
+            found.append(unchecked(invariant.name, known))
+        else:
+            found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
     return found
 
 
@@ -167,7 +176,8 @@ class SqliteHands(CommonHands):
             case "trigger":
                 return None
             case "index":
-                return f"DROP INDEX IF EXISTS {name}; {sqlite_schema()[kind, name]};"
+                definition = sqlite_schema().get((kind, name)) or sqlite_definitions()[kind, name]
+                return f"DROP INDEX IF EXISTS {name}; {definition};"
             case _:
                 return f"make {name} anew as the migrations define it, and copy its rows"
 

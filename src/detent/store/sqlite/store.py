@@ -211,7 +211,7 @@ class SqliteStore(EachAlone):
             executor, now = SqliteExecutor(connection), self._now()
             return step(
                 "sqlite",
-                lambda sql, params: executor.rows(sql, {**params, "now": now}),
+                lambda sql, params: executor.rows_checked(sql, {**params, "now": now}, self.name),
                 place,
                 rows_max,
                 before_all=0,

@@ -6,6 +6,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from detent.store.sqlite.driver.failures import translating
+
 __all__ = ["Executor", "Params", "Row", "SqliteExecutor"]
 
 Row = tuple[Any, ...]
@@ -42,6 +44,11 @@ class SqliteExecutor:
 
     def rows(self, sql: str, params: Params = ()) -> list[Row]:
         return self._cursor.execute(sql, params).fetchall()
+
+    def rows_checked(self, sql: str, params: Params, database: str) -> list[Row]:
+        """Run a statement; all its rows. Raises Detent's own errors."""
+        with translating(database):
+            return self.rows(sql, params)
 
     def change(self, sql: str, params: Params = ()) -> int:
         return self._cursor.execute(sql, params).rowcount

@@ -1,0 +1,241 @@
+-- L2, R3: every view and index is there, letter for letter, and Detent's tables have no trigger but Detent's own.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+-- differs: PostgreSQL has functions, rules and row security.
+WITH wanted (type, name, text) AS (VALUES
+    ('index', 'detent_alert_delivery_pending', 'CREATE INDEX detent_alert_delivery_pending ON detent_alert_delivery (sink, notice_n) WHERE state = ''pending'''),
+    ('index', 'detent_alert_delivery_sent', 'CREATE INDEX detent_alert_delivery_sent ON detent_alert_delivery (sink, sent_at) WHERE state = ''sent'''),
+    ('index', 'detent_alert_firing', 'CREATE INDEX detent_alert_firing ON detent_alert (since, policy, scope) WHERE state = ''firing'''),
+    ('index', 'detent_alert_notice_at', 'CREATE INDEX detent_alert_notice_at ON detent_alert_notice (at)'),
+    ('index', 'detent_alert_notice_to_spread', 'CREATE INDEX detent_alert_notice_to_spread ON detent_alert_notice (n) WHERE NOT spread'),
+    ('index', 'detent_alert_resolved', 'CREATE INDEX detent_alert_resolved ON detent_alert (resolved_at) WHERE resolved_at IS NOT NULL'),
+    ('index', 'detent_batch_action_of_run', 'CREATE INDEX detent_batch_action_of_run ON detent_batch_action (run_id, id)'),
+    ('index', 'detent_batch_run_to_reconcile', 'CREATE INDEX detent_batch_run_to_reconcile ON detent_batch_run (reconcile_at) WHERE reconcile_at IS NOT NULL'),
+    ('index', 'detent_execution_troubled', 'CREATE INDEX detent_execution_troubled ON detent_execution (aborted_at) WHERE outcome = ''throttled'' OR (outcome = ''expired'' AND next_state <> ''pending'')'),
+    ('index', 'detent_job_key_expiring', 'CREATE INDEX detent_job_key_expiring ON detent_job_key (expires_at) WHERE expires_at IS NOT NULL'),
+    ('index', 'detent_job_key_until_claim', 'CREATE INDEX detent_job_key_until_claim ON detent_job_key (job_id) WHERE until_claim'),
+    ('index', 'detent_lease_expiring', 'CREATE INDEX detent_lease_expiring ON detent_lease (expires_at)'),
+    ('index', 'detent_ops_run_of_environment', 'CREATE INDEX detent_ops_run_of_environment ON detent_ops_run (environment_id, job_id)'),
+    ('index', 'detent_portion_open', 'CREATE INDEX detent_portion_open ON detent_portion (run_id, n) WHERE done_at IS NULL'),
+    ('index', 'detent_rate_limit_of_template', 'CREATE INDEX detent_rate_limit_of_template ON detent_rate_limit (template) WHERE template IS NOT NULL'),
+    ('index', 'detent_rate_limit_open', 'CREATE INDEX detent_rate_limit_open ON detent_rate_limit (key) WHERE open_until IS NOT NULL'),
+    ('index', 'detent_ready_expiring', 'CREATE INDEX detent_ready_expiring ON detent_ready (expires_at) WHERE expires_at IS NOT NULL'),
+    ('index', 'detent_transition_log_of_entity', 'CREATE INDEX detent_transition_log_of_entity ON detent_transition_log (entity, entity_id, n) WHERE job_id IS NULL'),
+    ('index', 'detent_transition_log_of_job', 'CREATE INDEX detent_transition_log_of_job ON detent_transition_log (job_id, n) WHERE job_id IS NOT NULL'),
+    ('index', 'detent_waiting_due', 'CREATE INDEX detent_waiting_due ON detent_waiting (due_at, job_id) WHERE limit_key IS NULL'),
+    ('index', 'detent_waiting_expiring', 'CREATE INDEX detent_waiting_expiring ON detent_waiting (expires_at) WHERE expires_at IS NOT NULL'),
+    ('index', 'detent_waiting_limited', 'CREATE INDEX detent_waiting_limited ON detent_waiting (limit_key, priority DESC, due_at, job_id) WHERE limit_key IS NOT NULL'),
+    ('view', 'detent_attempt_times', 'CREATE VIEW detent_attempt_times AS
+  SELECT e.job_id, e.attempt, j.task, j.queue, j.tenant, e.outcome, e.worker, e.leased_at, e.started_at, e.committed_at,
+         coalesce(e.done_at, e.aborted_at) AS ended_at,
+         (e.started_at - e.leased_at) / 1000000.0 AS held_seconds,
+         (coalesce(e.done_at, e.aborted_at) - e.started_at) / 1000000.0 AS run_seconds
+    FROM detent_execution e JOIN detent_job j ON j.id = e.job_id'),
+    ('view', 'detent_executions', 'CREATE VIEW detent_executions AS
+  SELECT e.job_id, e.attempt, CASE WHEN e.outcome = ''done'' THEN ''done'' ELSE ''aborted'' END AS state, e.worker,
+         e.leased_at, e.started_at, e.committed_at, e.done_at, e.aborted_at, e.outcome, e.error,
+         e.next_state, e.next_due_at, e.counted, NULL AS lease_id, NULL AS expires_at
+    FROM detent_execution e
+  UNION ALL
+  SELECT j.id, j.attempt,
+         CASE WHEN j.committed_at IS NOT NULL THEN ''committed'' WHEN j.started_at IS NOT NULL THEN ''in_progress'' ELSE ''leased'' END,
+         l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at
+    FROM detent_lease l , json_each(l.job_ids) AS held
+    JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = ''running'''),
+    ('view', 'detent_ops_runs', 'CREATE VIEW detent_ops_runs AS
+  SELECT j.id AS job_id, e.project_id, e.id AS env_id, e.name AS env, r.git_sha, r.git_ref,
+         CASE j.state WHEN ''pending'' THEN ''queued'' WHEN ''succeeded'' THEN ''success''
+           WHEN ''running'' THEN CASE WHEN j.started_at IS NULL THEN ''claimed'' ELSE ''running'' END ELSE j.state END AS state,
+         coalesce(x.worker, (SELECT l.worker FROM detent_lease l WHERE l.id = j.lease_id)) AS claimed_by,
+         r.key, coalesce(j.metadata, ''{}'') AS metadata, r.finish_metadata, j.created_at AS queued_at,
+         j.leased_at AS started_at, j.started_at AS begun_at, j.finished_at,
+         max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.finished_at, 0),
+             coalesce(j.cancel_requested_at, 0), coalesce((
+               SELECT v.at FROM detent_event v WHERE v.job_id = j.id ORDER BY v.seq DESC LIMIT 1), 0)) AS updated_at,
+         x.outcome,
+         CASE WHEN j.state = ''cancelled'' THEN coalesce(j.cancel_requested_by, (
+           SELECT l.actor FROM detent_transition_log l WHERE l.job_id = j.id AND l.to_state = ''cancelled''
+            ORDER BY l.n DESC LIMIT 1)) END AS cancelled_by,
+         CASE WHEN j.state = ''cancelled'' THEN coalesce(j.cancel_reason, (
+           SELECT l.reason FROM detent_transition_log l WHERE l.job_id = j.id AND l.to_state = ''cancelled''
+            ORDER BY l.n DESC LIMIT 1)) END AS cancel_reason
+    FROM detent_ops_run r
+    JOIN detent_job j ON j.id = r.job_id
+    JOIN detent_ops_environment e ON e.id = r.environment_id
+    LEFT JOIN detent_execution x ON x.job_id = j.id AND x.attempt = j.attempt'),
+    ('view', 'detent_pipeline_runs', 'CREATE VIEW detent_pipeline_runs AS
+  SELECT r.id, r.tenant, r.name, r.payload, r.watermark, r.since, r.captured_at, r.is_full, r.is_forced, r.started_by,
+         r.reason, r.retires, r.state, r.tolerated, r.partitions, r.parts_ended, r.parts_failed,
+         (SELECT coalesce(sum(p.pages), 0) FROM detent_partition p WHERE p.run_id = r.id) AS pages,
+         (SELECT coalesce(sum(p.records), 0) FROM detent_partition p WHERE p.run_id = r.id) AS records,
+         (SELECT coalesce(sum(p.staged), 0) FROM detent_partition p WHERE p.run_id = r.id) AS staged,
+         (SELECT coalesce(sum(o.records), 0) FROM detent_portion o
+           WHERE o.run_id = r.id AND o.done_at IS NOT NULL) AS consolidated,
+         r.retired, r.error, r.created_at, r.started_at, r.finished_at, r.moved_at
+    FROM detent_pipeline_run r'),
+    ('view', 'detent_target_transition', 'CREATE VIEW detent_target_transition AS
+  SELECT g.run_id, g.n AS target_n, b.tenant, ''target'' AS entity, NULL AS job_id, g.run_id || ''/'' || g.n AS entity_id, NULL AS from_state, ''preview'' AS to_state,
+         ''plan'' AS trigger, g.created_at AS at, ''worker'' AS actor, NULL AS reason, NULL AS metadata, b.correlation_id, 0 AS forced,
+         0 AS attempt, 0 AS rank, 0 AS n
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''preview'', ''queued'', ''queue'', g.queued_at, ''client'', NULL, NULL, b.correlation_id, 0, 0, 1, 0
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
+   WHERE g.queued_at IS NOT NULL
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''queued'', ''applying'', ''begin'', e.leased_at, e.worker, NULL, NULL, b.correlation_id, 0, e.attempt, 10, 0
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_execution e ON e.job_id = g.apply_job_id
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''queued'', ''applying'', ''begin'', j.leased_at, coalesce((SELECT l.worker FROM detent_lease l WHERE l.id = j.lease_id), ''''), NULL, NULL, b.correlation_id, 0, j.attempt, 10, 0
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_job j ON j.id = g.apply_job_id
+   WHERE j.state = ''running''
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''applying'', CASE e.next_state WHEN ''succeeded'' THEN ''applied'' WHEN ''pending'' THEN ''queued'' ELSE ''failed'' END, CASE e.next_state WHEN ''succeeded'' THEN ''complete'' WHEN ''pending'' THEN ''back_off'' ELSE ''fail'' END, coalesce(e.done_at, e.aborted_at), CASE WHEN e.outcome = ''expired'' THEN ''reaper'' ELSE e.worker END, e.outcome, NULL, b.correlation_id, 0, e.attempt, 50, 0
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_execution e ON e.job_id = g.apply_job_id
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''failed'', ''queued'', ''retry_failed'', l.at, l.actor, l.reason, NULL, b.correlation_id, l.forced, l.attempt, 90, l.n
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_transition_log l ON l.job_id = g.apply_job_id AND l.trigger <> ''repair''
+   WHERE l.from_state IN (''failed'', ''quarantined'', ''cancelled'') AND l.to_state IN (''pending'', ''succeeded'')
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''queued'', ''applying'', ''begin'', l.at, l.actor, l.reason, NULL, b.correlation_id, l.forced, l.attempt, 91, l.n
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_transition_log l ON l.job_id = g.apply_job_id AND l.trigger <> ''repair''
+   WHERE l.from_state = ''pending'' AND l.to_state IN (''cancelled'', ''quarantined'')
+      OR l.from_state IN (''failed'', ''quarantined'', ''cancelled'') AND l.to_state = ''succeeded''
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''applying'', CASE l.to_state WHEN ''succeeded'' THEN ''applied'' ELSE ''failed'' END, CASE l.to_state WHEN ''succeeded'' THEN ''complete'' ELSE ''fail'' END, l.at, l.actor, l.reason, NULL, b.correlation_id, l.forced, l.attempt, 92, l.n
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_transition_log l ON l.job_id = g.apply_job_id AND l.trigger <> ''repair''
+   WHERE l.from_state = ''pending'' AND l.to_state IN (''cancelled'', ''quarantined'')
+      OR l.from_state IN (''failed'', ''quarantined'', ''cancelled'') AND l.to_state = ''succeeded''
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, ''applied'', ''rolled_back'', ''roll_back'', g.rolled_back_at, b.rollback_requested_by, b.rollback_reason, NULL, b.correlation_id, 0, j.attempt, 95, 0
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_job j ON j.id = g.apply_job_id
+   WHERE g.rolled_back_at IS NOT NULL
+  UNION ALL
+  SELECT g.run_id, g.n, b.tenant, ''target'', NULL, g.run_id || ''/'' || g.n, l.from_state, l.to_state, l.trigger, l.at, l.actor, l.reason, NULL, b.correlation_id, l.forced, l.attempt, 96, l.n
+    FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id JOIN detent_transition_log l ON l.job_id IS NULL AND l.entity = ''target'' AND l.entity_id = g.run_id || ''/'' || g.n'),
+    ('view', 'detent_transition', 'CREATE VIEW detent_transition AS
+  WITH attempt AS NOT MATERIALIZED (
+    SELECT e.job_id, e.attempt, e.worker, e.leased_at, e.started_at, e.committed_at,
+           coalesce(e.done_at, e.aborted_at) AS ended_at, e.outcome, e.error, e.next_state,
+           j.tenant, j.correlation_id
+      FROM detent_execution e JOIN detent_job j ON j.id = e.job_id
+    UNION ALL
+    SELECT j.id, j.attempt, coalesce((SELECT l.worker FROM detent_lease l WHERE l.id = j.lease_id), ''''), j.leased_at, j.started_at, j.committed_at,
+           NULL, NULL, NULL, NULL, j.tenant, j.correlation_id
+      FROM detent_job j WHERE j.state = ''running''
+  )
+  SELECT j.tenant, ''job'' AS entity, j.id AS job_id, j.id AS entity_id, NULL AS from_state, ''pending'' AS to_state,
+         ''enqueue'' AS trigger, j.created_at AS at, ''client'' AS actor, NULL AS reason, NULL AS metadata, j.correlation_id,
+         0 AS forced, 0 AS attempt, 0 AS rank, 0 AS n
+    FROM detent_job j
+  UNION ALL
+  SELECT tenant, ''job'', job_id, job_id, ''pending'', ''running'', ''claim'', leased_at, worker, NULL, NULL, correlation_id, 0, attempt, 10, 0
+    FROM attempt
+  UNION ALL
+  SELECT tenant, ''execution'', job_id, job_id || ''/'' || attempt, NULL, ''leased'', ''lease'', leased_at, worker, NULL, NULL, correlation_id, 0, attempt, 11, 0
+    FROM attempt
+  UNION ALL
+  SELECT tenant, ''execution'', job_id, job_id || ''/'' || attempt, ''leased'', ''in_progress'', ''start'', started_at, worker, NULL, NULL, correlation_id, 0, attempt, 20, 0
+    FROM attempt WHERE started_at IS NOT NULL
+  UNION ALL
+  SELECT tenant, ''execution'', job_id, job_id || ''/'' || attempt, ''in_progress'', ''committed'', ''commit'', committed_at, worker, NULL, NULL, correlation_id, 0, attempt, 30, 0
+    FROM attempt WHERE committed_at IS NOT NULL
+  UNION ALL
+  SELECT tenant, ''execution'', job_id, job_id || ''/'' || attempt,
+         CASE WHEN outcome = ''done'' THEN ''committed'' WHEN started_at IS NOT NULL THEN ''in_progress'' ELSE ''leased'' END,
+         CASE WHEN outcome = ''done'' THEN ''done'' ELSE ''aborted'' END,
+         CASE WHEN outcome = ''done'' THEN ''finish'' ELSE ''abort'' END, ended_at, worker, outcome, NULL, correlation_id, 0, attempt, 40, 0
+    FROM attempt WHERE ended_at IS NOT NULL
+  UNION ALL
+  SELECT tenant, ''job'', job_id, job_id, ''running'',
+         CASE WHEN outcome IN (''error'', ''crashed'', ''timed_out'', ''unknown'') OR next_state IN (''failed'', ''quarantined'')
+              THEN CASE WHEN next_state = ''cancelled'' THEN ''cancelled'' ELSE ''failed'' END ELSE next_state END,
+         CASE WHEN outcome = ''done'' THEN ''finish'' WHEN next_state = ''cancelled'' THEN ''abort''
+              WHEN outcome IN (''error'', ''crashed'', ''timed_out'', ''unknown'') OR next_state IN (''failed'', ''quarantined'') THEN ''fail''
+              ELSE ''give_back'' END,
+         ended_at, CASE WHEN outcome = ''expired'' THEN ''reaper'' ELSE worker END, outcome, NULL, correlation_id, 0, attempt, 50, 0
+    FROM attempt WHERE ended_at IS NOT NULL
+  UNION ALL
+  SELECT tenant, ''job'', job_id, job_id, ''failed'', next_state,
+         CASE WHEN next_state = ''quarantined'' THEN ''give_up'' ELSE ''back_off'' END,
+         ended_at, CASE WHEN outcome = ''expired'' THEN ''reaper'' ELSE worker END, outcome, NULL, correlation_id, 0, attempt, 51, 0
+    FROM attempt
+   WHERE ended_at IS NOT NULL
+     AND (next_state = ''quarantined'' OR (next_state = ''pending'' AND outcome IN (''error'', ''crashed'', ''timed_out'', ''unknown'')))
+  UNION ALL
+  SELECT tenant, entity, job_id, entity_id, from_state, to_state, trigger, at, actor, reason, metadata, correlation_id, forced,
+         attempt, CASE WHEN entity = ''job'' AND from_state = ''running'' THEN 45 ELSE 90 END, n
+    FROM detent_transition_log
+  UNION ALL
+  SELECT tenant, entity, job_id, entity_id, from_state, to_state, trigger, at, actor, reason, metadata, correlation_id, forced, attempt, rank, n FROM detent_target_transition')
+  ),
+  wanted_trigger (name) AS (VALUES
+    ('detent_batch_run_begins'),
+    ('detent_batch_run_frozen'),
+    ('detent_batch_run_goes'),
+    ('detent_batch_run_guard'),
+    ('detent_batch_run_settle'),
+    ('detent_event_begins'),
+    ('detent_event_goes'),
+    ('detent_event_keep'),
+    ('detent_execution_begins'),
+    ('detent_execution_goes'),
+    ('detent_execution_keep'),
+    ('detent_horizon_begins'),
+    ('detent_horizon_goes'),
+    ('detent_horizon_keep'),
+    ('detent_identity_begins'),
+    ('detent_identity_goes'),
+    ('detent_identity_keep'),
+    ('detent_job_begins'),
+    ('detent_job_effect'),
+    ('detent_job_frozen'),
+    ('detent_job_goes'),
+    ('detent_job_guard'),
+    ('detent_job_moves_run'),
+    ('detent_job_moves_target'),
+    ('detent_job_ops_run'),
+    ('detent_job_result'),
+    ('detent_migration_begins'),
+    ('detent_migration_goes'),
+    ('detent_migration_keep'),
+    ('detent_ops_environment_begins'),
+    ('detent_ops_environment_goes'),
+    ('detent_ops_environment_keep'),
+    ('detent_ops_run_begins'),
+    ('detent_ops_run_goes'),
+    ('detent_ops_run_keep'),
+    ('detent_partition_begins'),
+    ('detent_partition_frozen'),
+    ('detent_partition_guard'),
+    ('detent_pipeline_enqueues'),
+    ('detent_pipeline_fans_in'),
+    ('detent_pipeline_follows_job'),
+    ('detent_pipeline_follows_partition'),
+    ('detent_pipeline_run_begins'),
+    ('detent_pipeline_run_frozen'),
+    ('detent_pipeline_run_goes'),
+    ('detent_pipeline_run_guard'),
+    ('detent_target_begins'),
+    ('detent_target_counts'),
+    ('detent_target_counts_new'),
+    ('detent_target_counts_previewed'),
+    ('detent_target_frozen'),
+    ('detent_target_goes'),
+    ('detent_target_guard'),
+    ('detent_transition_log_begins'),
+    ('detent_transition_log_goes'),
+    ('detent_transition_log_keep'),
+    ('detent_watermark_begins'),
+    ('detent_watermark_goes'),
+    ('detent_watermark_guard')
+  )
+SELECT w.type AS entity, w.name AS entity_id,
+       CASE WHEN s.name IS NULL THEN 'it is missing' ELSE 'its definition was changed' END AS detail
+  FROM wanted w LEFT JOIN sqlite_master s ON s.type = w.type AND s.name = w.name
+ WHERE s.name IS NULL OR s.sql <> w.text
+UNION ALL
+SELECT 'strange_trigger', substr(s.tbl_name, 8) || '.' || s.name, 'Detent did not install it'
+  FROM sqlite_master s
+ WHERE s.type = 'trigger' AND s.tbl_name LIKE 'detent!_%' ESCAPE '!'
+   AND s.name NOT IN (SELECT w.name FROM wanted_trigger w)
+ ORDER BY 1, 2;

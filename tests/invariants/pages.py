@@ -1,0 +1,61 @@
+"""Damaged pages of a SQLite file: which page, and what became of its bytes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PAGES", "PageDamage", "spoil_page"]
+
+HEADER = 100
+"""Bytes of the file's own header, which the first page begins with."""
+
+
+def zeroed(page: bytearray) -> None:
+    """Nothing of the page was ever written."""
+    page[:] = bytes(len(page))
+
+
+def of_no_kind(page: bytearray) -> None:
+    """The page says that it is of a kind which does not exist."""
+    page[0] = 0x77
+
+
+def cells_elsewhere(page: bytearray) -> None:
+    """The directory of the page points beyond its end."""
+    page[8:12] = b"\xff\xfe\xff\xfd"
+
+
+@dataclass(frozen=True, slots=True)
+class PageDamage:
+    """The first page of a table or index of Detent's, spoiled in one way."""
+
+    thing: str
+    spoil: Callable[[bytearray], None]
+
+    @property
+    def name(self) -> str:
+        return f"{self.thing}-{self.spoil.__name__}"
+
+
+_THINGS = ("event", "execution", "transition_log", "dead", "job_key", "waiting", "event_one_per_key", "lease_expiring")
+PAGES = [PageDamage(thing, spoil) for thing in _THINGS for spoil in (zeroed, of_no_kind, cells_elsewhere)]
+
+
+def spoil_page(path: Path, damage: PageDamage) -> None:
+    """Damage the file, which nobody has open."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+        ((root,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = ?", (f"detent_{damage.thing}",)
+        ).fetchall()
+    with open(path, "r+b") as file:
+        file.seek((root - 1) * size)
+        page = bytearray(file.read(size))
+        damage.spoil(page)
+        file.seek((root - 1) * size)
+        file.write(page)

@@ -1,0 +1,35 @@
+"""Pages of the file that were damaged are found, and harm no other part of the check."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from detent.store.open import open_store
+from tests.invariants.conftest import Lived
+from tests.invariants.pages import PAGES, PageDamage, spoil_page
+from tests.invariants.walking import walked
+
+
+@pytest.mark.parametrize("damage", PAGES, ids=lambda damage: damage.name)
+def test_a_damaged_page_is_found(lived_sqlite: Lived, tmp_path: Path, damage: PageDamage) -> None:
+    """R3, G1: by `verify`, under a stable name. Neither it nor the walk is stopped."""
+    path = tmp_path / "t.db"
+    shutil.copy(lived_sqlite.place, path)
+    spoil_page(path, damage)
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        found = {one.invariant for one in store.verify()}
+        assert "storage_is_sound" in found
+        walked(store, 100)
+
+
+def test_a_copy_of_a_live_database_is_healthy(lived_sqlite: Lived, tmp_path: Path) -> None:
+    """R2: leases expired while nobody could reap them, since no worker has lived in the copy."""
+    path = tmp_path / "copy.db"
+    shutil.copy(lived_sqlite.place, path)
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        assert store.verify() == []
+        assert walked(store, 100) == []
