@@ -66,7 +66,7 @@ def main() -> int:
         _say(began_at, f"looked whether it held: {found} ({LYING} was a lie, ring-030 somebody's hand)")
         faults += _unless(set(found) == {LYING, "ring-030"}, "other rings differ than should")
 
-        app.roll_back(run, actor="ana", reason="too cheap").wait(SECONDS_MAX)
+        app.roll_back(run, actor="ana", reason="too cheap", overwrite=True).wait(SECONDS_MAX)
         _say(began_at, f"rolled back: {run.state}, {run.counts}")
         faults += _unless(shop.prices == before, "not every price is what it was")
 

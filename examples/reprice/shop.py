@@ -1,7 +1,7 @@
 """The shop: prices behind an HTTP API that really limits, and that fails and lies as real ones do.
 
     GET  /products                every price, in one answer
-    GET  /products/SKU            one price
+    GET  /products/SKU            one price; this is not limited
     PUT  /products/SKU            {"price": 100}, with an Idempotency-Key: the same key is done once
     POST /tweak                   {"sku": …, "price": …}: somebody changes a price by hand
     POST /mend                    what is broken for good is mended
@@ -135,12 +135,12 @@ class Clerk(BaseHTTPRequestHandler):
         shop, sku = self.shop, self.path.rpartition("/")[2]
         if self.path == "/books":
             self._say(200, shop.books(), count=False)
+        elif sku in shop.prices:
+            self._say(200, {"price": shop.prices[sku]})
         elif self._is_too_fast(LOOK):
             return
         elif self.path == "/products":
             self._say(200, shop.prices)
-        elif sku in shop.prices:
-            self._say(200, {"price": shop.prices[sku]})
         else:
             self._say(404, {"error": "no such product"})
 

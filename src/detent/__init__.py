@@ -18,7 +18,7 @@ if _TYPE_CHECKING:
     from detent.declare.limit import Limit
     from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
-    from detent.declare.signals import Fatal, Snooze, Throttled
+    from detent.declare.signals import Critical, Fatal, Snooze, Throttled
     from detent.lifecycle.declare import Lifecycle, Transition
     from detent.model.backoff import Retry
     from detent.worker.shell_task import shell
@@ -26,6 +26,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "Change",
     "Context",
+    "Critical",
     "Detent",
     "Fatal",
     "Job",
@@ -50,6 +51,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Change": "declare.batch",
     "Context": "declare.context",
+    "Critical": "declare.signals",
     "Detent": "app.detent",
     "Fatal": "declare.signals",
     "Job": "client.job",

@@ -101,7 +101,7 @@ def test_preview_apply_partial_retry_applied_reconcile_roll_back(story: Story) -
     assert (found.ref, found.expected, found.actual) == ("ring-3", 270, 1)
     assert run.refresh().row.mismatches == 1
 
-    app.roll_back(run, actor="ana", reason="too cheap")
+    app.roll_back(run, actor="ana", reason="too cheap", overwrite=True)
     assert run.refresh().state == "applied"
     story.works(run)
     assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 6})

@@ -343,7 +343,7 @@ def test_async_batches_work_as_plain_ones_do(detent: Harness) -> None:
     look = app.reconcile(run)
     detent.work()
     assert [one.ref for one in look.mismatches] == ["b"]
-    app.roll_back(run, actor="ana")
+    app.roll_back(run, actor="ana", overwrite=True)
     assert works(detent, run).state == "rolled_back"
     assert prices == {"a": 1, "b": 2, "c": 3}
 

@@ -27,6 +27,13 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     found = shell.run("alerts", "show", "disk_full/host:db1", "--json").json
     assert (found["acknowledged_by"], found["deliveries"]) == ("ana", [])
     assert shell.run("alerts", "ack", "nothing").code == 3
+    ended = shell.run("alerts", "resolve", "disk_full/host:db1", "--actor", "ana", "--reason", "cleaned up")
+    assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: resolved\n")
+    assert shell.run("alerts", "resolve", "disk_full/host:db1").out.endswith("resolved (nothing to do)\n")
+    assert shell.run("alerts", "resolve", "nothing").code == 3
+    with Detent(sqlite_url) as app:
+        line = app.store.transitions("alert", "disk_full/host:db1")[-1]
+    assert (line.to_state, line.actor, line.reason) == ("resolved", "ana", "cleaned up")
 
 
 def test_policies_are_set_and_taken_back(sqlite_shell: Shell) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "applied_run",
     "create",
     "drive",
+    "finish",
     "held",
     "new_run",
     "planned",

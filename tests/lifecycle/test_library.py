@@ -32,9 +32,9 @@ DECLARED: dict[str, dict[str, str]] = {
         "preview": "queued",
         "queued": "applying",
         "applying": "applied partial failed",
-        "applied": "rolled_back",
-        "partial": "applying rolled_back",
-        "failed": "applying",
+        "applied": "queued rolled_back",
+        "partial": "applying queued rolled_back",
+        "failed": "applying queued partial",
         "rolled_back": "",
     },
     "target": {
@@ -48,18 +48,18 @@ DECLARED: dict[str, dict[str, str]] = {
     "pipeline_run": {
         "created": "workers_running failed",
         "workers_running": "consolidation_triggered consolidation_skipped",
-        "consolidation_skipped": "failed consolidation_triggered",
+        "consolidation_skipped": "failed consolidation_triggered workers_running",
         "consolidation_triggered": "consolidating failed",
         "consolidating": "completed failed",
         "completed": "",
-        "failed": "",
+        "failed": "workers_running consolidation_triggered",
     },
     "partition": {
         "pending": "in_progress failed",
         "in_progress": "fetching_pages failed",
         "fetching_pages": "completed failed",
         "completed": "",
-        "failed": "",
+        "failed": "pending fetching_pages",
     },
     "ops_run": {
         "queued": "claimed cancelled",
@@ -115,8 +115,8 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "execution": ("leased", "done aborted", ""),
     "batch_run": ("preview", "rolled_back", "applied partial failed"),
     "target": ("preview", "rolled_back", "applied failed"),
-    "pipeline_run": ("created", "completed failed", "consolidation_skipped"),
-    "partition": ("pending", "completed failed", ""),
+    "pipeline_run": ("created", "completed", "consolidation_skipped failed"),
+    "partition": ("pending", "completed", "failed"),
     "ops_run": ("queued", "success failed cancelled", ""),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
@@ -25,6 +26,8 @@ from detent.model.records import Moved
 __all__ = ["Batching"]
 
 B = TypeVar("B", bound=BatchMethods)
+
+log = logging.getLogger("detent.batch")
 
 _LIST_MAX = 10_000
 _DISCARDED_AT_ONCE = 500
@@ -153,40 +156,66 @@ class Batching:
         unchanged: bool = False,
         leave_failed: bool = False,
         accept_changed: bool = False,
+        overwrite: bool = False,
     ) -> Run:
         """Apply what the preview showed: all targets that would change, or `only` those refs. The others stay in
-        preview. `unchanged` takes those that would stay as they are, too; `leave_failed` leaves out what could not be
-        previewed.
+        preview and can be applied later, by another call. `unchanged` takes those that would stay as they are, too;
+        `leave_failed` leaves out what could not be previewed.
+
+        If the batch has `observe`, each target is compared with the preview first. A target that others have changed
+        since is not changed: it fails with a conflict. `overwrite=True` changes it without that check.
 
         `PreviewNotReady` before all is worked out, or where some could not be and are not left out; `BatchChanged`
-        where the batch was declared otherwise when it was previewed; `InvalidTransition` where it was applied before;
+        where the batch was declared otherwise when it was previewed; `InvalidTransition` if nothing is left to apply;
         `InvalidInput` for refs that it does not have, or where there is nothing to apply.
         """
         handle, tasks = self._handle_and_tasks(run)
         row = handle.row
-        if row.state == "preview" and row.fingerprint != tasks.batch.fingerprint and not accept_changed:
+        if row.state != "rolled_back" and row.fingerprint != tasks.batch.fingerprint and not accept_changed:
             raise BatchChanged(row.id, row.batch)
-        return self._act(handle, tasks, "apply", actor, reason, only, unchanged=unchanged, leave_failed=leave_failed)
+        options = {"unchanged": unchanged, "leave_failed": leave_failed, "overwrite": overwrite}
+        return self._act(handle, tasks, "apply", actor, reason, only, **options)
 
     def retry_failed(
-        self, run: Run | int | str, /, *, actor: str, reason: str | None = None, only: Iterable[str] | None = None
+        self,
+        run: Run | int | str,
+        /,
+        *,
+        actor: str,
+        reason: str | None = None,
+        only: Iterable[str] | None = None,
+        overwrite: bool = False,
     ) -> Run:
-        """Try failed targets again, all or `only` those, each under the effect key it had. `RunBusy` while they are
-        being applied, or once a rollback was asked for; `InvalidTransition`, `InvalidInput`."""
+        """Try failed targets again, all or `only` those, each under the effect key it had; `overwrite` as for `apply`.
+        `RunBusy` while they are being applied, or once a rollback was asked for; `InvalidTransition`,
+        `InvalidInput`."""
         handle, tasks = self._handle_and_tasks(run)
-        return self._act(handle, tasks, "retry_failed", actor, reason, only)
+        return self._act(handle, tasks, "retry_failed", actor, reason, only, overwrite=overwrite)
 
-    def roll_back(self, run: Run | int | str, /, *, actor: str, reason: str | None = None) -> Run:
+    def roll_back(
+        self, run: Run | int | str, /, *, actor: str, reason: str | None = None, overwrite: bool = False
+    ) -> Run:
         """Bring all applied targets back to what they were; the run is rolled back when they are. Asked again where
-        reverts gave up, those are tried again. `RunBusy` while targets are being applied or reverted,
-        `InvalidTransition`, `InvalidInput` where the batch has no `revert`."""
+        reverts gave up, those are tried again. If the batch has `observe`, a target that is not what this run has made
+        it is not reverted, unless `overwrite` is true. `run.newer_runs()` tells which later runs have changed the same
+        targets; they are logged as a warning.
+
+        `RunBusy` while targets are being applied or reverted, `InvalidTransition`, `InvalidInput` where the batch has
+        no `revert`."""
         handle, tasks = self._handle_and_tasks(run)
         row = handle.row
         if tasks.revert is None:
             raise InvalidInput(
                 "run", f"batch {row.batch!r} has no revert", "a batch with revert(self, ctx, ref, change)"
             )
-        return self._act(handle, tasks, "roll_back", actor, reason, None)
+        newer = handle.newer_runs()
+        acted = self._act(handle, tasks, "roll_back", actor, reason, None, overwrite=overwrite)
+        for run_id, refs in newer.items():
+            log.warning(
+                "run %d is being rolled back, though run %d has changed some of its targets since: %s",
+                *(row.id, run_id, ", ".join(refs)),
+            )
+        return acted
 
     def reconcile(self, run: Run | int | str, /, *, actor: str = "client") -> Reconciliation:
         """Look at every applied target of a run now: `app.reconcile(run).mismatches` waits for workers to have done so.
@@ -295,6 +324,7 @@ class Batching:
         *,
         unchanged: bool = False,
         leave_failed: bool = False,
+        overwrite: bool = False,
     ) -> Run:
         who, why = actor_and_reason(actor, reason, self.settings)
         (action_id,) = self._wiring.ids.take(1)
@@ -308,6 +338,7 @@ class Batching:
             refs=refs,
             unchanged=unchanged,
             leave_failed=leave_failed,
+            overwrite=overwrite,
         )
         driver = self._ground.job(tasks.step.call(run=handle.id, action=action_id), handle.row)
         handle.row = one(self._wiring.store.batch_act(item, driver))

@@ -10,7 +10,7 @@ from detent.client.client import one
 from detent.client.colour import Colour, colour_of
 from detent.declare.batch import Batch
 from detent.declare.context import Context
-from detent.declare.signals import Fatal, Snooze, Throttled
+from detent.declare.signals import Critical, Fatal, Snooze, Throttled
 from detent.declare.task import Task
 from detent.errors import DetentError, InvalidInput, LeaseLost, Refused
 from detent.model import jsondoor
@@ -136,7 +136,7 @@ class Planning:
                 change = await colour.call(value.preview, target.ref)
                 before, after, changed = self._batch.encode_change(target.ref, change)
                 done.append(Previewed(n=target.n, before=before, after=after, changed=changed))
-            except (Throttled, Snooze):
+            except (Throttled, Snooze, Critical):
                 await colour.ask(self._store_previewed, ctx, run, done)
                 raise
             except (Fatal, InvalidInput) as error:

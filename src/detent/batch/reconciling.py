@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import gives_up
-from detent.batch.telling import tell_of_mismatches
 from detent.client.client import one
 from detent.client.colour import Colour, colour_of
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
-from detent.declare.signals import Snooze, Throttled
+from detent.declare.signals import Critical, Snooze, Throttled
 from detent.errors import TransitionRace
 from detent.model import jsondoor
 from detent.model.batch_records import Observed, ReconciliationRow, TargetRow
@@ -45,7 +44,7 @@ class Reconciling:
                 actual, why = None, ""
                 try:
                     actual = self._batch.encode_observed(target.ref, await colour.call(value.observe, target.ref))
-                except (Throttled, Snooze):
+                except (Throttled, Snooze, Critical):
                     raise
                 except Exception as error:
                     if not await colour.ask(gives_up, self._ground.store(), ctx, self._batch.options.retry.retries):
@@ -56,10 +55,6 @@ class Reconciling:
                     found.append(Observed(target.n, target.after, actual))
                     self._say(ctx, run, look.no, target, actual, why)
             look = await colour.ask(self._record, ctx, look, targets, found)
-        await colour.ask(self._tell, run)
-
-    def _tell(self, run: int) -> None:
-        tell_of_mismatches(self._ground.store(), self._runs.row(run))
 
     def _look(self, ctx: Context, run: int) -> ReconciliationRow | None:
         """The look that this job is for. None where it was never begun, or is gone."""

@@ -1,4 +1,5 @@
-"""The tasks of a batch, to be declared with it: `<batch>.plan`, `.preview`, `.step`, `.apply`, `.revert`, `.reconcile`.
+"""The tasks of a batch, to be declared with it: `<batch>.plan`, `.preview`, `.step`, `.apply`, `.revert`, `.stop` and
+`.reconcile`.
 
 Each has the batch's queue, priority and limit; apply and revert also its retries, its time-out and what is said about
 repeating them.
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from detent.batch.applying import Applying, Stepping
+from detent.batch.applying import Applying, Stepping, Stopping
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import Planning
 from detent.batch.reconciling import Reconciling
@@ -22,6 +23,8 @@ __all__ = ["BatchTasks", "Declare", "declare_tasks"]
 
 AnyTask = Task[..., Any, Any]
 
+_BEFORE_ALL = 32_767
+"""The highest priority: the job that stops a run must not wait behind the jobs that it is to stop."""
 _PATIENCE = 20
 """How often what touches nothing may die with its worker."""
 
@@ -44,6 +47,7 @@ class BatchTasks:
     step: AnyTask
     apply: AnyTask
     revert: AnyTask | None
+    stop: AnyTask
     reconcile: AnyTask
 
 
@@ -59,11 +63,12 @@ def declare_tasks(batch: Batch, ground: Ground, declare: Declare) -> BatchTasks:
         if limited:
             options = batch.options.for_tasks(batch.name, **more)
         else:
-            options = Options(queue=batch.options.queue, priority=batch.options.priority, **more)
+            chosen = {"queue": batch.options.queue, "priority": batch.options.priority, **more}
+            options = Options(**chosen)
         return declare(function, f"{batch.name}.{part}", aliases, options)
 
     def target_task(action: Literal["apply", "revert"]) -> AnyTask:
-        applying = Applying(batch, runs, action)
+        applying = Applying(batch, ground, runs, stop, action)
         careful = not batch.options.idempotent
         probe = as_task(applying.probe, applying.probe_colour) if careful and batch.observes else None
         return task(
@@ -74,6 +79,7 @@ def declare_tasks(batch: Batch, ground: Ground, declare: Declare) -> BatchTasks:
             probe=probe,
         )
 
+    stop = task("stop", Stopping(ground, runs).stop, limited=False, retry=patient, priority=_BEFORE_ALL)
     planning.preview_task = task("preview", as_task(planning.preview, planning.preview_colour), retry=patient)
     stepping.apply_task = target_task("apply")
     stepping.revert_task = target_task("revert") if batch.reverts else None
@@ -85,5 +91,6 @@ def declare_tasks(batch: Batch, ground: Ground, declare: Declare) -> BatchTasks:
         step=task("step", stepping.step, limited=False, retry=patient),
         apply=stepping.apply_task,
         revert=stepping.revert_task,
+        stop=stop,
         reconcile=task("reconcile", as_task(reconciling.reconcile, reconciling.colour), retry=patient),
     )

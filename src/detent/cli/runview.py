@@ -84,6 +84,7 @@ def show_run(session: Session, app: Detent, run: Run) -> None:
             "unchanged": row.unchanged or None,
             "not previewed": row.preview_failed or None,
             "reverts given up": row.revert_failed or None,
+            "conflicts": row.conflicts or None,
             "mismatches": row.mismatches or None,
             "tenant": row.tenant,
             "by": row.actor,
@@ -98,6 +99,7 @@ def show_run(session: Session, app: Detent, run: Run) -> None:
             "next look": row.reconcile_at,
             "payload": row.payload,
             "metadata": row.metadata,
+            "stopped by": row.critical,
             "error": row.error,
         }
     )

@@ -11,7 +11,7 @@ from detent.errors import InvalidInput, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model import jsondoor
 from detent.model.clock import Clock
-from detent.model.pipeline_records import PartitionRow, PipelineRunRow
+from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
 from detent.store.contract import Verbs
 
@@ -102,7 +102,7 @@ class PipelineRun:
     @property
     def ended(self) -> bool:
         """Whether it has completed or failed."""
-        return self.row.state in PIPELINE_RUN.final
+        return self.row.state in PIPELINE_ENDED
 
     def partitions(self, state: str | None = None) -> Iterator[PartitionRow]:
         """Its partitions (in that state), by number."""
@@ -134,7 +134,7 @@ class PipelineRun:
 
     def pauses(self, timeout: float | None = None, until: Collection[str] | None = None) -> Iterator[float]:
         """How `wait` waits: each step looks again and says how long to pause."""
-        wanted = PIPELINE_RUN.final if until is None else _checked(until)
+        wanted = PIPELINE_ENDED if until is None else _checked(until)
         if timeout is not None and not timeout >= 0:
             raise InvalidInput("timeout", repr(timeout), "zero or more seconds, or None for as long as it takes")
         begun, pause = self._clock.monotonic(), _FIRST_PAUSE

@@ -14,7 +14,7 @@ from detent.declare.settings import Settings
 from detent.errors import InvalidInput, NotFound, RunStuck, RunTimeout
 from detent.lifecycle.library import BATCH_RUN, TARGET
 from detent.model import jsondoor
-from detent.model.batch_records import BatchRunRow, MismatchRow, ReconciliationRow, TargetRow
+from detent.model.batch_records import BatchFilter, BatchRunRow, MismatchRow, ReconciliationRow, TargetRow
 from detent.model.clock import Clock
 from detent.model.records import EventRow, TransitionRow
 from detent.store.contract import Verbs
@@ -23,12 +23,15 @@ __all__ = ["Mismatch", "Reconciliation", "Run", "TargetChange"]
 
 _PAGE = 1000
 _UNTIL = frozenset({*BATCH_RUN.states, "previewed"})
+_NEWER_RUNS = 20
+_REFS_SHOWN = 5
 _COUNTED = ("queued", "applying", "applied", "failed", "rolled_back")
 
 
 class TargetChange(Struct, frozen=True, kw_only=True):
     """A target as the preview found it, what it would be or is now, and where it stands. `error` is why its preview, or
-    its last attempt, failed."""
+    its last attempt, failed. `conflict` is true if it was refused because others had changed it; then `found` is what
+    it was."""
 
     ref: str
     state: str
@@ -38,6 +41,8 @@ class TargetChange(Struct, frozen=True, kw_only=True):
     error: str | None
     attempts: int
     job_id: int | None
+    conflict: bool = False
+    found: Any = None
 
 
 class Mismatch(Struct, frozen=True, kw_only=True):
@@ -109,6 +114,16 @@ class Run:
         return self.row.tolerated
 
     @property
+    def error(self) -> str | None:
+        """The critical error that stopped the run, or the error of the job that it waits for."""
+        return self.row.critical or self.row.error
+
+    @property
+    def conflicts(self) -> int:
+        """How many targets were refused because others had changed them."""
+        return self.row.conflicts
+
+    @property
     def rests(self) -> bool:
         """Whether nothing happens to it by itself: previewed, ended, or rolled back as far as it can be."""
         row = self.row
@@ -170,6 +185,8 @@ class Run:
                 error=row.preview_error or row.error,
                 attempts=row.attempts,
                 job_id=row.apply_job_id,
+                conflict=row.conflict is not None,
+                found=_value(row.conflict),
             )
 
     def targets(
@@ -211,6 +228,20 @@ class Run:
         while page := self._verbs.job_events(job_id, after_seq, _PAGE):
             yield from page
             after_seq = page[-1].seq
+
+    def newer_runs(self) -> dict[int, list[str]]:
+        """Runs of the same batch that began later and have changed targets that this run has applied: by id, with the
+        first of those refs. A sample: of this run the first 1,000 applied targets, of the others the newest 20."""
+        begun, mine = self.row.started_at, [target.ref for target in self._verbs.target_list(self.id, state="applied")]
+        if begun is None or not mine:
+            return {}
+        chosen = BatchFilter(batch=self.batch, tenant=self.row.tenant)
+        found: dict[int, list[str]] = {}
+        for row in self._verbs.batch_list(chosen, None, _NEWER_RUNS):
+            if row.id != self.id and row.applied and row.started_at is not None and row.started_at > begun:
+                changed = self._verbs.target_list(row.id, refs=mine, state="applied", limit=_REFS_SHOWN)
+                found |= {row.id: [target.ref for target in changed]} if changed else {}
+        return found
 
     def history(self) -> list[TransitionRow]:
         """Every move of the run, with who and why."""

@@ -10,7 +10,7 @@ from detent.errors import DetentError, InvalidInput
 from detent.model.backoff import retry_after
 from detent.model.clock import Clock, SystemClock
 
-__all__ = ["Fatal", "Snooze", "Throttled"]
+__all__ = ["Conflict", "Critical", "Fatal", "Snooze", "Throttled"]
 
 _DELAY_MAX = 366 * 86_400.0
 _TOO_MANY_REQUESTS = 429
@@ -18,6 +18,24 @@ _TOO_MANY_REQUESTS = 429
 
 class Fatal(DetentError):
     """No further attempt will help: the job is quarantined at once, with this reason."""
+
+
+class Critical(Fatal):
+    """Nothing of this run will succeed: a wrong password, an account that is closed.
+
+    Raised by a method of a batch, it fails this target and stops the whole run: targets that have not begun are not
+    called, and the run fails with this reason. It can be retried. Anywhere else it means the same as `Fatal`.
+    """
+
+
+class Conflict(Fatal):
+    """A target was not changed, since it is no longer what this run expects: somebody else has changed it."""
+
+    def __init__(self, ref: str, found: str, expected: str, advice: str) -> None:
+        self.ref = ref
+        self.found = found
+        self.expected = expected
+        super().__init__(f"{ref!r:.80} was not changed: it is now {found:.200}, expected {expected:.200}; {advice}")
 
 
 class Snooze(DetentError):

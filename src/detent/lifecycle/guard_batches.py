@@ -1,14 +1,14 @@
 """The guards of batch runs and their targets: what makes the database refuse what their lifecycles do not declare.
 
-`batch_guards` gives the text of migration 0009 for each database; a test keeps the committed files equal, and
-`python -m detent.lifecycle.guard_batches` writes them. A run moves along declared pairs and together with its line
-in the log; a target along declared pairs and folds, and only to where the job that applies or reverts it is.
+`batch_guards` gives their text for each database. Migration 0009 has it as the lifecycles were then; what has changed
+since is in the migration of `guard_runs`. A run moves along declared pairs and together with its line in the log; a
+target along declared pairs and folds, and only to where the job that applies or reverts it is.
 """
 
 from __future__ import annotations
 
 from detent.lifecycle.declare import Lifecycle, Pair
-from detent.lifecycle.guard import Dialect, write_out
+from detent.lifecycle.guard import Dialect
 from detent.lifecycle.guard_batches_text import GUARDS_POSTGRES, GUARDS_SQLITE, HEADER
 from detent.lifecycle.library import BATCH_RUN, TARGET
 
@@ -50,7 +50,3 @@ def _changed(columns: tuple[str, ...], unequal: str) -> str:
 
 def _either(pairs: tuple[Pair, ...]) -> str:
     return " OR ".join(f"(OLD.state = '{source}' AND NEW.state = '{target}')" for source, target in pairs)
-
-
-if __name__ == "__main__":
-    write_out("batch_guards", batch_guards)

@@ -114,6 +114,11 @@ BATCH_RUN = Lifecycle(
         T("applying", "failed", "fail", "worker", "A critical error stopped it, or not one target could be applied."),
         T("partial", "applying", "retry_failed", "client", "Somebody asks for the failed targets again, all or some."),
         T("failed", "applying", "retry_failed", "client", "Somebody asks for all of it again."),
+        T("applied", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
+        T("partial", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
+        T("failed", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
+        T("failed", "partial", "request_roll_back", "client",
+          "A client asks for a rollback of what was applied before a critical error stopped the run."),
         T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted every applied target."),
         T("partial", "rolled_back", "roll_back", "client", "A requested rollback has reverted every applied target."),
     ),
@@ -161,11 +166,11 @@ PIPELINE_RUN = Lifecycle(
         "consolidation_triggered": "All partitions ended; the consolidation waits for a worker.",
         "consolidating": "Staged records are taken over in batches.",
         "completed": "All records are taken over, and the watermark advanced in the same transaction.",
-        "failed": "Ended without success; the watermark stays, and the next run sees the same records again.",
+        "failed": "Ended without success; the watermark stays. It can be retried until another run has completed.",
     },
     initial="created",
-    final=frozenset({"completed", "failed"}),
-    rests=frozenset({"consolidation_skipped"}),
+    final=frozenset({"completed"}),
+    rests=frozenset({"consolidation_skipped", "failed"}),
     transitions=(
         T("created", "workers_running", "fan_out", "worker", "The plan is made and its partitions are enqueued."),
         T("workers_running", "consolidation_triggered", "fan_in", "worker",
@@ -182,6 +187,12 @@ PIPELINE_RUN = Lifecycle(
         T("created", "failed", "fail", "worker or reaper", "The plan could not be made."),
         T("consolidation_skipped", "consolidation_triggered", "force", "operator",
           "Consolidate what is there in spite of the failed partitions, with a reason."),
+        T("failed", "workers_running", "retry", "client",
+          "A client asks for the failed partitions again; completed partitions are kept."),
+        T("consolidation_skipped", "workers_running", "retry", "client",
+          "A client asks for the failed partitions again; completed partitions are kept."),
+        T("failed", "consolidation_triggered", "retry", "client",
+          "A client asks for the consolidation again; the staged records are kept."),
     ),
 )
 
@@ -196,7 +207,8 @@ PARTITION = Lifecycle(
         "failed": "Its attempts are used up; the pages stored so far stay staged.",
     },
     initial="pending",
-    final=frozenset({"completed", "failed"}),
+    final=frozenset({"completed"}),
+    rests=frozenset({"failed"}),
     transitions=(
         T("pending", "in_progress", "begin", "worker", "A worker claims its job for the first time."),
         T("in_progress", "fetching_pages", "store_page", "worker", "The first page and its offset are committed."),
@@ -204,6 +216,8 @@ PARTITION = Lifecycle(
         T("fetching_pages", "failed", "fail", "worker or reaper", "Its attempts are used up on a later page."),
         T("in_progress", "failed", "fail", "worker or reaper", "Its attempts are used up on the first page."),
         T("pending", "failed", "fail", "worker or reaper", "Its job ended before a worker could begin."),
+        T("failed", "pending", "retry", "client", "Its run is retried, and no page of it is stored yet."),
+        T("failed", "fetching_pages", "retry", "client", "Its run is retried; it goes on after the last stored page."),
     ),
 )
 

@@ -66,7 +66,8 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
     others are in preview. `outstanding` is 1 while an action still has targets to move, `reverting` are revert jobs
     under way, `revert_failed` those that gave up. `stuck` jobs of the plan, the preview or an action have given up, the
     last of them with `error`: retried, they go on. `mismatches` are open. `reconcile_at` is when the world is looked at
-    next."""
+    next. `critical` is the error that stopped the run. `conflicts` targets were refused because others had changed
+    them; with `overwrite` the last action does not ask for that."""
 
     id: int
     tenant: str
@@ -109,6 +110,9 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
     reconcile_at: datetime | None
     reconciled_at: datetime | None
     moved_at: datetime
+    critical: str | None
+    overwrite: bool
+    conflicts: int
 
     @property
     def tolerated(self) -> bool:
@@ -121,7 +125,8 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
 class TargetRow(Struct, frozen=True, kw_only=True):
     """A target as it stands. `before` and `after` are JSON, there once it is previewed; `preview_error` where that
     could not be. `error` is what its last attempt to be applied, or reverted, came to grief of; `attempts` how often it
-    was tried. `revert_state` is NULL, `reverting`, `failed` or `done`."""
+    was tried. `revert_state` is NULL, `reverting`, `failed` or `done`. `conflict` is what was found, as JSON, in place
+    of the expected value; NULL unless the target was refused for it."""
 
     run_id: int
     n: int
@@ -141,6 +146,7 @@ class TargetRow(Struct, frozen=True, kw_only=True):
     queued_at: datetime | None
     applied_at: datetime | None
     rolled_back_at: datetime | None
+    conflict: str | None
 
 
 class Previewed(Struct, frozen=True, kw_only=True):
@@ -158,7 +164,8 @@ class NewAction(Struct, frozen=True, kw_only=True):
 
     `refs` None is all that the action is for: of `apply`, targets whose preview says that they would change (with
     `unchanged`, the others too); of `retry_failed`, those that failed; of `roll_back`, those that are applied. With
-    `leave_failed` an apply of all leaves out what could not be previewed, instead of being refused.
+    `leave_failed` an apply of all leaves out what could not be previewed, instead of being refused. With `overwrite`
+    targets are changed even if others have changed them since.
     """
 
     id: int
@@ -170,6 +177,7 @@ class NewAction(Struct, frozen=True, kw_only=True):
     refs: tuple[str, ...] | None = None
     unchanged: bool = False
     leave_failed: bool = False
+    overwrite: bool = False
 
 
 class ActionRow(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from detent.model.records import NewJob
 __all__ = [
     "ELSEWHERE",
     "PAGE_TASK",
+    "PIPELINE_ENDED",
     "PIPELINE_TASKS",
     "NewPage",
     "NewPartition",
@@ -31,6 +32,9 @@ PIPELINE_TASKS = "detent.pipeline."
 """How the names of the tasks begin that carry pipeline runs; the database knows them by it."""
 
 PAGE_TASK = f"{PIPELINE_TASKS}page/"
+
+PIPELINE_ENDED = frozenset({"completed", "failed"})
+"""The states in which no job of a run is left to do. A failed run may be retried."""
 
 ELSEWHERE = ""
 """The data of a staged record that lies in a table of the user's own: only its key is staged."""

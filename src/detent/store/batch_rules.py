@@ -15,9 +15,11 @@ __all__ = [
     "LOOKS_PLANNED",
     "REFS_MAX",
     "Named",
+    "is_rest",
     "is_same_run",
     "look_at",
     "next_look",
+    "nothing_left",
     "refuse_act",
     "refuse_add",
     "refuse_look",
@@ -76,13 +78,18 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
     busy = _busy(run, item)
     match item.action:
         case "apply":
-            if run.state != "preview":
+            touched = run.queued + run.applying + run.applied + run.failed + run.rolled_back
+            if run.state not in ("preview", "applied", "partial", "failed"):
                 return _illegal(run, "queued")
+            if run.rollback_requested_at is not None:
+                return RunBusy(run.id, "apply", "a rollback was asked for")
+            if run.state != "preview" and touched >= run.previewed:
+                return nothing_left(run)
             if run.previewed_at is None:
                 return PreviewNotReady(run.id, run.previewed, run.total, run.preview_failed)
             if run.preview_failed and item.refs is None and not item.leave_failed:
                 return PreviewNotReady(run.id, run.previewed, run.total, run.preview_failed, complete=True)
-            left = run.previewed - (0 if item.unchanged else run.unchanged)
+            left = run.previewed - (0 if item.unchanged or run.state != "preview" else run.unchanged)
         case "retry_failed":
             if run.rollback_requested_at is not None and run.state == "partial":
                 return RunBusy(run.id, "a retry", "a rollback was asked for")
@@ -92,7 +99,7 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
         case "roll_back":
             if item.refs is not None:
                 return InvalidInput("refs", f"{len(item.refs)} targets", "none: a run is rolled back as a whole")
-            if run.state not in ("applied", "partial"):
+            if run.state not in ("applied", "partial") and not (run.state == "failed" and run.applied):
                 return busy or _illegal(run, "rolled_back")
             left = run.applied
     if busy is not None:
@@ -100,6 +107,17 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
     if item.refs is None and left <= 0:
         return InvalidInput("targets", f"none of run {run.id} that could", f"runs with targets left to {item.action}")
     return None
+
+
+def is_rest(item: NewAction) -> bool:
+    """Whether the action takes whatever would change and is left in preview."""
+    return item.action == "apply" and item.refs is None and not item.unchanged
+
+
+def nothing_left(run: BatchRunRow) -> InvalidTransition:
+    """Why no more of a run can be applied: no target that would change is left in preview."""
+    allowed = tuple(state for state in BATCH_RUN.allowed(run.state) if state != "queued")
+    return InvalidTransition("batch_run", str(run.id), run.state, "queued", allowed)
 
 
 def _busy(run: BatchRunRow, item: NewAction) -> RunBusy | None:

@@ -84,12 +84,13 @@ class BatchVerbs(Protocol):
     def batch_act(self, item: NewAction, driver: NewJob) -> BatchRunRow | DetentError:
         """Begin an action: the run moves, where it does, and the action is on record with the job that carries it out.
 
-        `apply` takes a run from preview to queued, `retry_failed` from partial or failed to applying; `roll_back`
-        leaves it applied or partial and records the request; asked again after reverts have given up, it tries those
-        again. Refused, and then nothing is changed: `PreviewNotReady` before the preview is complete, or where targets
-        could not be previewed and are not left out; `InvalidTransition` from another state; `RunBusy` while another
-        action is outstanding, targets are still being applied or reverted, or after a rollback was asked for;
-        `InvalidInput` where refs are unknown, or the action is not for them, or nothing is left to do. `NotFound`,
+        `apply` takes a run from preview to queued; later, from applied, partial or failed, it takes what was left out.
+        `retry_failed` takes it from partial or failed to applying; `roll_back` leaves it applied or partial (a failed
+        run with applied targets becomes partial) and records the request; asked again after reverts have given up, it
+        tries those again. Refused, and then nothing is changed: `PreviewNotReady` before the preview is complete, or
+        where targets could not be previewed and are not left out; `InvalidTransition` from another state; `RunBusy`
+        while another action is outstanding, targets are still being applied or reverted, or after a rollback was asked
+        for; `InvalidInput` where refs are unknown, or the action is not for them, or nothing is left to do. `NotFound`,
         `IdConflict`. The same id again is the same action."""
         ...
 
@@ -107,6 +108,19 @@ class BatchVerbs(Protocol):
         is changed and the answer is how far it is; anywhere else: `TransitionRace`. `InvalidInput` where a target that
         needs a job has none here, or the other way round. `NotFound`.
         """
+        ...
+
+    def batch_stop(self, holder: Holder, run_id: int, reason: str, driver: NewJob) -> BatchRunRow | DetentError:
+        """Stop a run after a critical error: its open action ends, no more targets are handed out, and `driver` is the
+        job that cancels what has not begun. When what is in flight has ended, the run has failed with that reason.
+
+        By the holder of a job of the run. A run that was stopped before is left as it is. `NotFound`.
+        """
+        ...
+
+    def target_conflict(self, holder: Holder, run_id: int, found: str) -> BatchRunRow | DetentError:
+        """Record that a target was refused because others have changed it: `found` is what it is now, as JSON. It is
+        the target of the job that the caller holds. `NotFound`."""
         ...
 
     # -- reconciliation ----------------------------------------------------------------------------------------
@@ -191,6 +205,8 @@ BATCHES = (
     Verb("batch_act", "client", (PreviewNotReady, InvalidTransition, RunBusy, InvalidInput, NotFound, IdConflict)),
     Verb("batch_portion", "worker", (NotFound,)),
     Verb("batch_step", "worker", (LeaseLost, TransitionRace, InvalidInput, NotFound)),
+    Verb("batch_stop", "worker", (LeaseLost, NotFound)),
+    Verb("target_conflict", "worker", (LeaseLost, NotFound)),
     Verb("reconcile_due", "worker"),
     Verb("reconcile_begin", "client", (TransitionRace, InvalidTransition, RunBusy, NotFound)),
     Verb("reconcile_record", "worker", (LeaseLost, TransitionRace, NotFound)),

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 from detent.app.detent import Detent
 from detent.app.wiring import Wiring
 from detent.batch.due import begin_due
-from detent.batch.telling import tell_of_runs
 from detent.client.job import Job
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
@@ -79,7 +78,6 @@ class Harness:
                 lease=self.lease,
             )
             if not claimed:
-                tell_of_runs(self.store)
                 return worked
             if len(worked) >= most:
                 raise WrongPlace("detent.work()", f"for more than {most} attempts", "raise `most`, or look for a loop")

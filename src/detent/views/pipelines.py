@@ -8,8 +8,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from detent.errors import NotFound, essence
-from detent.lifecycle.library import PARTITION, PIPELINE_RUN
-from detent.model.pipeline_records import PartitionRow, PipelineRunRow
+from detent.lifecycle.library import PARTITION
+from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.store.contract import Verbs
 
 __all__ = ["Failure", "PipelineView", "cause", "pipeline_view", "share_done"]
@@ -74,7 +74,7 @@ def share_done(run: PipelineRunRow) -> float:
     if run.state == "completed":
         return 1.0
     fetched = run.parts_ended / run.partitions if run.partitions else float(run.state != "created")
-    taken_over = run.consolidated / run.staged if run.staged and run.state not in PIPELINE_RUN.final else 0.0
+    taken_over = run.consolidated / run.staged if run.staged and run.state not in PIPELINE_ENDED else 0.0
     return (fetched + taken_over) / 2
 
 

@@ -23,7 +23,7 @@ alert = click.argument("alert", metavar="ALERT")
 
 @click.group("alerts", cls=Group)
 def command() -> None:
-    """Look at alerts, acknowledge them, set their policies, try who hears of them."""
+    """List, acknowledge and resolve alerts, set their policies, test where they are sent."""
 
 
 @command.command("list")
@@ -79,6 +79,18 @@ def ack(session: Session, alert: str, reason: str | None) -> None:
     """Look after an alert: nobody is reminded of it any more."""
     with session.open() as app:
         _say(session, "alert", app.acknowledge(alert, actor=session.who, reason=reason), "acknowledged")
+
+
+@command.command()
+@alert
+@reason_option
+@click.pass_obj
+def resolve(session: Session, alert: str, reason: str | None) -> None:
+    """Resolve an alert by hand. It fires again if its cause comes back."""
+    with session.open() as app:
+        row = app.get_alert(alert)
+        told = reason or "resolved by hand"
+        _say(session, "alert", app.resolve_alert(row.policy, told, scope=row.scope, actor=session.who), "resolved")
 
 
 @command.command()

@@ -29,6 +29,7 @@ _STATES = list(dict.fromkeys((*BATCH_RUN.states, *PIPELINE_RUN.states)))
 run_id = click.argument("run_id", metavar="ID")
 _wait = click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
 _timeout = click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
+_overwrite = click.option("--overwrite", is_flag=True, help="Change targets even if others have changed them since.")
 _yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -174,19 +175,21 @@ def export(session: Session, /, run_id: str, file: str, kind: str | None, only: 
 @click.option("--unchanged", is_flag=True, help="Those that would stay as they are, too.")
 @click.option("--leave-failed", is_flag=True, help="Leave out what could not be previewed.")
 @click.option("--accept-changed", is_flag=True, help="Though the batch's code is another one by now.")
+@_overwrite
 @_yes
 @_wait
 @_timeout
 @reason_option
 @click.pass_obj
 def apply(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Apply what the preview showed, all of it or a part. Needs --app."""
+    """Apply what the preview showed, all of it or a part; later, the rest. Needs --app."""
     return _act(session, run_id, "apply", yes=yes, wait=wait, timeout=timeout, **more)
 
 
 @command.command("retry-failed")
 @run_id
 @_only
+@_overwrite
 @_yes
 @_wait
 @_timeout
@@ -199,6 +202,7 @@ def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeou
 
 @command.command()
 @run_id
+@_overwrite
 @_yes
 @_wait
 @_timeout
@@ -225,6 +229,8 @@ def _act(
     with session.open_with_tasks() as app:
         run = app.batch_run(run_id)
         which = f"{len(refs)} targets" if refs else _all_of(run, action)
+        for newer, changed in run.newer_runs().items() if action == "roll_back" else ():
+            render.note(f"run {newer} has changed targets of run {run.id} since: {', '.join(changed)}")
         confirm(session, f"{action.replace('_', ' ')} {which} of run {run.id} ({run.batch})", yes=yes)
         do: Callable[..., Run] = getattr(app, action)
         run = do(run, actor=session.who, **({"only": refs} if refs else {}), **more)
@@ -233,7 +239,9 @@ def _act(
 
 def _all_of(run: Run, action: str) -> str:
     row = run.row
-    counted = {"apply": row.previewed - row.unchanged, "retry_failed": row.failed, "roll_back": row.applied}
+    touched = row.queued + row.applying + row.applied + row.failed + row.rolled_back
+    left = max(row.previewed - touched - row.unchanged, 0)
+    counted = {"apply": left, "retry_failed": row.failed, "roll_back": row.applied}
     return f"all {counted[action]} targets"
 
 

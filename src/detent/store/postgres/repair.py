@@ -98,14 +98,15 @@ SELECT lease_id, '', leased_at, %(now)s - interval '1 microsecond', ARRAY[id] FR
 _RECOUNT = """
 UPDATE detent.batch_run b
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
-        rolled_back, reverting, revert_failed) = (
+        rolled_back, reverting, revert_failed, conflicts) = (
        SELECT count(*), count(*) FILTER (WHERE g.changed IS NOT NULL),
               count(*) FILTER (WHERE g.preview_error IS NOT NULL), count(*) FILTER (WHERE NOT g.changed),
               count(*) FILTER (WHERE g.state = 'queued'), count(*) FILTER (WHERE g.state = 'applying'),
               count(*) FILTER (WHERE g.state = 'applied'), count(*) FILTER (WHERE g.state = 'failed'),
               count(*) FILTER (WHERE g.state = 'rolled_back'),
               count(*) FILTER (WHERE g.revert_state = 'reverting'),
-              count(*) FILTER (WHERE g.revert_state = 'failed')
+              count(*) FILTER (WHERE g.revert_state = 'failed'),
+              count(*) FILTER (WHERE g.conflict IS NOT NULL)
          FROM detent.target g WHERE g.run_id = b.id),
        outstanding = (SELECT count(*) FROM detent.batch_action a WHERE a.run_id = b.id AND a.done_at IS NULL),
        mismatches = (SELECT count(*) FROM detent.mismatch m WHERE m.run_id = b.id AND m.resolved_at IS NULL)

@@ -24,7 +24,16 @@ from detent.model.batch_records import (
     TargetRow,
 )
 from detent.model.records import NewJob, Pruned
-from detent.store.batch_rules import is_same_run, next_look, refuse_act, refuse_add, refuse_look, refuse_refs
+from detent.store.batch_rules import (
+    is_rest,
+    is_same_run,
+    next_look,
+    nothing_left,
+    refuse_act,
+    refuse_add,
+    refuse_look,
+    refuse_refs,
+)
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import batching, looking, moving
 from detent.store.postgres.statements.enqueue import job_enqueue
@@ -109,6 +118,9 @@ class PostgresBatching:
                 is_same = there.run_id == item.run_id and there.action == item.action
                 return run if is_same else IdConflict(item.id)
             refused = refuse_act(run, item)
+            if refused is None and run.state != "preview" and is_rest(item):
+                left = session.run(batching.targets(run.id, "preview", True, None, 0, 1))
+                refused = None if left else nothing_left(run)
             chosen = None
             if refused is None and item.refs is not None:
                 found = session.run(batching.named_targets(item.run_id, item.refs))
@@ -179,6 +191,34 @@ class PostgresBatching:
             return self._session.together(step)
         except _Refused as refused:
             return refused.error
+
+    def batch_stop(self, holder: Holder, run_id: int, reason: str, driver: NewJob) -> BatchRunRow | DetentError:
+        """The open action ends here; the driver cancels what has not begun."""
+
+        def stop(session: Session) -> BatchRunRow | DetentError:
+            run = self._batch_held(session, holder, run_id, lock=False)
+            if isinstance(run, DetentError):
+                return run
+            if session.run(batching.stop(run_id, reason)):
+                _enqueue(session, [driver])
+            return self._batch_there(session, run_id)
+
+        try:
+            return self._session.together(stop)
+        except _Refused as refused:
+            return refused.error
+
+    def target_conflict(self, holder: Holder, run_id: int, found: str) -> BatchRunRow | DetentError:
+        """By the job that the caller holds."""
+
+        def record(session: Session) -> BatchRunRow | DetentError:
+            run = self._batch_held(session, holder, run_id, lock=False)
+            if isinstance(run, DetentError):
+                return run
+            session.run(batching.conflict(run_id, holder[0], found))
+            return self._batch_there(session, run_id)
+
+        return self._session.together(record)
 
     def reconcile_due(self, limit: int) -> list[BatchRunRow]:
         """The longest due first."""

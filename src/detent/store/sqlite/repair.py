@@ -89,14 +89,15 @@ SELECT lease_id, '', leased_at, :now - 1, json_array(id) FROM detent_job WHERE i
 _RECOUNT = """
 UPDATE detent_batch_run
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
-        rolled_back, reverting, revert_failed) = (
+        rolled_back, reverting, revert_failed, conflicts) = (
        SELECT count(*), count(*) FILTER (WHERE g.changed IS NOT NULL),
               count(*) FILTER (WHERE g.preview_error IS NOT NULL), count(*) FILTER (WHERE NOT g.changed),
               count(*) FILTER (WHERE g.state = 'queued'), count(*) FILTER (WHERE g.state = 'applying'),
               count(*) FILTER (WHERE g.state = 'applied'), count(*) FILTER (WHERE g.state = 'failed'),
               count(*) FILTER (WHERE g.state = 'rolled_back'),
               count(*) FILTER (WHERE g.revert_state = 'reverting'),
-              count(*) FILTER (WHERE g.revert_state = 'failed')
+              count(*) FILTER (WHERE g.revert_state = 'failed'),
+              count(*) FILTER (WHERE g.conflict IS NOT NULL)
          FROM detent_target g WHERE g.run_id = detent_batch_run.id),
        outstanding = (SELECT count(*) FROM detent_batch_action a
                        WHERE a.run_id = detent_batch_run.id AND a.done_at IS NULL),

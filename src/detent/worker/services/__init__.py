@@ -73,7 +73,7 @@ class Services:
             expire(store),
             self.failed_jobs.service(),
             schedules(store, ids),
-            Reconcile(store, ids, stir).service(),
+            Reconcile(store, ids).service(),
             operations(store),
             recovery(store),
             Retention(store, keep, archive=archive).service(),

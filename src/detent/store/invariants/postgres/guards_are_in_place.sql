@@ -54,7 +54,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('job_result', 'job', 'result_guard', 17, 'result_dropped_at', true),
     ('identity_begins', 'identity', 'identity_grows', 7, '', false),
     ('identity_keep', 'identity', 'keep', 27, '', false),
-    ('identity_keep_all', 'identity', 'keep', 34, '', false)
+    ('identity_keep_all', 'identity', 'keep', 34, '', false),
+    ('batch_run_mismatches', 'batch_run', 'batch_run_mismatches', 17, 'mismatches,reconciled_at', true)
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
@@ -63,18 +64,18 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('entity_guard', '6cbcdb75c452e80595d34c9437cc1558'),
     ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
     ('job_moves_target', '896b2cf2af9e87d8290a251e8d8436c0'),
-    ('targets_follow', '4502c60e0526b2b823ee1373ccea9ced'),
-    ('targets_count', 'a23b16941618e91e7e6527a14498cc03'),
-    ('batch_run_settle', '3adbc791d5e05f83bf20c6751dfa0202'),
-    ('batch_run_guard', '051032a4dbd216e9d01972f599fdcd66'),
+    ('targets_follow', 'a6d3bb9248a183e3e17c4349a18c364f'),
+    ('targets_count', '54d209e5d2043a20779ebb27426fd95b'),
+    ('batch_run_settle', 'ba3575c1321a62cb96b9e887af8156f3'),
+    ('batch_run_guard', '9590792127e2a2db13131cdf771b5fce'),
     ('batch_run_refuse', '13d209330393d6e77b4a88a4230d82c7'),
     ('target_guard', 'dfc39792cba80e5d1d10dd7b87b357a8'),
     ('target_agrees', '7362ea4c88969c7687ddd70a89ba0605'),
     ('target_refuse', 'a545bd421bd86e9492d04962e9e9dddd'),
     ('ops_run_moves', '83d41616908333c9f5d011270f2ba5ca'),
     ('ops_keep', '2e66220ae50af399f3e3bb1cd7758171'),
-    ('pipeline_run_guard', '5fda049dc7e0e5b22f1a0b93766d1f46'),
-    ('partition_guard', '0c7568d2ac4d57a22740fb749751e66a'),
+    ('pipeline_run_guard', 'e46f4d352906751bc9211916c92aab02'),
+    ('partition_guard', '793c608ddc5e249f3893fd6d2b4d6fb5'),
     ('watermark_guard', '44aa5b49abc8c1bf6b815403b74d434b'),
     ('pipeline_follows_job', '10e7b9a020fb24cfd7c910ea83de1ce1'),
     ('pipeline_follows_partition', 'c9190d41bb908d1f3a47c55d3894a738'),
@@ -82,7 +83,8 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
     ('pipeline_enqueues', '838a9847139fab57278cff243096b080'),
     ('result_guard', 'f116198e8024111a008f80e04cf0df3a'),
     ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b'),
-    ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e')
+    ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e'),
+    ('batch_run_mismatches', 'b5a8f160b19f6d6386173daedfdfb9d7')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -10,7 +10,8 @@ WITH counted AS (
            sum(CASE WHEN g.state = 'failed' THEN 1 ELSE 0 END) AS failed,
            sum(CASE WHEN g.state = 'rolled_back' THEN 1 ELSE 0 END) AS rolled_back,
            sum(CASE WHEN g.revert_state = 'reverting' THEN 1 ELSE 0 END) AS reverting,
-           sum(CASE WHEN g.revert_state = 'failed' THEN 1 ELSE 0 END) AS revert_failed
+           sum(CASE WHEN g.revert_state = 'failed' THEN 1 ELSE 0 END) AS revert_failed,
+           sum(CASE WHEN g.conflict IS NOT NULL THEN 1 ELSE 0 END) AS conflicts
       FROM detent_batch_run b LEFT JOIN detent_target g ON g.run_id = b.id
      GROUP BY b.id
   ), open_actions AS (
@@ -23,19 +24,19 @@ WITH counted AS (
   )
 SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id,
        'total, previewed, preview_failed, unchanged, queued, applying, applied,' ||
-       ' failed, rolled_back, reverting, revert_failed, outstanding, mismatches: '
+       ' failed, rolled_back, reverting, revert_failed, conflicts, outstanding, mismatches: '
        || b.total || ', ' || b.previewed || ', ' || b.preview_failed || ', ' || b.unchanged
        || ', ' || b.queued || ', ' || b.applying || ', ' || b.applied || ', ' || b.failed
        || ', ' || b.rolled_back || ', ' || b.reverting || ', ' || b.revert_failed
-       || ', ' || b.outstanding || ', ' || b.mismatches
+       || ', ' || b.conflicts || ', ' || b.outstanding || ', ' || b.mismatches
        || '; there are '
        || c.total || ', ' || c.previewed || ', ' || c.preview_failed || ', ' || c.unchanged
        || ', ' || c.queued || ', ' || c.applying || ', ' || c.applied || ', ' || c.failed
        || ', ' || c.rolled_back || ', ' || c.reverting || ', ' || c.revert_failed
-       || ', ' || c.outstanding || ', ' || c.mismatches AS detail
+       || ', ' || c.conflicts || ', ' || c.outstanding || ', ' || c.mismatches AS detail
   FROM detent_batch_run b JOIN found c ON c.id = b.id
  WHERE b.total <> c.total OR b.previewed <> c.previewed OR b.preview_failed <> c.preview_failed OR b.unchanged <> c.unchanged
     OR b.queued <> c.queued OR b.applying <> c.applying OR b.applied <> c.applied OR b.failed <> c.failed
     OR b.rolled_back <> c.rolled_back OR b.reverting <> c.reverting OR b.revert_failed <> c.revert_failed OR b.outstanding <> c.outstanding
-    OR b.mismatches <> c.mismatches
+    OR b.mismatches <> c.mismatches OR b.conflicts <> c.conflicts
  ORDER BY b.id;

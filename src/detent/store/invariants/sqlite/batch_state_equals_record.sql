@@ -1,5 +1,6 @@
 -- B1, B8, G4, R2: the state of a batch run is where its newest line in the log led, and what its targets make of it: applied has
--- none that failed, partial some of each, failed none that was applied, and none of these any that is still on its way.
+-- none that failed, partial some of each, failed none that was applied unless a critical error stopped it, and none of these any
+-- that is still on its way.
 WITH newest AS (
     SELECT l.entity_id, max(l.n) AS n FROM detent_transition_log l
      WHERE l.job_id IS NULL AND l.entity = 'batch_run' GROUP BY l.entity_id
@@ -15,6 +16,6 @@ SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id,
     OR (b.state = 'applying' AND b.queued + b.applying + b.outstanding = 0)
     OR (b.state = 'applied' AND b.failed > 0)
     OR (b.state = 'partial' AND b.rollback_requested_at IS NULL AND (b.failed = 0 OR b.applied + b.rolled_back = 0))
-    OR (b.state = 'failed' AND (b.failed = 0 OR b.applied > 0))
+    OR (b.state = 'failed' AND (b.failed = 0 OR (b.applied > 0 AND b.critical IS NULL)))
     OR (b.state = 'rolled_back' AND b.applied > 0)
  ORDER BY b.id;

@@ -2,6 +2,46 @@
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 -- differs: SQLite keeps the text of its schema, so the text is compared.
 WITH wanted (type, name, text) AS (VALUES
+    ('trigger', 'detent_alert_event_raises', 'CREATE TRIGGER detent_alert_event_raises INSTEAD OF INSERT ON detent_alert_event
+  FOR EACH ROW WHEN NEW.severity IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM detent_alert_policy p WHERE p.name = NEW.policy AND NOT p.enabled)
+BEGIN
+  UPDATE detent_alert
+     SET severity = coalesce((SELECT p.severity FROM detent_alert_policy p WHERE p.name = NEW.policy), NEW.severity),
+         message = substr(NEW.message, 1, 2000), facts = NEW.facts, value = NEW.value, raised = raised + 1, last_at = max(last_at, NEW.at)
+   WHERE policy = NEW.policy AND scope = NEW.scope AND state = ''firing'';
+  INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+    SELECT ''alert'', NEW.policy || CASE NEW.scope WHEN '''' THEN '''' ELSE ''/'' || NEW.scope END, a.state, ''firing'', ''raise'', ''system'',
+           substr(NEW.message, 1, 2000), NEW.facts, max(NEW.at, coalesce(a.last_at, NEW.at))
+      FROM (SELECT 1) LEFT JOIN detent_alert a ON a.policy = NEW.policy AND a.scope = NEW.scope
+     WHERE a.state IS NOT ''firing'';
+  INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, told_at)
+    VALUES (NEW.policy, NEW.scope, coalesce((SELECT p.severity FROM detent_alert_policy p WHERE p.name = NEW.policy), NEW.severity),
+            ''firing'', substr(NEW.message, 1, 2000), NEW.facts, NEW.value, NEW.at, NEW.at, NEW.at)
+    ON CONFLICT (policy, scope) DO UPDATE
+      SET severity = excluded.severity, state = ''firing'', episode = episode + 1, message = excluded.message, facts = excluded.facts,
+          value = excluded.value, raised = 1, since = max(excluded.since, last_at), last_at = max(excluded.last_at, last_at),
+          told_at = max(excluded.told_at, last_at), resolved_at = NULL, acknowledged_at = NULL, acknowledged_by = NULL,
+          acknowledged_reason = NULL
+      WHERE state = ''resolved'';
+  INSERT INTO detent_alert_notice (policy, scope, episode, kind, severity, message, facts, value, since, at)
+    SELECT policy, scope, episode, ''firing'', severity, message, facts, value, since, since
+      FROM detent_alert WHERE policy = NEW.policy AND scope = NEW.scope AND raised = 1;
+END'),
+    ('trigger', 'detent_alert_event_resolves', 'CREATE TRIGGER detent_alert_event_resolves INSTEAD OF INSERT ON detent_alert_event
+  FOR EACH ROW WHEN NEW.severity IS NULL
+    AND EXISTS (SELECT 1 FROM detent_alert a WHERE a.policy = NEW.policy AND a.scope = NEW.scope AND a.state = ''firing'')
+BEGIN
+  INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+    SELECT ''alert'', policy || CASE scope WHEN '''' THEN '''' ELSE ''/'' || scope END, ''firing'', ''resolved'', ''resolve'', ''system'',
+           substr(NEW.message, 1, 2000), max(NEW.at, last_at)
+      FROM detent_alert WHERE policy = NEW.policy AND scope = NEW.scope;
+  UPDATE detent_alert SET state = ''resolved'', resolved_at = max(NEW.at, last_at), told_at = max(NEW.at, last_at)
+   WHERE policy = NEW.policy AND scope = NEW.scope;
+  INSERT INTO detent_alert_notice (policy, scope, episode, kind, severity, message, facts, value, since, at)
+    SELECT policy, scope, episode, ''resolved'', severity, substr(NEW.message, 1, 2000), facts, value, since, resolved_at
+      FROM detent_alert WHERE policy = NEW.policy AND scope = NEW.scope;
+END'),
     ('trigger', 'detent_batch_run_begins', 'CREATE TRIGGER detent_batch_run_begins BEFORE INSERT ON detent_batch_run
   FOR EACH ROW WHEN NEW.state <> ''preview'' OR NEW.total <> 0 OR NEW.outstanding <> 0
     OR EXISTS (SELECT 1 FROM detent_batch_run WHERE id = NEW.id)
@@ -29,19 +69,37 @@ BEGIN
       SELECT 1 FROM (SELECT from_state, to_state, trigger FROM detent_transition_log
                       WHERE job_id IS NULL AND entity = ''batch_run'' AND entity_id = CAST(OLD.id AS TEXT)
                       ORDER BY n DESC LIMIT 1) last
-       WHERE last.from_state = OLD.state AND last.to_state = NEW.state AND (last.trigger = ''repair'' OR (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')))
+       WHERE last.from_state = OLD.state AND last.to_state = NEW.state AND (last.trigger = ''repair'' OR (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''queued'') OR (OLD.state = ''partial'' AND NEW.state = ''queued'') OR (OLD.state = ''failed'' AND NEW.state = ''queued'') OR (OLD.state = ''failed'' AND NEW.state = ''partial'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')))
       THEN NULL
-    WHEN (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')
+    WHEN (OLD.state = ''preview'' AND NEW.state = ''queued'') OR (OLD.state = ''queued'' AND NEW.state = ''applying'') OR (OLD.state = ''applying'' AND NEW.state = ''applied'') OR (OLD.state = ''applying'' AND NEW.state = ''partial'') OR (OLD.state = ''applying'' AND NEW.state = ''failed'') OR (OLD.state = ''partial'' AND NEW.state = ''applying'') OR (OLD.state = ''failed'' AND NEW.state = ''applying'') OR (OLD.state = ''applied'' AND NEW.state = ''queued'') OR (OLD.state = ''partial'' AND NEW.state = ''queued'') OR (OLD.state = ''failed'' AND NEW.state = ''queued'') OR (OLD.state = ''failed'' AND NEW.state = ''partial'') OR (OLD.state = ''applied'' AND NEW.state = ''rolled_back'') OR (OLD.state = ''partial'' AND NEW.state = ''rolled_back'')
       THEN RAISE(ABORT, ''DT041 batch_run: this move is made only together with its line in transition_log'')
     ELSE RAISE(ABORT, ''DT002 batch_run: it cannot go from its state to that one'')
   END;
 END'),
+    ('trigger', 'detent_batch_run_mismatches', 'CREATE TRIGGER detent_batch_run_mismatches AFTER UPDATE OF mismatches, reconciled_at ON detent_batch_run
+  FOR EACH ROW WHEN NEW.mismatches > OLD.mismatches OR (NEW.mismatches = 0 AND OLD.mismatches > 0)
+                    OR (NEW.mismatches > 0 AND NEW.reconciled_at IS NOT OLD.reconciled_at)
+BEGIN
+  INSERT INTO detent_alert_event (policy, scope, severity, message, facts, value, at)
+    SELECT ''mismatches_found'', ''run:'' || NEW.id, ''warning'',
+           ''Run '' || NEW.id || '' of '' || NEW.batch || '': '' || NEW.mismatches || '' of '' || NEW.applied || '' targets no longer match what was applied'',
+           ''{"run_id":"'' || NEW.id || ''","batch":'' || json_quote(NEW.batch) || '',"tenant":'' || json_quote(NEW.tenant) || '',"applied":'' || NEW.applied
+             || '',"failed":'' || NEW.failed || '',"mismatches":'' || NEW.mismatches || ''}'',
+           NEW.mismatches, max(NEW.moved_at, coalesce(NEW.reconciled_at, NEW.moved_at))
+     WHERE NEW.mismatches > 0;
+  INSERT INTO detent_alert_event (policy, scope, message, at)
+    SELECT ''mismatches_found'', ''run:'' || NEW.id,
+           ''Run '' || NEW.id || '' of '' || NEW.batch || CASE WHEN NEW.rollback_requested_at IS NULL THEN '': every target matches what was applied again''
+                                                           ELSE '' is rolled back'' END, max(NEW.moved_at, coalesce(NEW.reconciled_at, NEW.moved_at))
+     WHERE NEW.mismatches = 0;
+END'),
     ('trigger', 'detent_batch_run_settle', 'CREATE TRIGGER detent_batch_run_settle AFTER UPDATE OF queued, applying, applied, failed, outstanding, reverting, revert_failed ON detent_batch_run
   FOR EACH ROW WHEN
-    (NEW.state = ''queued'' AND (NEW.applying + NEW.applied + NEW.failed > 0 OR NEW.queued + NEW.outstanding = 0))
+    (NEW.state = ''queued'' AND (NEW.applying > 0 OR NEW.applied + NEW.failed > OLD.applied + OLD.failed OR NEW.queued + NEW.outstanding = 0))
     OR (NEW.state = ''applying'' AND NEW.queued + NEW.applying + NEW.outstanding = 0)
     OR (NEW.state IN (''partial'', ''failed'') AND NEW.rollback_requested_at IS NULL
-        AND (NEW.queued + NEW.applying + NEW.outstanding > 0 OR NEW.failed = 0 OR (NEW.state = ''partial'') <> (NEW.applied + NEW.rolled_back > 0)))
+        AND (NEW.queued + NEW.applying + NEW.outstanding > 0 OR NEW.failed = 0
+             OR (NEW.critical IS NULL AND (NEW.state = ''partial'') <> (NEW.applied + NEW.rolled_back > 0))))
     OR (NEW.rollback_requested_at IS NOT NULL AND NEW.state IN (''applied'', ''partial'')
         AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0)
 BEGIN
@@ -49,22 +107,48 @@ BEGIN
     SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), NEW.state, ''applying'', CASE NEW.state WHEN ''queued'' THEN ''begin'' ELSE ''retry_failed'' END,
            ''system'', NEW.correlation_id, NEW.moved_at
      WHERE NEW.state IN (''queued'', ''partial'', ''failed'') AND NEW.rollback_requested_at IS NULL;
-  UPDATE detent_batch_run SET state = ''applying'', started_at = coalesce(started_at, moved_at), finished_at = NULL, reconcile_at = NULL
-   WHERE id = NEW.id AND state IN (''queued'', ''partial'', ''failed'') AND rollback_requested_at IS NULL;
-  INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, correlation_id, at)
-    SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), ''applying'',
-           CASE WHEN failed = 0 THEN ''applied'' WHEN applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
-           CASE WHEN failed = 0 THEN ''complete'' WHEN applied + rolled_back > 0 THEN ''complete_in_part'' ELSE ''fail'' END,
-           ''system'', NEW.correlation_id, NEW.moved_at
-      FROM detent_batch_run WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0;
   UPDATE detent_batch_run
-     SET state = CASE WHEN failed = 0 THEN ''applied'' WHEN applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
+     SET state = ''applying'', started_at = coalesce(started_at, moved_at), finished_at = NULL, reconcile_at = NULL,
+         critical = CASE WHEN state = ''queued'' THEN critical END
+   WHERE id = NEW.id AND state IN (''queued'', ''partial'', ''failed'') AND rollback_requested_at IS NULL;
+  INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
+    SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), ''applying'',
+           CASE WHEN failed = 0 THEN ''applied'' WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
+           CASE WHEN failed = 0 THEN ''complete'' WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''complete_in_part'' ELSE ''fail'' END,
+           ''system'', CASE WHEN failed > 0 THEN critical END, NEW.correlation_id, NEW.moved_at
+      FROM detent_batch_run WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0;
+  INSERT INTO detent_alert_event (policy, scope, severity, message, facts, value, at)
+    SELECT CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''run_partial'' ELSE ''run_failed'' END, ''run:'' || id,
+           CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''warning'' ELSE ''critical'' END,
+           ''Run '' || id || '' of '' || batch || '' is '' || CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END || '': ''
+             || failed || '' targets failed, '' || applied || '' were applied'' || coalesce(''. It was stopped by a critical error: '' || critical, ''''),
+           ''{"run_id":"'' || id || ''","batch":'' || json_quote(batch) || '',"tenant":'' || json_quote(tenant) || '',"applied":'' || applied
+             || '',"failed":'' || failed || '',"mismatches":'' || mismatches || ''}'',
+           failed, moved_at
+      FROM detent_batch_run
+     WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0 AND failed > 0
+       AND (failed > coalesce(tolerate_count, coalesce(tolerate_share, 0) * (applied + failed)) OR critical IS NOT NULL);
+  INSERT INTO detent_alert_event (policy, scope, message, at)
+    SELECT p.policy, ''run:'' || id,
+           ''Run '' || id || '' of '' || batch || '' is ''
+             || CASE WHEN failed = 0 THEN ''applied'' WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END, moved_at
+      FROM (SELECT value AS policy FROM json_each(''["run_failed","run_partial"]'')) p CROSS JOIN detent_batch_run
+     WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0
+       AND (failed <= coalesce(tolerate_count, coalesce(tolerate_share, 0) * (applied + failed)) AND (critical IS NULL OR failed = 0)
+            OR p.policy <> CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''run_partial'' ELSE ''run_failed'' END);
+  UPDATE detent_batch_run
+     SET state = CASE WHEN failed = 0 THEN ''applied'' WHEN critical IS NULL AND applied + rolled_back > 0 THEN ''partial'' ELSE ''failed'' END,
          finished_at = moved_at, reconcile_no = 0,
-         reconcile_at = CASE WHEN failed = 0 OR applied + rolled_back > 0 THEN moved_at + 300000000 END
+         reconcile_at = CASE WHEN failed = 0 OR (critical IS NULL AND applied + rolled_back > 0) THEN moved_at + 300000000 END
    WHERE id = NEW.id AND state = ''applying'' AND queued + applying + outstanding = 0;
   INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
     SELECT NEW.tenant, ''batch_run'', CAST(NEW.id AS TEXT), NEW.state, ''rolled_back'', ''roll_back'', NEW.rollback_requested_by, NEW.rollback_reason,
            NEW.correlation_id, NEW.moved_at
+     WHERE NEW.rollback_requested_at IS NOT NULL AND NEW.state IN (''applied'', ''partial'')
+       AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0;
+  INSERT INTO detent_alert_event (policy, scope, message, at)
+    SELECT p.policy, ''run:'' || NEW.id, ''Run '' || NEW.id || '' of '' || NEW.batch || '' is rolled_back'', NEW.moved_at
+      FROM (SELECT value AS policy FROM json_each(''["run_failed","run_partial"]'')) p
      WHERE NEW.rollback_requested_at IS NOT NULL AND NEW.state IN (''applied'', ''partial'')
        AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0;
   UPDATE detent_batch_run SET state = ''rolled_back'', rolled_back_at = moved_at
@@ -200,7 +284,9 @@ BEGIN
   UPDATE detent_target
      SET state = CASE NEW.state WHEN ''pending'' THEN ''queued'' WHEN ''running'' THEN ''applying'' WHEN ''succeeded'' THEN ''applied'' ELSE ''failed'' END,
          applied_at = CASE WHEN NEW.state = ''succeeded'' THEN max(NEW.finished_at, moved_at) END,
-         error = CASE WHEN NEW.state = ''pending'' THEN error WHEN NEW.state = ''running'' OR NEW.state = ''succeeded'' THEN NULL ELSE NEW.error END,
+         error = CASE WHEN NEW.state = ''pending'' THEN error WHEN NEW.state = ''running'' OR NEW.state = ''succeeded'' THEN NULL
+                      ELSE coalesce(NEW.error, (SELECT ''Not begun: '' || b.critical FROM detent_batch_run b WHERE b.id = run_id)) END,
+         conflict = CASE WHEN NEW.state = ''running'' OR NEW.state = ''succeeded'' THEN NULL ELSE conflict END,
          moved_at = max(moved_at, CASE NEW.state WHEN ''running'' THEN NEW.leased_at WHEN ''pending'' THEN
            coalesce((SELECT e.aborted_at FROM detent_execution e WHERE OLD.state = ''running'' AND e.job_id = NEW.id AND e.attempt = NEW.attempt), NEW.due_at)
            ELSE NEW.finished_at END)
@@ -208,7 +294,9 @@ BEGIN
   UPDATE detent_target
      SET state = CASE WHEN NEW.state = ''succeeded'' THEN ''rolled_back'' ELSE state END, revert_state = CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END,
          rolled_back_at = CASE WHEN NEW.state = ''succeeded'' THEN max(NEW.finished_at, moved_at) END,
-         error = CASE WHEN NEW.state IN (''pending'', ''running'', ''succeeded'') THEN NULL ELSE NEW.error END,
+         error = CASE WHEN NEW.state IN (''pending'', ''running'', ''succeeded'') THEN NULL
+                      ELSE coalesce(NEW.error, (SELECT ''Not begun: '' || b.critical FROM detent_batch_run b WHERE b.id = run_id)) END,
+         conflict = CASE WHEN NEW.state IN (''pending'', ''running'', ''succeeded'') THEN NULL ELSE conflict END,
          moved_at = max(moved_at, coalesce(NEW.finished_at, NEW.leased_at, NEW.created_at))
    WHERE revert_job_id = NEW.id AND revert_state <> CASE NEW.state WHEN ''succeeded'' THEN ''done'' WHEN ''pending'' THEN ''reverting'' WHEN ''running'' THEN ''reverting'' ELSE ''failed'' END;
 END'),
@@ -297,6 +385,8 @@ BEGIN
       OR (OLD.state = ''fetching_pages'' AND NEW.state = ''failed'')
       OR (OLD.state = ''in_progress'' AND NEW.state = ''failed'')
       OR (OLD.state = ''pending'' AND NEW.state = ''failed'')
+      OR (OLD.state = ''failed'' AND NEW.state = ''pending'')
+      OR (OLD.state = ''failed'' AND NEW.state = ''fetching_pages'')
     ) IS NOT TRUE THEN RAISE(ABORT, ''DT002 partition: it cannot go from its state to that one'')
   END;
 END'),
@@ -456,6 +546,9 @@ BEGIN
       OR (OLD.state = ''consolidation_triggered'' AND NEW.state = ''failed'')
       OR (OLD.state = ''created'' AND NEW.state = ''failed'')
       OR (OLD.state = ''consolidation_skipped'' AND NEW.state = ''consolidation_triggered'')
+      OR (OLD.state = ''failed'' AND NEW.state = ''workers_running'')
+      OR (OLD.state = ''consolidation_skipped'' AND NEW.state = ''workers_running'')
+      OR (OLD.state = ''failed'' AND NEW.state = ''consolidation_triggered'')
     ) IS NOT TRUE THEN RAISE(ABORT, ''DT002 pipeline_run: it cannot go from its state to that one'')
     WHEN EXISTS (
       SELECT 1 FROM (SELECT from_state, to_state FROM detent_transition_log
@@ -473,8 +566,8 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT002 target: it must begin once, in state preview, without a preview'');
 END'),
-    ('trigger', 'detent_target_counts', 'CREATE TRIGGER detent_target_counts AFTER UPDATE OF state, revert_state ON detent_target
-  FOR EACH ROW WHEN NEW.state <> OLD.state OR NEW.revert_state IS NOT OLD.revert_state
+    ('trigger', 'detent_target_counts', 'CREATE TRIGGER detent_target_counts AFTER UPDATE OF state, revert_state, conflict ON detent_target
+  FOR EACH ROW WHEN NEW.state <> OLD.state OR NEW.revert_state IS NOT OLD.revert_state OR NEW.conflict IS NOT OLD.conflict
 BEGIN
   UPDATE detent_batch_run
      SET queued = queued + (NEW.state = ''queued'') - (OLD.state = ''queued''),
@@ -484,6 +577,7 @@ BEGIN
          rolled_back = rolled_back + (NEW.state = ''rolled_back'') - (OLD.state = ''rolled_back''),
          reverting = reverting + (NEW.revert_state IS ''reverting'') - (OLD.revert_state IS ''reverting''),
          revert_failed = revert_failed + (NEW.revert_state IS ''failed'') - (OLD.revert_state IS ''failed''),
+         conflicts = conflicts + (NEW.conflict IS NOT NULL) - (OLD.conflict IS NOT NULL),
          moved_at = max(moved_at, NEW.moved_at)
    WHERE id = NEW.run_id;
 END'),

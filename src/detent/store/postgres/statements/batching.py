@@ -33,6 +33,7 @@ __all__ = [
     "action",
     "add",
     "chosen",
+    "conflict",
     "create",
     "due",
     "get",
@@ -51,6 +52,7 @@ __all__ = [
     "prune",
     "runs",
     "step",
+    "stop",
     "take",
     "targets",
 ]
@@ -69,8 +71,8 @@ SELECT detent.batch_create_v1(%s::bigint, %s::text, %s::text, %s::text, %s::text
 """
 _PREVIEWED = "SELECT detent.target_previewed_v1(%s::bigint, %s::integer[], %s::jsonb)"
 _ACT = """
-SELECT detent.batch_act_v1(%s::bigint, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::boolean, %s::bigint,
-                           %s::integer[])
+SELECT detent.batch_act_v2(%s::bigint, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::boolean, %s::bigint,
+                           %s::integer[], %s::boolean)
 """
 _RECORD = """
 SELECT detent.reconcile_record_v1(%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer[],
@@ -161,6 +163,7 @@ def act(item: NewAction, job_id: int, ns: Sequence[int] | None) -> Statement[Non
     params = (
         *(item.id, item.run_id, item.action, item.actor, item.reason, item.metadata, item.unchanged, job_id),
         None if ns is None else numbers(ns),
+        item.overwrite,
     )
     return Statement(_ACT, params, lambda rows: None)
 
@@ -188,6 +191,18 @@ def step(action_id: int, from_cursor: int, to_cursor: int, moved: int, last: boo
     """Whether it was there."""
     sql = "SELECT detent.batch_step_v1(%s::bigint, %s::integer, %s::integer, %s::integer, %s::boolean)"
     return Statement(sql, (action_id, from_cursor, to_cursor, moved, last), lambda rows: bool(rows[0][0]))
+
+
+def stop(run_id: int, reason: str) -> Statement[bool]:
+    """Whether it was stopped by this."""
+    sql = "SELECT detent.batch_stop_v1(%s::bigint, %s::text)"
+    return Statement(sql, (run_id, reason), lambda rows: bool(rows[0][0]))
+
+
+def conflict(run_id: int, job_id: int, found: str) -> Statement[None]:
+    """What was found in place of the expected value."""
+    sql = "SELECT detent.target_conflict_v1(%s::bigint, %s::bigint, %s::text)"
+    return Statement(sql, (run_id, job_id, found), lambda rows: None)
 
 
 def targets(

@@ -176,6 +176,8 @@ class EachAlone:
     target_previewed = _writing(SqliteVerbs.target_previewed)
     batch_act = _writing(SqliteVerbs.batch_act)
     batch_step = _writing(SqliteVerbs.batch_step)
+    batch_stop = _writing(SqliteVerbs.batch_stop)
+    target_conflict = _writing(SqliteVerbs.target_conflict)
     reconcile_begin = _writing(SqliteVerbs.reconcile_begin)
     reconcile_record = _writing(SqliteVerbs.reconcile_record)
     batch_prune = _writing(SqliteVerbs.batch_prune)

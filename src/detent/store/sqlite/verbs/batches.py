@@ -20,7 +20,7 @@ from detent.model.batch_records import (
 )
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
-from detent.store.batch_rules import Named, is_same_run, refuse_act, refuse_add, refuse_refs
+from detent.store.batch_rules import Named, is_rest, is_same_run, nothing_left, refuse_act, refuse_add, refuse_refs
 from detent.store.sqlite.verbs.base import Insert
 from detent.store.sqlite.verbs.batches_looking import BatchLookingVerbs
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
@@ -69,20 +69,23 @@ _CHOICES = "INSERT INTO detent_batch_choice (action_id, n) SELECT ?, value FROM 
 _BEGUN = {
     "apply": """
 UPDATE detent_batch_run
-   SET state = 'queued', outstanding = 1, queued_at = max(:now, moved_at), moved_at = max(:now, moved_at)
- WHERE id = :id AND state = 'preview'
+   SET state = 'queued', outstanding = 1, queued_at = max(:now, moved_at), started_at = NULL, finished_at = NULL,
+       reconcile_at = NULL, critical = NULL, overwrite = :overwrite, moved_at = max(:now, moved_at)
+ WHERE id = :id AND state IN ('preview', 'applied', 'partial', 'failed')
 """,
     "retry_failed": """
 UPDATE detent_batch_run
-   SET state = 'applying', outstanding = 1, finished_at = NULL, reconcile_at = NULL, moved_at = max(:now, moved_at)
+   SET state = 'applying', outstanding = 1, finished_at = NULL, reconcile_at = NULL, critical = NULL,
+       overwrite = :overwrite, moved_at = max(:now, moved_at)
  WHERE id = :id AND state IN ('partial', 'failed')
 """,
     "roll_back": """
 UPDATE detent_batch_run
-   SET outstanding = 1, rollback_requested_at = coalesce(rollback_requested_at, max(:now, moved_at)),
-       rollback_requested_by = :actor, rollback_reason = :reason, reconcile_at = NULL, mismatches = 0,
+   SET state = CASE state WHEN 'failed' THEN 'partial' ELSE state END, outstanding = 1,
+       rollback_requested_at = coalesce(rollback_requested_at, max(:now, moved_at)), rollback_requested_by = :actor,
+       rollback_reason = :reason, reconcile_at = NULL, mismatches = 0, critical = NULL, overwrite = :overwrite,
        moved_at = max(:now, moved_at)
- WHERE id = :id AND state IN ('applied', 'partial')
+ WHERE id = :id AND state IN ('applied', 'partial', 'failed')
 """,
 }
 _MISMATCHES_GO = "UPDATE detent_mismatch SET resolved_at = ? WHERE run_id = ? AND resolved_at IS NULL"
@@ -97,6 +100,16 @@ UPDATE detent_target SET revert_state = 'reverting', revert_job_id = ?, moved_at
 _STEPPED = """
 UPDATE detent_batch_action SET cursor = :to, moved = moved + :moved, done_at = CASE WHEN :last THEN :now END
  WHERE id = :id AND cursor = :from AND done_at IS NULL
+"""
+_STOPPED = (
+    "UPDATE detent_batch_action SET done_at = max(:now, created_at) WHERE run_id = :id AND done_at IS NULL",
+    """
+UPDATE detent_batch_run SET critical = :reason, outstanding = 0, moved_at = max(:now, moved_at) WHERE id = :id
+""",
+)
+_CONFLICT = """
+UPDATE detent_target SET conflict = :found
+ WHERE run_id = :run AND (apply_job_id = :job AND state = 'applying' OR revert_job_id = :job AND state = 'applied')
 """
 _ENDED = "UPDATE detent_batch_run SET outstanding = 0, moved_at = max(:now, moved_at) WHERE id = :id"
 
@@ -165,6 +178,8 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
             is_same = there.run_id == item.run_id and there.action == item.action
             return run if is_same else IdConflict(item.id)
         refused = refuse_act(run, item)
+        if refused is None and run.state != "preview" and is_rest(item):
+            refused = None if self.target_list(run.id, state="preview", changed=True, limit=1) else nothing_left(run)
         chosen = None
         if refused is None and item.refs is not None:
             found = [Named(n, ref, state, bool(ok)) for n, ref, state, ok in self._batch_named(item.run_id, item.refs)]
@@ -183,13 +198,15 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         told = (item.actor, item.reason, item.metadata, now)
         match item.action:
             case "apply":
-                self._batch_log(run.id, "preview", "queued", "queue", *told)
+                trigger = "queue" if run.state == "preview" else "queue_rest"
+                self._batch_log(run.id, run.state, "queued", trigger, *told)
             case "retry_failed":
                 self._batch_log(run.id, run.state, "applying", "retry_failed", *told)
             case "roll_back":
-                self._batch_log(run.id, run.state, run.state, "request_roll_back", *told)
+                to = "partial" if run.state == "failed" else run.state
+                self._batch_log(run.id, run.state, to, "request_roll_back", *told)
                 self._db.change(_MISMATCHES_GO, (now, run.id))
-        begun = {"id": run.id, "now": now, "actor": item.actor, "reason": item.reason}
+        begun = {"id": run.id, "now": now, "actor": item.actor, "reason": item.reason, "overwrite": int(item.overwrite)}
         self._expect(self._db.change(_BEGUN[item.action], begun), 1, [run.id], run.state)
         return self._batch_there(run.id)
 
@@ -244,6 +261,27 @@ class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
         if last:
             self._db.change(_ENDED, {"id": action.run_id, "now": now})
         return Stepped(action_id=action_id, cursor=to_cursor, moved=action.moved + count, done=last)
+
+    def batch_stop(self, holder: Holder, run_id: int, reason: str, driver: NewJob) -> BatchRunRow | DetentError:
+        """The open action ends here; the driver cancels what has not begun."""
+        now = self._now()
+        run = self._batch_held(holder, run_id, now)
+        if isinstance(run, DetentError) or run.critical is not None:
+            return run
+        refused = self._batch_jobs([driver])
+        if refused is not None:
+            return refused
+        for statement in _STOPPED:
+            self._db.change(statement, {"id": run_id, "now": now, "reason": reason})
+        return self._batch_there(run_id)
+
+    def target_conflict(self, holder: Holder, run_id: int, found: str) -> BatchRunRow | DetentError:
+        """By the job that the caller holds."""
+        run = self._batch_held(holder, run_id, self._now())
+        if isinstance(run, DetentError):
+            return run
+        self._db.change(_CONFLICT, {"run": run_id, "job": holder[0], "found": found})
+        return self._batch_there(run_id)
 
     # -- what they share ---------------------------------------------------------------------------------------
 

@@ -185,4 +185,4 @@ def _value(name: str, value: Any) -> Any:
         return None
     if name.endswith("_at"):
         return from_micros(value)
-    return bool(value) if name == "changed" else value
+    return bool(value) if name in ("changed", "overwrite") else value
