@@ -39,7 +39,7 @@ class Reprice:
         Path(ref).write_text(str(change.before))
 
     def observe(self, ref: str) -> int:
-        return int(Path(ref).read_text())
+        return int(Path(ref).read_text()) if Path(ref).exists() else 100
 """
 
 
@@ -94,7 +94,10 @@ def test_the_whole_way(rules: Shell) -> None:
     assert (looked.code, looked.json["mismatches"]) == (1, [{"ref": "ring-3", "expected": 90, "actual": 1}])
     assert runs(rules, "mismatches", run).rows[1] == ["ring-3", "90", "1"]
 
-    assert runs(rules, "rollback", run, "--yes", "--wait", "--reason", "too cheap").code == 0
+    back = runs(rules, "rollback", run, "--yes", "--wait", "--reason", "too cheap", "--json")
+    assert (back.json["state"], back.json["conflicts"]) == ("applied", 1)
+    assert runs(rules, "diff", run, "--errors").rows[1][0] == "ring-3"
+    assert runs(rules, "rollback", run, "--yes", "--wait", "--overwrite", "--reason", "too cheap").code == 0
     assert (rules.directory / "ring-3").read_text() == "100"
     again = runs(rules, "rollback", run, "--yes")
     assert (again.code, "final" in again.err) == (4, True)

@@ -13,6 +13,7 @@ import detent
 EXPORTED = [
     "Change",
     "Context",
+    "Critical",
     "Detent",
     "Fatal",
     "Job",

@@ -88,7 +88,8 @@ WITH wanted_index (name) AS (VALUES
     ('job_result'),
     ('identity_begins'),
     ('identity_keep'),
-    ('identity_keep_all')
+    ('identity_keep_all'),
+    ('batch_run_mismatches')
   ),
   ours AS (
     SELECT c.oid, c.relname FROM pg_catalog.pg_class c

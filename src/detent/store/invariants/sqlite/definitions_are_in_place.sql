@@ -24,6 +24,8 @@ WITH wanted (type, name, text) AS (VALUES
     ('index', 'detent_waiting_due', 'CREATE INDEX detent_waiting_due ON detent_waiting (due_at, job_id) WHERE limit_key IS NULL'),
     ('index', 'detent_waiting_expiring', 'CREATE INDEX detent_waiting_expiring ON detent_waiting (expires_at) WHERE expires_at IS NOT NULL'),
     ('index', 'detent_waiting_limited', 'CREATE INDEX detent_waiting_limited ON detent_waiting (limit_key, priority DESC, due_at, job_id) WHERE limit_key IS NOT NULL'),
+    ('view', 'detent_alert_event', 'CREATE VIEW detent_alert_event AS
+  SELECT policy, scope, severity, message, facts, value, last_at AS at FROM detent_alert WHERE 0'),
     ('view', 'detent_attempt_times', 'CREATE VIEW detent_attempt_times AS
   SELECT e.job_id, e.attempt, j.task, j.queue, j.tenant, e.outcome, e.worker, e.leased_at, e.started_at, e.committed_at,
          coalesce(e.done_at, e.aborted_at) AS ended_at,
@@ -169,10 +171,13 @@ WITH wanted (type, name, text) AS (VALUES
   SELECT tenant, entity, job_id, entity_id, from_state, to_state, trigger, at, actor, reason, metadata, correlation_id, forced, attempt, rank, n FROM detent_target_transition')
   ),
   wanted_trigger (name) AS (VALUES
+    ('detent_alert_event_raises'),
+    ('detent_alert_event_resolves'),
     ('detent_batch_run_begins'),
     ('detent_batch_run_frozen'),
     ('detent_batch_run_goes'),
     ('detent_batch_run_guard'),
+    ('detent_batch_run_mismatches'),
     ('detent_batch_run_settle'),
     ('detent_event_begins'),
     ('detent_event_goes'),
