@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from threading import Barrier, Lock
 from typing import Any
 
@@ -141,7 +140,7 @@ def test_a_key_of_which_nothing_is_left_to_say_goes(store: Store, clock: StoreCl
     finish(store, first)
     store.limit_pause("shop:c", "ana")
     clock.advance(5)
-    store.job_prune(datetime.now(UTC) - timedelta(days=9), 0, 10, "system")
+    store.limit_prune("", 10)
     assert running(store) == {"shop:b": 1, "shop:c": 0}
 
 

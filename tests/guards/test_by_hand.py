@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from detent.lifecycle.library import JOB
@@ -327,3 +329,35 @@ def test_a_result_goes_through_its_door_and_by_no_other_way(store: Store, prompt
     prompt.refuses(f"UPDATE {{job}} SET result = '7' WHERE id = {job_id}")
     prompt.refuses(f"UPDATE {{job}} SET result = '7', result_dropped_at = NULL WHERE id = {job_id}")
     assert state(store, job_id) == "succeeded"
+
+
+class TestLinesOfNoJob:
+    """E1, J16: below the horizon a line may go that nobody needs, and no other."""
+
+    LINES = "SELECT count(*) FROM {transition_log} WHERE entity = 'queue'"
+
+    def test_above_the_horizon_every_line_stays(self, store: Store, prompt: Prompt) -> None:
+        store.queue_pause("mail", "ana")
+        store.queue_resume("mail", "ana")
+        prompt.refuses("DELETE FROM {transition_log} WHERE trigger = 'pause'")
+
+    def test_below_it_the_newest_of_an_entity_stays(self, store: Store, prompt: Prompt, clock: StoreClock) -> None:
+        store.queue_pause("mail", "ana")
+        store.queue_resume("mail", "ana")
+        clock.advance(10)
+        store.job_prune(clock.now(), 0, 1, "ana")
+        prompt.refuses("DELETE FROM {transition_log} WHERE trigger = 'resume'")
+        prompt.refuses("DELETE FROM {transition_log}")
+        prompt.refuses("UPDATE {transition_log} SET actor = 'nobody'")
+        prompt.run("DELETE FROM {transition_log} WHERE trigger = 'pause'")
+        assert prompt.value(self.LINES) == 1
+
+    def test_the_newest_horizon_stays(self, store: Store, prompt: Prompt, clock: StoreClock) -> None:
+        first = clock.advance(10)
+        store.job_prune(first, 0, 1, "ana")
+        prompt.refuses("DELETE FROM {horizon}")
+        second = clock.advance(10)
+        store.job_prune(second - timedelta(seconds=5), 0, 1, "ana")
+        prompt.refuses("DELETE FROM {horizon} WHERE before = (SELECT max(before) FROM {horizon})")
+        prompt.run("DELETE FROM {horizon} WHERE before = (SELECT min(before) FROM {horizon})")
+        assert prompt.value("SELECT count(*) FROM {horizon}") == 1

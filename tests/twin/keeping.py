@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound
@@ -13,6 +13,7 @@ from detent.model.service_records import (
     Declared,
     DeclaredKind,
     Fire,
+    KeysForgotten,
     NewOperation,
     NewSchedule,
     OperationRow,
@@ -22,7 +23,18 @@ from detent.model.service_records import (
 )
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
-from tests.twin.rows import Declaration, Job, Operation, Recovery, Schedule, ScheduleFire, Service, Times, Worker
+from tests.twin.rows import (
+    Declaration,
+    Job,
+    JobKey,
+    Operation,
+    Recovery,
+    Schedule,
+    ScheduleFire,
+    Service,
+    Times,
+    Worker,
+)
 from tests.twin.rules import SECOND, micros, undeclared
 
 DAY = 86_400 * SECOND
@@ -46,6 +58,20 @@ class WholeModel(Model):
         self.operation: dict[int, Operation] = {}
         self.recovery: dict[str, Recovery] = {}
         self.task_times: dict[str, Times] = {}
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def key_expire(self, limit: int) -> int:
+        return self.keys_go(lambda row: row.expires_at is not None and row.expires_at <= self.clock)
+
+    def key_forget(self, after: tuple[str, str], limit: int) -> KeysForgotten:
+        gone = self.keys_go(lambda row: row.expires_at is None and not row.until_claim and row.job_id not in self.job)
+        return KeysForgotten(gone, None)
+
+    def keys_go(self, goes: Callable[[JobKey], bool]) -> int:
+        before = len(self.job_key)
+        self.job_key = {place: row for place, row in self.job_key.items() if not goes(row)}
+        return before - len(self.job_key)
 
     # -- workers and services ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from detent.errors import DetentError, InUse, NotFound
 from detent.model.limit_records import Charge, Charged, NewLimit
 from detent.model.records import Moved
+from detent.model.service_records import LimitsPruned
 from tests.twin.rows import Job, Lane, LimitMember, LimitSlot, RateLimit, Ready
 from tests.twin.rules import SECOND, Record, micros
 
@@ -245,8 +246,9 @@ class Limits(Record):
             if row.open_until is not None:
                 self.log_of("limit", key, "open", "closed", "close", "system", "an attempt has succeeded")
 
-    def forget_keys(self) -> None:
+    def limit_prune(self, after: str, limit: int) -> LimitsPruned:
         """Keys that say nothing their template does not go."""
+        before = len(self.rate_limit)
         for row in list(self.rate_limit.values()):
             slots = [place for place, slot in self.limit_slot.items() if slot.limit_key == row.key]
             quiet = row.held_at is None and row.open_until is None and row.throttled == 0
@@ -256,6 +258,7 @@ class Limits(Record):
                 del self.rate_limit[row.key]
                 for place in slots:
                     del self.limit_slot[place]
+        return LimitsPruned(before - len(self.rate_limit), None)
 
     def counts(self, slot: LimitSlot) -> bool:
         job = self.job.get(slot.job_id)

@@ -303,6 +303,9 @@ class Twin(RuleBasedStateMachine):
         before = from_micros(self.model.clock) - timedelta(seconds=ago)
         self.everywhere("job_prune", before, after, limit, actor)
         self.everywhere("job_drop", sorted(self.model.job)[:1], before + timedelta(seconds=1), actor)
+        self.everywhere("key_expire", 1000)
+        self.everywhere("limit_prune", "", 1000)
+        self.everywhere("key_forget", ("", ""), 1000)
 
     @action(
         verb=st.sampled_from(("queue_pause", "queue_resume")), queue=st.sampled_from(some.QUEUES), reason=some.reasons

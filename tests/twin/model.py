@@ -458,10 +458,6 @@ class Model(Limits):
         looked = sorted(job_id for job_id in self.job if job_id > after_id)[:limit]
         old = self.past(looked, horizon)
         self.go(old)
-        self.job_key = {
-            place: row for place, row in self.job_key.items() if row.expires_at is None or row.expires_at > self.clock
-        }
-        self.forget_keys()
         return Pruned(len(old), looked[-1] if looked and len(looked) == limit else None)
 
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from typing import Any
 import pytest
 
 from detent.errors import DatabaseBusy, DatabaseUnreachable
-from detent.model.records import Finished
+from detent.model.records import Enqueued, Finished
 from detent.model.service_records import TaskTimes
 from detent.store.contract import JobFilter, Store, Verbs
 from detent.store.open import open_store
 from detent.testing.stores import StoreClock
 from detent.worker.services.archive import Archive
 from detent.worker.services.retention import Keep, Retention
-from tests.contract.kit import claim_one, enqueue, event, finish, quarantined, state, succeeded
+from tests.contract.kit import claim_one, enqueue, event, finish, new_job, quarantined, state, succeeded
 
 
 class TestRetention:
@@ -41,6 +42,32 @@ class TestRetention:
         retention.run(2.0)
         assert [row is None for row in store.job_get([*old, *young])] == [True, True, True, False]
         assert state(store, waiting) == "pending"
+
+    def test_what_belongs_to_no_job_goes_after_its_time(self, store: Store, clock: StoreClock) -> None:
+        """J16, J3: lines of the log after `keep_log`, keys after `key_ttl` or with their job; each walk is bounded."""
+        kept, gone = succeeded(store, key="for ever"), succeeded(store, key="for a day", key_ttl=86_400.0)
+        for _ in range(20):
+            store.queue_pause("mail", "ana")
+            store.queue_resume("mail", "ana")
+        clock.advance(timedelta(days=40))
+        keep = Keep(succeeded=7, others=30, log=60)
+
+        def runs(retention: Retention) -> None:
+            for second in range(50):
+                retention.run(float(second))
+
+        runs(Retention(store, keep, portion=3))
+        assert store.job_get([kept, gone]) == [None, None]
+        assert len(store.transitions("queue", "mail")) == 40
+        assert store.key_expire(10) == 0
+        assert store.job_enqueue([new_job(store, key="for ever")]) == [Enqueued(kept, False)]
+        clock.advance(timedelta(days=30))
+        runs(Retention(store, replace(keep, keys_as_jobs=True), portion=3))
+        assert len(store.transitions("queue", "mail")) == 1
+        assert store.key_forget(("", ""), 10).keys == 0
+        (made,) = store.job_enqueue([new_job(store, key="for ever")])
+        assert isinstance(made, Enqueued)
+        assert made.created
 
     def test_nothing_goes_where_everything_is_kept(self, store: Store, clock: StoreClock) -> None:
         """J16: 0 days means for ever."""

@@ -71,6 +71,8 @@ class Settings:
     keep_staged: float = _limit(1.0, 0, 36_500, "days after which staged records of runs that have ended are deleted")
     keep_succeeded: float = _limit(7.0, 0, 36_500, "days after which jobs that succeeded are deleted; 0 keeps them")
     keep_others: float = _limit(30.0, 0, 36_500, "days after which other jobs at rest are deleted; 0 keeps them")
+    keep_log: float = _limit(365.0, 0, 36_500, "days for which the record of what is no job is kept; 0 keeps all of it")
+    keep_keys: str = _text("always", "whether a key without a key_ttl outlives its job", one_of=("always", "as_jobs"))
     retention_archive: str = _text("", "directory to which jobs are written before they are deleted; nowhere if empty")
 
     alert_webhook_url: str = _text("", "where alerts are posted as Slack takes them; nowhere if empty", secret=True)

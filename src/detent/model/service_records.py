@@ -245,6 +245,27 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
     changed_at: datetime
 
 
+class KeysForgotten(Struct, frozen=True):
+    """How many keys went, and the tenant and key to go on after; None at the end."""
+
+    keys: int
+    next: tuple[str, str] | None
+
+
+class LimitsPruned(Struct, frozen=True):
+    """How many limits went, and the key to go on after; None at the end."""
+
+    limits: int
+    next: str | None
+
+
+class LinesPruned(Struct, frozen=True):
+    """How many lines of the log went, and the number to go on after; None at the end."""
+
+    lines: int
+    next: int | None
+
+
 class IdentityRow(Struct, frozen=True, kw_only=True):
     """An identity of the database. It is part of the effect keys of the jobs and runs with ids from `first_id` on, up
     to the `first_id` of the next row."""

@@ -245,7 +245,7 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
     ) -> Pruned:
         """Delete finished jobs (finished before `before`; only of `states`, None is any) with all their records,
         looking at up to `limit` jobs with ids above `after_id`. The horizon only moves forward and is recorded; keys
-        survive; expired keys go."""
+        survive."""
         ...
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:

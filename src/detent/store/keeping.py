@@ -18,6 +18,9 @@ from detent.model.service_records import (
     Declared,
     DeclaredKind,
     Fire,
+    KeysForgotten,
+    LimitsPruned,
+    LinesPruned,
     NewOperation,
     NewSchedule,
     OperationRow,
@@ -230,6 +233,25 @@ class KeepingVerbs(Protocol):
 
     # -- silent jobs -------------------------------------------------------------------------------------------
 
+    def key_expire(self, limit: int) -> int:
+        """Delete up to `limit` keys whose time to live is over; how many."""
+        ...
+
+    def key_forget(self, after: tuple[str, str], limit: int) -> KeysForgotten:
+        """Delete keys without a time to live whose job is gone, looking at up to `limit` keys after (tenant, key)."""
+        ...
+
+    def limit_prune(self, after: str, limit: int) -> LimitsPruned:
+        """Delete limits that a template made, under which nothing runs and whose bucket is full, looking at up to
+        `limit` limits with keys above `after`."""
+        ...
+
+    def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
+        """Delete lines of the log that belong to no job and are older than `before`, looking at up to `limit` lines
+        above `after`. The newest such line of each entity stays, since it tells its state; lines of a batch or pipeline
+        run go when the run is gone. Horizons from before then, but the newest, go too. The horizon is recorded."""
+        ...
+
     def recovery_set(
         self,
         queue: str,
@@ -258,6 +280,10 @@ KEEPING = (
     Verb("job_promote_each", "worker"),
     Verb("job_expire_each", "worker"),
     Verb("lease_reap_each", "worker"),
+    Verb("key_expire", "worker"),
+    Verb("key_forget", "worker"),
+    Verb("limit_prune", "worker"),
+    Verb("log_prune", "worker"),
     Verb("recovery_set", "admin"),
     Verb("recovery_list", "viewer"),
     Verb("queue_list", "viewer"),

@@ -38,6 +38,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_others: float = 30.0
     archive: str = ""
     keep_staged: float = 1.0
+    keep_log: float = 365.0
+    keep_keys: str = "always"
     log_format: LogFormat = "text"
     log_level: LogLevel | None = None
     debug: bool = False

@@ -186,6 +186,8 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
             keep_others=kept.keep_others,
             archive=kept.retention_archive and os.path.abspath(kept.retention_archive),
             keep_staged=kept.keep_staged,
+            keep_log=kept.keep_log,
+            keep_keys=kept.keep_keys,
         )
         (worker_id,), waited = arrive(SystemClock(), found.ids.take)
         url = found.settings.database_url

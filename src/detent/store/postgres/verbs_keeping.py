@@ -16,6 +16,9 @@ from detent.model.service_records import (
     DeclaredKind,
     Fire,
     IdentityRow,
+    KeysForgotten,
+    LimitsPruned,
+    LinesPruned,
     NewOperation,
     NewSchedule,
     OperationRow,
@@ -29,7 +32,16 @@ from detent.model.service_records import (
 )
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import declaring, keeping, limiting, moving, operating, scheduling, silence
+from detent.store.postgres.statements import (
+    declaring,
+    keeping,
+    limiting,
+    moving,
+    operating,
+    retention,
+    scheduling,
+    silence,
+)
 from detent.store.postgres.statements.enqueue import job_enqueue
 from detent.store.words import JobFilter
 
@@ -196,6 +208,22 @@ class PostgresKeeping:
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
         """The horizon first: the guards let nothing go that is not below it."""
         return self._session.run(moving.job_drop(ids, before, actor)) if ids else 0
+
+    def key_expire(self, limit: int) -> int:
+        """The longest expired first."""
+        return self._session.run(retention.key_expire(limit))
+
+    def key_forget(self, after: tuple[str, str], limit: int) -> KeysForgotten:
+        """A walk along the keys."""
+        return self._session.run(retention.key_forget(after, limit))
+
+    def limit_prune(self, after: str, limit: int) -> LimitsPruned:
+        """A walk along the limits."""
+        return self._session.run(retention.limit_prune(after, limit))
+
+    def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
+        """The horizon first: the guards let nothing go that is not below it."""
+        return self._session.run(retention.log_prune(before, after, limit, actor))
 
     def recovery_set(
         self,

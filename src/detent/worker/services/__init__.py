@@ -63,7 +63,13 @@ class Services:
         stir = self.heartbeat.stir
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, stir=stir)
         archive = Archive(options.archive, worker_id) if options.archive else None
-        keep = Keep(options.keep_succeeded, options.keep_others, options.keep_staged)
+        keep = Keep(
+            options.keep_succeeded,
+            options.keep_others,
+            options.keep_staged,
+            options.keep_log,
+            keys_as_jobs=options.keep_keys == "as_jobs",
+        )
         self._reaper = Reaper(store, options.lease, self._clock)
         ids = ReservedIds(store.ids_reserve, 100)
         self.services: list[Service] = [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Generic, TypeVar
 
 from detent.lifecycle.library import JOB
 from detent.model.records import BadRow
@@ -35,6 +36,10 @@ class Keep:
     others: float
     staged: float = 1.0
     """Of what pipeline runs that have ended had staged; 0 is not at all."""
+    log: float = 0.0
+    """Of lines of the record that belong to no job; 0 is for ever."""
+    keys_as_jobs: bool = False
+    """Whether a key without a time to live goes after its job; otherwise it stays for ever."""
 
 
 @dataclass(slots=True)
@@ -44,6 +49,25 @@ class _Walk:
     step: Callable[[int], int | None]
     after_id: int = 0
     by_job: bool = True
+
+
+C = TypeVar("C")
+
+
+class _Onward(Generic[C]):
+    """A walk along rows that are not in the order of a number: it remembers by itself where it goes on."""
+
+    def __init__(self, first: C, step: Callable[[C], C | None]) -> None:
+        self._after = first
+        self._step = step
+
+    def __call__(self, after_id: int) -> int | None:
+        """Take the next portion; None at the end."""
+        then = self._step(self._after)
+        if then is None:
+            return None
+        self._after = then
+        return after_id + 1
 
 
 class Retention:
@@ -101,6 +125,7 @@ class Retention:
             if any(task.result_ttl is not None for task in self._store.times_list()):
                 self._walks.append(_Walk(self._drop_results))
             self._walks.append(_Walk(partial(self._prune_runs, hour), by_job=False))
+            self._walks += [_Walk(step, by_job=False) for step in self._besides(hour)]
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
@@ -120,6 +145,21 @@ class Retention:
                 self._walks.pop(0)
             else:
                 walk.after_id = then
+
+    def _besides(self, hour: datetime) -> list[Callable[[int], int | None]]:
+        """The walks along what belongs to no job. Each looks at a bounded number of rows in a portion."""
+        store, portion = self._store, self._portion_max
+        limits = _Onward("", lambda after: store.limit_prune(after, portion).next)
+        walks: list[Callable[[int], int | None]] = [
+            lambda after: after + 1 if store.key_expire(portion) == portion else None,
+            limits,
+        ]
+        if self._keep.keys_as_jobs:
+            walks.append(_Onward(("", ""), lambda after: store.key_forget(after, portion).next))
+        if self._keep.log:
+            before = hour - timedelta(days=self._keep.log)
+            walks.append(lambda after: store.log_prune(before, after, portion, "retention").next)
+        return walks
 
     def _prune(self, before: datetime, states: Sequence[str], after_id: int) -> int | None:
         if self._archive is None:

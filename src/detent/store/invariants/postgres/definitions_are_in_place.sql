@@ -24,7 +24,8 @@ WITH wanted_index (name) AS (VALUES
     ('batch_run_to_reconcile'),
     ('batch_action_of_run'),
     ('ops_run_of_environment'),
-    ('portion_open')
+    ('portion_open'),
+    ('horizon_before')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),

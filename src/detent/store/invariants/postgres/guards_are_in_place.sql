@@ -60,7 +60,7 @@ WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
   body (name, digest) AS (VALUES
     ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
     ('job_refuse', '37ef4510afa6a6d36e49d37b77b5bffc'),
-    ('keep', '900b723fb9e9b74454acfcff3fa0d93e'),
+    ('keep', '5b5bc561bcf411d3aa41b7a6c0f653ea'),
     ('entity_guard', '6cbcdb75c452e80595d34c9437cc1558'),
     ('effect_guard', '938799720e78c9eb65533b9ca1832dd1'),
     ('job_moves_target', '896b2cf2af9e87d8290a251e8d8436c0'),

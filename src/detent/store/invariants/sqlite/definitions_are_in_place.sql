@@ -11,6 +11,7 @@ WITH wanted (type, name, text) AS (VALUES
     ('index', 'detent_batch_action_of_run', 'CREATE INDEX detent_batch_action_of_run ON detent_batch_action (run_id, id)'),
     ('index', 'detent_batch_run_to_reconcile', 'CREATE INDEX detent_batch_run_to_reconcile ON detent_batch_run (reconcile_at) WHERE reconcile_at IS NOT NULL'),
     ('index', 'detent_execution_troubled', 'CREATE INDEX detent_execution_troubled ON detent_execution (aborted_at) WHERE outcome = ''throttled'' OR (outcome = ''expired'' AND next_state <> ''pending'')'),
+    ('index', 'detent_horizon_before', 'CREATE INDEX detent_horizon_before ON detent_horizon (before)'),
     ('index', 'detent_job_key_expiring', 'CREATE INDEX detent_job_key_expiring ON detent_job_key (expires_at) WHERE expires_at IS NOT NULL'),
     ('index', 'detent_job_key_until_claim', 'CREATE INDEX detent_job_key_until_claim ON detent_job_key (job_id) WHERE until_claim'),
     ('index', 'detent_lease_expiring', 'CREATE INDEX detent_lease_expiring ON detent_lease (expires_at)'),

@@ -187,7 +187,9 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT041 horizon is append-only: REPLACE refused'');
 END'),
-    ('trigger', 'detent_horizon_goes', 'CREATE TRIGGER detent_horizon_goes BEFORE DELETE ON detent_horizon WHEN (FALSE) IS NOT TRUE
+    ('trigger', 'detent_horizon_goes', 'CREATE TRIGGER detent_horizon_goes BEFORE DELETE ON detent_horizon WHEN (
+    OLD.before < (SELECT max(before) FROM detent_horizon) AND OLD.at < (SELECT max(before) FROM detent_horizon)
+  ) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, ''DT041 horizon is append-only: DELETE refused'');
 END'),
@@ -630,7 +632,17 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT041 transition_log is append-only: REPLACE refused'');
 END'),
-    ('trigger', 'detent_transition_log_goes', 'CREATE TRIGGER detent_transition_log_goes BEFORE DELETE ON detent_transition_log WHEN (OLD.job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)) IS NOT TRUE
+    ('trigger', 'detent_transition_log_goes', 'CREATE TRIGGER detent_transition_log_goes BEFORE DELETE ON detent_transition_log WHEN (
+    CASE WHEN OLD.job_id IS NOT NULL THEN NOT EXISTS (SELECT 1 FROM detent_job WHERE id = OLD.job_id)
+         ELSE OLD.at < (SELECT max(before) FROM detent_horizon)
+          AND CASE OLD.entity
+                WHEN ''batch_run'' THEN NOT EXISTS (SELECT 1 FROM detent_batch_run WHERE id = CAST(OLD.entity_id AS INTEGER))
+                WHEN ''pipeline_run'' THEN NOT EXISTS (SELECT 1 FROM detent_pipeline_run WHERE id = CAST(OLD.entity_id AS INTEGER))
+                ELSE EXISTS (SELECT 1 FROM detent_transition_log l
+                              WHERE l.job_id IS NULL AND l.entity = OLD.entity AND l.entity_id = OLD.entity_id
+                                AND l.n > OLD.n AND l.at < (SELECT max(before) FROM detent_horizon))
+              END
+    END) IS NOT TRUE
 BEGIN
   SELECT RAISE(ABORT, ''DT041 transition_log is append-only: DELETE refused'');
 END'),

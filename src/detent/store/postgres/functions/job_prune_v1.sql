@@ -21,22 +21,6 @@ BEGIN
      WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND (p_states IS NULL OR j.state = ANY (p_states))
        FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
-  DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
-    SELECT k.ctid FROM detent.job_key k WHERE k.expires_at <= t FOR UPDATE SKIP LOCKED));
-  -- A key whose bucket is full and that nothing runs under says nothing that its template does not.
-  WITH gone AS (
-    DELETE FROM detent.rate_limit WHERE ctid = ANY (ARRAY(
-      SELECT l.ctid FROM detent.rate_limit l
-       WHERE l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
-         AND coalesce(l.paused_until <= t, true) AND detent.limit_tokens(l, t) >= l.burst
-         AND NOT EXISTS (
-           SELECT 1 FROM detent.limit_slot s
-             JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
-            WHERE s.limit_key = l.key)
-         FOR UPDATE SKIP LOCKED))
-    RETURNING key
-  )
-  DELETE FROM detent.limit_slot s USING gone g WHERE s.limit_key = g.key;
   jobs := cardinality(old);
   next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;

@@ -14,6 +14,7 @@ from detent.store.sqlite.verbs.effects import EffectVerbs
 from detent.store.sqlite.verbs.looking import LookingVerbs
 from detent.store.sqlite.verbs.ops import OpsVerbs
 from detent.store.sqlite.verbs.reconciling import ReconcileVerbs
+from detent.store.sqlite.verbs.retention import RetentionVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.services import ServiceVerbs
 from detent.store.sqlite.verbs.silence import SilenceVerbs
@@ -32,6 +33,7 @@ class SqliteVerbs(
     ApartVerbs,
     ReconcileVerbs,
     ServiceVerbs,
+    RetentionVerbs,
     WorkerVerbs,
     ScheduleVerbs,
     SilenceVerbs,
@@ -94,6 +96,10 @@ class EachAlone:
     lease_reap_each = _writing(SqliteVerbs.lease_reap_each)
     job_recover = _writing(SqliteVerbs.job_recover)
     job_prune = _writing(SqliteVerbs.job_prune)
+    key_expire = _writing(SqliteVerbs.key_expire)
+    key_forget = _writing(SqliteVerbs.key_forget)
+    limit_prune = _writing(SqliteVerbs.limit_prune)
+    log_prune = _writing(SqliteVerbs.log_prune)
     queue_pause = _writing(SqliteVerbs.queue_pause)
     queue_resume = _writing(SqliteVerbs.queue_resume)
     entity_move = _writing(SqliteVerbs.entity_move)

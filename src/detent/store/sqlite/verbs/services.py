@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -12,7 +11,7 @@ from detent.model.service_records import QueueRow
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import VerbBase, ids_json
 
-__all__ = ["ServiceVerbs"]
+__all__ = ["HORIZON", "ServiceVerbs"]
 
 _DUE = """
 SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
@@ -20,7 +19,7 @@ SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
 """
 _TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
 _NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id IN (SELECT value FROM json_each(?))"
-_HORIZON = """
+HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
@@ -43,21 +42,6 @@ _GO = (
     "DELETE FROM detent_dead WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
-)
-_KEYS_GO = "DELETE FROM detent_job_key WHERE expires_at IS NOT NULL AND expires_at <= ?"
-# A key whose bucket is full and that nothing runs under says nothing that its template does not.
-_KEYS_AT_REST = """
-SELECT key FROM detent_rate_limit l
- WHERE template IS NOT NULL AND held_at IS NULL AND open_until IS NULL AND throttled = 0
-   AND coalesce(paused_until <= :now, true)
-   AND (rate IS NULL OR tokens + rate / per * max(:now - refilled_at, 0) / 1000000 >= burst)
-   AND NOT EXISTS (SELECT 1 FROM detent_limit_slot s
-                     JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
-                    WHERE s.limit_key = l.key)
-"""
-_LIMITS_GO = (
-    "DELETE FROM detent_limit_slot WHERE limit_key IN (SELECT value FROM json_each(?))",
-    "DELETE FROM detent_rate_limit WHERE key IN (SELECT value FROM json_each(?))",
 )
 _PAUSED = "SELECT 1 FROM detent_queue WHERE name = ? AND paused_at IS NOT NULL"
 _QUEUES = "SELECT name, paused_at, paused_by, reason FROM detent_queue ORDER BY name"
@@ -87,15 +71,11 @@ class ServiceVerbs(VerbBase):
         self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
     ) -> Pruned:
         """The horizon first: the guards let nothing go that is not below it."""
-        horizon, now = to_micros(before, field="before"), self._now()
-        self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": now})
+        horizon = to_micros(before, field="before")
+        self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
         looked = self._db.rows(_LOOK, (horizon, after_id, limit))
         old = _old(looked, states)
         self._go(old)
-        self._db.change(_KEYS_GO, (now,))
-        if at_rest := [key for (key,) in self._db.rows(_KEYS_AT_REST, {"now": now})]:
-            for statement in _LIMITS_GO:
-                self._db.change(statement, (json.dumps(at_rest),))
         return Pruned(len(old), looked[-1][0] if looked and len(looked) == limit else None)
 
     def job_prunable(
@@ -110,7 +90,7 @@ class ServiceVerbs(VerbBase):
         if not ids:
             return 0
         horizon = to_micros(before, field="before")
-        self._db.change(_HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
+        self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
         old = [row[0] for row in self._db.rows(_OLD_OF, (ids_json(ids), horizon))]
         self._go(old)
         return len(old)

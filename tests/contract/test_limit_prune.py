@@ -1,0 +1,40 @@
+"""limit_prune: limits that a template made go when they say nothing that the template does not."""
+
+from __future__ import annotations
+
+from detent.model.limit_records import NewLimit
+from detent.model.service_records import LimitsPruned
+from detent.store.contract import Store
+from detent.testing.stores import StoreClock
+from tests.contract.kit import claim, enqueue, finish
+
+TASK = "mail.send"
+
+
+def keys(store: Store) -> list[str]:
+    return sorted(row.key for row in store.limit_list() if row.template is not None)
+
+
+def test_idle_ones_go_in_small_portions_and_the_template_stays(store: Store, clock: StoreClock) -> None:
+    """J12: one that something runs under stays, and one whose bucket is not full."""
+    store.limit_put(NewLimit(key=TASK, rate=1, burst=2, tasks=(TASK,)))
+    made = [enqueue(store, limit_key=f"shop:{n}") for n in range(6)]
+    held = {one.job_id: one for one in claim(store, limit=100)}
+    assert sorted(held) == made
+    assert store.limit_prune("", 100) == LimitsPruned(0, None)
+    for job_id in made[1:]:
+        finish(store, held[job_id])
+    assert store.limit_prune("", 100) == LimitsPruned(0, None)
+    clock.advance(5)
+    after, gone = "", []
+    while True:
+        went = store.limit_prune(after, 2)
+        gone.append(went.limits)
+        if went.next is None:
+            break
+        assert went.next > after
+        after = went.next
+    assert sum(gone) == 5
+    assert max(gone) <= 2
+    assert keys(store) == ["shop:0"]
+    assert TASK in {row.key for row in store.limit_list()}
