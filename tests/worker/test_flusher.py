@@ -111,7 +111,7 @@ def test_what_was_taken_away_stays_lost(store_and_clock: Any) -> None:
     claim_one(store, lease=LEASE)
     clock.advance(2 * LEASE)
     written(store, Finish(job_id, 1))
-    assert (state(store, job_id), outcomes(store, job_id)[0]) == ("running", ("expired", True))
+    assert (state(store, job_id), outcomes(store, job_id)[0]) == ("running", ("expired", False))
     assert store.lease_reap(10).aborted == (job_id,)
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
-from detent.errors import AlreadyCommitted, DatabaseError, DetentError, LeaseLost
+from detent.errors import (
+    AlreadyCommitted,
+    DatabaseBusy,
+    DatabaseFull,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    DetentError,
+    LeaseLost,
+    OutcomeUnknown,
+    SchemaMissing,
+)
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
+from detent.worker.flush_batch import Batch, instead_of
 from detent.worker.patience import Patience
 from detent.worker.tally import tally
 from detent.worker.vital import start_vital
@@ -22,22 +31,15 @@ __all__ = ["Flusher"]
 T = TypeVar("T")
 Answer = Finished | Aborted | DetentError
 
+_AWAY = (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown, SchemaMissing)
+"""What concerns every write alike: the same items may go through later."""
+_NAMES = {Charge: "what it has cost", NewEvent: "an event", Finish: "its ending", Abort: "its ending"}
+_ANSWER_FIRST = 10.0
+_ANSWER_LONGEST = 600.0
+"""Seconds until a connection that gives no answer is given up; longer each time, should the database be slow."""
 _EVENTS_WAIT = 0.2
 _BATCH_MAX = 1000
 _EVENTS_MAX = 10_000
-
-
-@dataclass(slots=True)
-class _Batch:
-    events: list[NewEvent] = field(default_factory=list)
-    finishes: list[Finish] = field(default_factory=list)
-    aborts: list[Abort] = field(default_factory=list)
-    charges: list[Charge] = field(default_factory=list)
-    leases: list[int] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return len(self.charges) + len(self.events) + len(self.finishes) + len(self.aborts)
 
 
 class Flusher:
@@ -65,11 +67,12 @@ class Flusher:
         self._aborted = aborted
         self._changed = threading.Condition()
         self.tally: Counter[str] = Counter()
-        self._batch = _Batch()
+        self._batch = Batch()
         self._taken = 0
         self._done = 0
         self._closed = False
         self._urgent = False
+        self._answer_max = _ANSWER_FIRST
         start_vital("flusher", self._serve)
 
     @property
@@ -143,7 +146,7 @@ class Flusher:
                     self._changed.wait_for(
                         lambda: self._urgent or len(self._batch.events) >= _BATCH_MAX or self._closed, _EVENTS_WAIT
                     )
-                batch, self._batch = self._batch, _Batch()
+                batch, self._batch = self._batch, Batch()
                 self._taken += 1
                 self._urgent = False
             self._write_surely(batch)
@@ -151,40 +154,54 @@ class Flusher:
                 self._done += 1
                 self._changed.notify_all()
 
-    def _write_surely(self, batch: _Batch) -> None:
-        """Again and again until the database has it: endings are never thrown away while this process lives."""
-        while batch.size:
-            try:
-                answers = self._write_all(batch)
-            except DatabaseError as error:
-                self._patience.failed("writing results", error)
+    def _write_surely(self, batch: Batch) -> None:
+        """Again and again while the database is away: endings are never thrown away while this process lives. A batch
+        that is refused for another reason is written in halves, down to the item that is refused by itself."""
+        parts = [batch]
+        while parts:
+            part = parts.pop()
+            if not part.size:
                 continue
+            try:
+                with self._store.answering_within(self._answer_max):
+                    answers = self._write_all(part)
             except Exception as error:
-                self._patience.failed("writing results", error)
-                self._one_by_one(batch)
-                break
+                if isinstance(error, _AWAY):
+                    self._patience.failed("writing results", error)
+                    self._answer_max = min(2 * self._answer_max, _ANSWER_LONGEST)
+                    parts.append(part)
+                else:
+                    parts += reversed(part.halves() or [self._set_aside(part, error)])
+                continue
             self._patience.worked()
+            self._answer_max = _ANSWER_FIRST
             self.tally += tally(answers)
             for answer in answers:
                 if isinstance(answer, Aborted):
                     self._aborted(answer)
-            break
         self._written(batch.leases)
 
-    def _write_all(self, batch: _Batch) -> list[Answer]:
+    def _set_aside(self, part: Batch, error: Exception) -> Batch:
+        """Say that an item was refused by itself; what to write in its place. A job of which no ending can be written
+        is left to its lease."""
+        (item,) = part.items
+        self._patience.refused(f"job {item.job_id}: the database refused {_NAMES[type(item)]}", error)
+        return instead_of(item, error)
+
+    def _write_all(self, batch: Batch) -> list[Answer]:
         """In one transaction. The ordinary batch is one verb, which is one by itself, without a trip to begin it and
         another to end it."""
         if batch.events or batch.aborts or batch.charges:
             return self._store.together(lambda verbs: self._write(verbs, batch))
         return self._write(self._store, batch)
 
-    def _write(self, verbs: Verbs, batch: _Batch) -> list[Answer]:
+    def _write(self, verbs: Verbs, batch: Batch) -> list[Answer]:
         answers, late = self._send(verbs, batch)
         if late.size and self._renewed(verbs, late):
             answers += self._send(verbs, late)[0]
         return answers
 
-    def _send(self, verbs: Verbs, batch: _Batch) -> tuple[list[Answer], _Batch]:
+    def _send(self, verbs: Verbs, batch: Batch) -> tuple[list[Answer], Batch]:
         """What became of the attempts, and what was refused for want of a lease."""
         charged = verbs.limit_charge(batch.charges) if batch.charges else []
         appended = verbs.event_append(batch.events) if batch.events else []
@@ -194,7 +211,7 @@ class Flusher:
         committed = [answer.job_id for answer in aborted if isinstance(answer, AlreadyCommitted)]
         if committed:
             verbs.job_recover(committed)
-        late = _Batch(
+        late = Batch(
             _refused(batch.events, appended),
             _refused(batch.finishes, finished),
             _refused(batch.aborts, aborted),
@@ -202,7 +219,7 @@ class Flusher:
         )
         return [*finished, *aborted], late
 
-    def _renewed(self, verbs: Verbs, late: _Batch) -> bool:
+    def _renewed(self, verbs: Verbs, late: Batch) -> bool:
         """J7: a lease that ran out while the database was away, and that nobody took away since, is still ours, though
         its renewal has not come through yet. What was done under it is not thrown away."""
         every = (late.events, late.finishes, late.aborts, late.charges)
@@ -214,19 +231,6 @@ class Flusher:
             if row is not None and row.lease_id and row.state == "running" and (row.id, row.attempt) in asked
         }
         return any(one.held for one in verbs.lease_renew(sorted(leases), self._lease)) if leases else False
-
-    def _one_by_one(self, batch: _Batch) -> None:
-        """A batch that raised for a reason of its own: each item alone, so that only the culprit is lost."""
-        store, worker = self._store, self._worker
-        singles: list[Callable[[], object]] = [partial(store.limit_charge, [one]) for one in batch.charges]
-        singles += [partial(store.event_append, [line]) for line in batch.events]
-        singles += [partial(store.job_finish, [one], worker) for one in batch.finishes]
-        singles += [partial(store.job_abort, [one], worker) for one in batch.aborts]
-        for write in singles:
-            try:
-                write()
-            except Exception as error:
-                self._patience.failed("writing one result", error)
 
 
 def _refused(items: list[T], answers: Sequence[object]) -> list[T]:

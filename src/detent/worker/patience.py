@@ -38,14 +38,22 @@ class Patience:
                 self.away_since = now
             wait = self._wait
             self._wait = min(self._wait * 2, self._longest)
-            if now - self._said_at >= _SAY_EVERY:
-                more = f" ({self._silent} more since)" if self._silent else ""
-                log.warning("%s failed, trying again: %s%s", doing, str(error).partition("\n")[0], more)
-                self._said_at, self._silent = now, 0
-            else:
-                self._silent += 1
+            self._say(f"{doing} failed, trying again", error, now)
         if self._stop.wait(wait):
             self._clock.sleep(_WHILE_STOPPING)
+
+    def refused(self, what: str, error: BaseException) -> None:
+        """Say that something was refused for good, if nobody spoke within the last second."""
+        with self._lock:
+            self._say(what, error, self._clock.monotonic())
+
+    def _say(self, what: str, error: BaseException, now: float) -> None:
+        if now - self._said_at < _SAY_EVERY:
+            self._silent += 1
+            return
+        more = f" ({self._silent} more since)" if self._silent else ""
+        log.warning("%s: %s%s", what, str(error).partition("\n")[0], more)
+        self._said_at, self._silent = now, 0
 
     def worked(self) -> None:
         """The database answers again."""
