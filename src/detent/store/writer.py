@@ -17,6 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Any, TypeVar
 
 from detent.errors import DatabaseBusy, DatabaseError, GuardViolation, OutcomeUnknown
@@ -65,11 +66,12 @@ class _Request:
 class _Entry(_Request):
     """The same of a caller who stands in line."""
 
-    __slots__ = ("answer", "called")
+    __slots__ = ("answer", "called", "left")
 
     def __init__(self, verb: Verb, items: Sequence[Any], *, waits: bool) -> None:
         super().__init__(verb, items)
         self.answer: Answer[list[Any]] = Answer()
+        self.left = False
         self.called: threading.Lock | None = None  # of a caller that waits: released when it leads or is answered
         if waits:
             self.called = threading.Lock()
@@ -96,7 +98,7 @@ class Writer:
         self._changed = threading.Condition(self._lock)
         self._line: deque[_Entry] = deque()
         self._leader: _Entry | None = None
-        self._alone = False
+        self._alone: _Request | None = None
         self._closing = 0
         self._in_company = False
         self._batch: list[_Entry] = []
@@ -106,33 +108,50 @@ class Writer:
         """Write and wait. The answers, item by item, durable. An interrupt while waiting gives up only this caller.
         `WrongPlace` at once where this thread holds up the very transaction it would wait for."""
         self._store.check_thread()
-        if self._leads_alone():
+        # An interrupt may come between any two steps, also while one leaves: so each way out is taken twice, and the
+        # second time is a no-op unless the first was cut short.
+        request = _Request(verb, items)
+        try:
             try:
-                return self._surely([_Request(verb, items)])[0]
+                if self._leads_alone(request):
+                    return self._surely([request])[0]
             finally:
-                with self._lock:
-                    self._alone = False
-                    if self._line or self._closing:
-                        self._call_next()
+                self._leave_alone(request)
+        finally:
+            self._leave_alone(request)
         entry = _Entry(verb, items, waits=True)
         assert entry.called is not None
         try:
-            self._line_up(entry)
-            entry.called.acquire()
-            if not entry.answer.done():
-                self._write_batch()
+            try:
+                self._line_up(entry)
+                entry.called.acquire()
+                if not entry.answer.done():
+                    self._write_batch()
+            finally:
+                self._leave(entry)
+                entry.left = True
         finally:
-            self._leave(entry)
+            if not entry.left:
+                self._leave(entry, again=True)
         return entry.answer.result()
 
-    def _leads_alone(self) -> bool:
+    def _leads_alone(self, request: _Request) -> bool:
         """Whether there is nobody else: then this caller writes, and nobody need be told of what."""
         self._follow_fork()
         with self._lock:
-            if self._alone or self._leader is not None or self._line:
+            if self._alone is not None or self._leader is not None or self._line:
                 return False
-            self._alone = True
+            self._alone = request
             return True
+
+    def _leave_alone(self, request: _Request) -> None:
+        """Let the next one lead, if it was this request that led alone."""
+        if self._alone is not request:
+            return
+        with self._lock:
+            if self._line or self._closing:
+                self._call_next()
+            self._alone = None
 
     def submit(self, verb: Verb, items: Sequence[Any], send: Send | None = None) -> Answer[list[Any]]:
         """Write without waiting: the answer is there when it is durable. Cancelled before its turn, it is not sent. One
@@ -147,7 +166,7 @@ class Writer:
         with self._lock:
             self._closing += 1
             try:
-                self._changed.wait_for(lambda: self._leader is None and not self._alone)
+                self._changed.wait_for(lambda: self._leader is None and self._alone is None)
             finally:
                 self._closing -= 1
             thread, self._thread = self._thread, None
@@ -164,7 +183,7 @@ class Writer:
         with self._lock:
             # With the lock held: one who came in between would lead, and might need the connection that this one has.
             # Those who come together, or just did, go together.
-            if send is not None and self._leader is None and not self._alone and not self._in_company:
+            if send is not None and self._leader is None and self._alone is None and not self._in_company:
                 entry.sent = send(entry.items)
                 if entry.sent is not None:
                     entry.answer.begin()
@@ -172,7 +191,7 @@ class Writer:
                 self._thread = threading.Thread(target=self._serve, name="detent-writer", daemon=True)
                 self._thread.start()
             self._line.append(entry)
-            if self._leader is None and not self._alone:
+            if self._leader is None and self._alone is None:
                 self._call_next()
 
     def _serve(self) -> None:
@@ -193,33 +212,46 @@ class Writer:
         return self._leader is not None and self._leader.called is None
 
     def _call_next(self) -> None:
-        """The first in line leads. Called with the lock held and nobody leading."""
-        self._leader = self._line[0] if self._line else None
+        """The first in line leads. Called with the lock held and nobody leading; called again after an interrupt, it
+        only makes sure that the leader was told."""
+        if self._leader is None and self._line:
+            self._leader = self._line[0]
         if self._leader is not None and self._leader.called is not None:
-            self._leader.called.release()
+            _tell(self._leader)
         else:
             self._changed.notify_all()
 
-    def _leave(self, entry: _Entry) -> None:
+    def _leave(self, entry: _Entry, *, again: bool = False) -> None:
         """The caller goes, with its answer or without. If it led, the others of its batch go with theirs, or back to
-        the head of the line: should the transaction have gone through all the same, they will find their traces."""
+        the head of the line: should the transaction have gone through all the same, they will find their traces.
+        `again`: the first time may have been cut short at any step."""
         with self._lock:
             if entry in self._line:
                 self._line.remove(entry)
-            if entry is not self._leader:
+            if entry is self._leader:
+                self._put_back([one for one in self._batch if one is not entry])
+                self._batch = []
+                self._leader = self._line[0] if self._line else None
+            elif not again:
                 return
-            others = [one for one in self._batch if one is not entry]
-            self._line.extendleft(one for one in reversed(others) if not one.answer.done())
-            for one in others:
-                if one.called is not None and one.answer.done():
-                    one.called.release()
-            self._batch = []
-            self._call_next()
+            if self._alone is None:
+                self._call_next()
+
+    def _put_back(self, others: list[_Entry]) -> None:
+        unfinished = [one for one in others if not one.answer.done()]
+        if unfinished:
+            standing = {id(one) for one in self._line}
+            self._line.extendleft(one for one in reversed(unfinished) if id(one) not in standing)
+        for one in others:
+            if one.called is not None and one.answer.done():
+                _tell(one)
 
     def _write_batch(self) -> None:
         """Write what stands in line, and answer it."""
         with self._lock:
             self._batch = self._take()
+            for _ in self._batch:
+                self._line.popleft()
             self._in_company = len(self._batch) > 1
             batch = [one for one in self._batch if one.answer.begin()]
         for entry in batch:
@@ -228,13 +260,14 @@ class Writer:
         self._settle([entry for entry in batch if not entry.answer.done()])
 
     def _take(self) -> list[_Entry]:
+        """What goes into the next transaction; it still stands in line, so that an interrupt loses none of it."""
         count = size = 0
         for entry in self._line:
             size += len(entry.items)
             if count and size > self._batch_max:
                 break
             count += 1
-        return [self._line.popleft() for _ in range(count)]
+        return list(islice(self._line, count))
 
     def _settle(self, batch: list[_Entry]) -> None:
         try:
@@ -287,6 +320,12 @@ class Writer:
                 pause = min(2 * pause, _PAUSE_LONGEST)
         assert unknown is not None
         raise unknown
+
+
+def _tell(entry: _Entry) -> None:
+    """Let the caller go on. Telling it twice is telling it once: nobody waits a second time."""
+    if entry.called is not None and entry.called.locked():
+        entry.called.release()
 
 
 def _run(verbs: Verbs, batch: Sequence[_Request]) -> list[list[Any]]:

@@ -294,9 +294,10 @@ class Blocks:
 
     def _take_part(self) -> Group:
         wait = self._database.wait_seconds_max
-        if not self._line.acquire(wait):
-            raise DatabaseBusy(self._database.name, f"other commit blocks have been writing for {wait:g} s")
+        token = object()
         try:
+            if not self._line.acquire(wait, token):
+                raise DatabaseBusy(self._database.name, f"other commit blocks have been writing for {wait:g} s")
             group = self._group
             if group is not None:
                 with group.connection.hand:
@@ -306,7 +307,7 @@ class Blocks:
             self._group = group = Group(self._database)
             return group
         except BaseException:
-            self._line.release()
+            self._line.release(token)
             raise
 
     def _take_back(self, group: Group) -> None:

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, WrongPlace
@@ -42,11 +42,16 @@ _SETTINGS = (
 )
 
 
-class _Turn(NamedTuple):
-    """Whose turn it is to write, and the lock of the turnstile, which a database in memory has not."""
+class _Turn:
+    """Whose turn it is to write, and the lock of the turnstile, which a database in memory has not. Made before the
+    turn is asked for, so that an interrupt at any moment leaves something that can be given back."""
 
-    process: int
-    lock: int | None
+    __slots__ = ("lock", "over", "process")
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.lock: int | None = None
+        self.over = False
 
 
 class Database:
@@ -105,9 +110,10 @@ class Database:
 
         `DatabaseBusy` where the lock cannot be had in time, `WrongPlace` where this thread is writing already.
         """
-        turn = self._enter()
+        turn = _Turn()
         try:
             try:
+                self._enter(turn)
                 connection = self._begun()
                 try:
                     yield connection
@@ -117,47 +123,54 @@ class Database:
                 self._end(turn, connection)
             except sqlite3.Error as error:
                 raise translated(error, self.name) from error
+            finally:
+                self._leave(turn)
         finally:
-            self._leave(turn)
+            self._leave(turn)  # an interrupt may have cut the first one short
 
     def write(self, work: Callable[[GuardedConnection], T], *, synced: bool = True) -> T:
         """The same around one function: the ordinary way, at half the price. Not `synced`, it is durable with the next
         one that is, whoever makes that; until then it is lost where the machine itself goes down."""
-        turn = self._enter()
+        turn = _Turn()
         try:
-            connection = self._begun(synced=synced)
             try:
-                answer = work(connection)
-            except BaseException:
-                self._give_up(turn, connection)
-                raise
-            self._end(turn, connection)
-            return answer
-        except sqlite3.Error as error:
-            raise translated(error, self.name) from error
+                self._enter(turn)
+                connection = self._begun(synced=synced)
+                try:
+                    answer = work(connection)
+                except BaseException:
+                    self._give_up(turn, connection)
+                    raise
+                self._end(turn, connection)
+                return answer
+            except sqlite3.Error as error:
+                raise translated(error, self.name) from error
+            finally:
+                self._leave(turn)
         finally:
-            self._leave(turn)
+            self._leave(turn)  # an interrupt may have cut the first one short
 
-    def _enter(self) -> _Turn:
+    def _enter(self, turn: _Turn) -> None:
+        """To be followed by `_leave`, whatever it raises."""
         self._check_carried()
-        if not self._turn.acquire(self.wait_seconds_max):
+        if not self._turn.acquire(self.wait_seconds_max, turn):
             raise DatabaseBusy(self.name, f"another thread has been writing for {self.wait_seconds_max:g} s")
-        try:
-            if self.in_memory:
-                return _Turn(os.getpid(), None)
-            if self._writer is None and not check_place(self._path, self.name):
-                raise DatabaseUnreachable(self.name, "there is no such file")
-            return _Turn(os.getpid(), self._turnstile.enter(self.wait_seconds_max))
-        except BaseException:
-            self._turn.release()
-            raise
+        if self.in_memory:
+            return
+        if self._writer is None and not check_place(self._path, self.name):
+            raise DatabaseUnreachable(self.name, "there is no such file")
+        turn.lock = self._turnstile.open()
+        self._turnstile.enter(self.wait_seconds_max)
 
     def _leave(self, turn: _Turn) -> None:
+        """Once or again: whatever this turn has is given back."""
         # Forked in between, the locks are the parent's to drop.
-        if os.getpid() == turn.process:
+        if not turn.over and os.getpid() == turn.process:
             if turn.lock is not None:
                 self._turnstile.leave(turn.lock)
-            self._turn.release()
+                turn.lock = None
+            self._turn.release(turn)
+            turn.over = True
 
     def _begun(self, *, synced: bool = True) -> GuardedConnection:
         connection = self._open_writer()
@@ -211,12 +224,13 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that is not in use. Used again, it opens again."""
-        if self._turn.acquire(self.wait_seconds_max):
-            try:
+        token = object()
+        try:
+            if self._turn.acquire(self.wait_seconds_max, token):
                 with self._readers:
                     self._close_all()
-            finally:
-                self._turn.release()
+        finally:
+            self._turn.release(token)
 
     # -- the write connection ----------------------------------------------------------------------------------
 

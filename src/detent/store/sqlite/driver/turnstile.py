@@ -28,41 +28,46 @@ _SOON = 0.1
 
 
 class FairLock:
-    """A lock that is handed over in the order of asking. The thread that holds it may not ask again."""
+    """A lock that is handed over in the order of asking. The thread that holds it may not ask again.
+
+    An interrupt (Ctrl-C) may come between any two steps of a caller. So a caller names itself by a `token` that it made
+    before, asks inside `try`, and gives the lock back in `finally` under the same token: that is a no-op if the token
+    neither holds the lock nor waits for it.
+    """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._waiting: deque[threading.Lock] = deque()
-        self._held = False
+        self._waiting: deque[_Waiter] = deque()
+        self._holder: object | None = None
         self._owner: int | None = None
 
     @property
     def held(self) -> bool:
         """Whether anybody holds it."""
-        return self._held
+        return self._holder is not None
 
     @property
     def waiting(self) -> int:
         """How many stand in line."""
         return len(self._waiting)
 
-    def acquire(self, timeout: float) -> bool:
+    def acquire(self, timeout: float, token: object | None = None) -> bool:
         """Wait for one's turn, at most `timeout` seconds. `WrongPlace` where this thread holds it already."""
         self.check_owner()
+        waiter = _Waiter(object() if token is None else token)
         with self._mutex:
-            if not self._held:
-                self._held = True
+            if self._holder is None:
                 self._owner = threading.get_ident()
+                self._holder = waiter.token
                 return True
-            gate = threading.Lock()
-            gate.acquire()
-            self._waiting.append(gate)
+            waiter.gate.acquire()
+            self._waiting.append(waiter)
         try:
-            come = gate.acquire(timeout=timeout)
+            come = waiter.gate.acquire(timeout=timeout)
         except BaseException:
-            self._step_aside(gate)
+            self.release(waiter.token)
             raise
-        if not come and self._leave(gate):
+        if not come and self._leave(waiter):
             return False
         self._owner = threading.get_ident()
         return True
@@ -76,14 +81,18 @@ class FairLock:
                 "write through that transaction: tx.intend and tx.execute in a commit block, or app.using(connection)",
             )
 
-    def release(self) -> None:
-        """Hand it to the first in line."""
-        self._owner = None
+    def release(self, token: object | None = None) -> None:
+        """Hand it to the first in line. With a token: only if that one holds it, and let it wait no longer."""
         with self._mutex:
-            if self._waiting:
-                self._waiting.popleft().release()
+            if self._waiting and self._waiting[0].token is self._holder:
+                self._pass_on()  # whoever passed it on before was interrupted in the middle
+                if token is not self._holder:
+                    return
+            if token is None or token is self._holder:
+                self._owner = None
+                self._pass_on()
             else:
-                self._held = False
+                self._waiting = deque(one for one in self._waiting if one.token is not token)
 
     def hand_over(self) -> bool:
         """Hand it to the first in line, if there is one; False where nobody waits, and it is still held."""
@@ -91,23 +100,41 @@ class FairLock:
             if not self._waiting:
                 return False
             self._owner = None
-            self._waiting.popleft().release()
+            self._pass_on()
             return True
 
     def lend(self, thread: int | None) -> None:
         """What is done under it goes on in that thread; None where it is between two."""
         self._owner = thread
 
-    def _leave(self, gate: threading.Lock) -> bool:
+    def _pass_on(self) -> None:
+        """The first in line holds it. May be done again after an interrupt at any step."""
+        if not self._waiting:
+            self._holder = None
+            return
+        first = self._waiting[0]
+        self._holder = first.token
+        if first.gate.locked():
+            first.gate.release()
+        self._waiting.popleft()
+
+    def _leave(self, waiter: _Waiter) -> bool:
         """Out of the line; False where the turn came in the same moment."""
         with self._mutex, suppress(ValueError):
-            self._waiting.remove(gate)
-            return True
+            if self._holder is not waiter.token:
+                self._waiting.remove(waiter)
+                return True
         return False
 
-    def _step_aside(self, gate: threading.Lock) -> None:
-        if not self._leave(gate):
-            self.release()
+
+class _Waiter:
+    """One who stands in line: `gate` is released when its turn has come."""
+
+    __slots__ = ("gate", "token")
+
+    def __init__(self, token: object) -> None:
+        self.token = token
+        self.gate = threading.Lock()
 
 
 class Place:
@@ -146,10 +173,12 @@ class Place:
             return self._wanted
 
     def leave(self) -> None:
-        """Let the next one come."""
+        """Let the next one come. Leaving twice is leaving once."""
         # Said, and not only by closing: a process that was forked meanwhile has the file open too.
-        fcntl.flock(self._file, fcntl.LOCK_UN)
-        os.close(self._file)
+        if self._file >= 0:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            file, self._file = self._file, -1
+            os.close(file)
 
     def _stand(self) -> None:
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -171,23 +200,35 @@ class Turnstile:
         self._files: tuple[int, int] | None = None
         self._place: Place | None = None
 
-    def enter(self, timeout: float) -> int:
-        """Hold `write`, and give it, to be given back to `leave`. `DatabaseBusy` where that takes more than `timeout`
-        seconds: the writer in front, or whoever waits for it, is slow or stands still."""
+    def open(self) -> int:
+        """The lock file `write`, to be given to `leave`, whether `enter` was interrupted or not."""
+        return self._open()[1]
+
+    def enter(self, timeout: float) -> None:
+        """Hold `write`. `DatabaseBusy` where that takes more than `timeout` seconds: the writer in front, or whoever
+        waits for it, is slow or stands still."""
         turn, write = self._open()
         deadline = _REAL.monotonic() + timeout
-        place = None if _try(turn) else self._stand_in_line(timeout)
+        place = None
         try:
+            if not _try(turn):
+                place = self._stand_in_line(timeout)
             self._take(write, deadline, timeout)
-        finally:
-            if place is None:
-                fcntl.flock(turn, fcntl.LOCK_UN)
-            else:
-                place.leave()
-        return write
+            self._drop_next(turn, place)
+        except BaseException:
+            # Once more where an interrupt cut it short.
+            self._drop_next(turn, place)
+            raise
+
+    def _drop_next(self, turn: int, place: Place | None) -> None:
+        """May be done again, and where nothing is held."""
+        if place is None:
+            fcntl.flock(turn, fcntl.LOCK_UN)
+        else:
+            place.leave()
 
     def leave(self, write: int) -> None:
-        """Let the next one in."""
+        """Let the next one in. Without effect if `write` is not held."""
         fcntl.flock(write, fcntl.LOCK_UN)
 
     def _stand_in_line(self, timeout: float) -> Place:
