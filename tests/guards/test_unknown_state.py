@@ -15,7 +15,6 @@ from tests.guards.prompt import Prompt
 
 LOOKS: dict[str, Callable[[Store, int], object]] = {
     "job_get": lambda store, job_id: store.job_get([job_id]),
-    "job_list": lambda store, job_id: store.job_list(JobFilter()),
 }
 MOVES: dict[str, Callable[[Store, int], object]] = {
     "job_cancel": lambda store, job_id: store.job_cancel([job_id], "ana"),
@@ -51,6 +50,12 @@ def test_it_is_reported(store: Store, strange: int, look: str) -> None:
     error = refusal.value
     assert (error.entity, error.entity_id, error.state) == ("job", str(strange), "melted")
     assert tuple(error.known) == tuple(JOB.states)
+
+
+def test_it_does_not_hide_the_others_in_a_list(store: Store, strange: int) -> None:
+    """L8: a list shows it with the state that was found, beside all others."""
+    other = enqueue(store)
+    assert [(row.id, row.state) for row in store.job_list(JobFilter())] == [(strange, "melted"), (other, "pending")]
 
 
 @pytest.mark.parametrize("move", MOVES)

@@ -309,6 +309,21 @@ def test_a_violation_is_said_once(
     assert said(caplog) == ["pending_is_queued_once"] * 2
 
 
+def test_a_worker_that_starts_on_a_damaged_database_says_so(
+    store: Store, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R2: with its first pass, by the log and by an alert; a place in the queue is lost, and another is of nobody."""
+    lost = enqueue(store)
+    with closing(plain_connection(store_url)) as by_hand:
+        by_hand.execute(f"UPDATE {table(store_url, 'ready')} SET job_id = 424242 WHERE job_id = {lost}")
+        by_hand.commit()
+    with caplog.at_level(logging.ERROR, "detent.worker"):
+        services(store).tick_alone(0.0)
+    assert set(said(caplog)) == {"no_row_is_orphaned", "pending_is_queued_once"}
+    scopes = {row.scope for row in store.alert_list("firing", 10)}
+    assert scopes == {"invariant:no_row_is_orphaned", "invariant:pending_is_queued_once"}
+
+
 class _SlowClock(TurnableClock):
     """Half a second passes between two looks at it."""
 
@@ -321,19 +336,24 @@ def test_the_walk_takes_a_hundredth_of_the_time(
     store: Store, store_url: str, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """R2: it begins a minute after its worker, and after a step it rests for a hundred times as long."""
-    enqueue(store)
+    older, newer = enqueue(store), enqueue(store)
     with closing(plain_connection(store_url)) as by_hand:
-        by_hand.execute(f"DELETE FROM {table(store_url, 'ready')}")
+        by_hand.execute(f"DELETE FROM {table(store_url, 'ready')} WHERE job_id = {older}")
         by_hand.commit()
     run = Invariants(store, _SlowClock(START)).service().run
     with caplog.at_level(logging.ERROR, "detent.worker"):
-        run(0.0)
-        run(59.0)
-        run(60.0)  # the schema
-        run(110.0)
-        assert said(caplog) == []
-        run(110.5)  # the jobs
+        run(0.0)  # the cheap parts
         assert said(caplog) == ["pending_is_queued_once"]
+        store.repair("ana", "lost", apply=True)
+        with closing(plain_connection(store_url)) as by_hand:
+            by_hand.execute(f"DELETE FROM {table(store_url, 'ready')} WHERE job_id = {newer}")
+            by_hand.commit()
+        run(59.0)
+        run(60.5)  # the schema
+        run(110.0)
+        assert len(said(caplog)) == 1
+        run(111.0)  # the jobs
+        assert said(caplog) == ["pending_is_queued_once"] * 2
 
 
 def test_operations_go_on_by_themselves(store: Store, clock: StoreClock) -> None:

@@ -280,7 +280,7 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
     def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
-        """Jobs that fit the filter, by ascending id above `after_id`."""
+        """Jobs that fit the filter, by ascending id above `after_id`; each with its state as found, known or not."""
         ...
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:

@@ -244,7 +244,7 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
 
     def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
         """A walk along the ids."""
-        return self._session.run(looking.job_list(chosen, after_id, limit, self._name))
+        return self._session.run(looking.job_list(chosen, after_id, limit))
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
         """Ended and in flight."""

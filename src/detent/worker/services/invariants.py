@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -20,6 +21,8 @@ log = logging.getLogger("detent.worker")
 
 _LOOK_EVERY = 10.0
 _FIRST_AFTER = 60.0
+_FIRST: tuple[Literal["schema", "jobs", "queue"], ...] = ("schema", "jobs", "queue")
+_FIRST_ROWS = 200
 _PAUSE_MIN = 1.0
 _REST = 600.0
 """Seconds between two walks: a small record is not walked all day."""
@@ -54,16 +57,17 @@ class Invariants:
         return Service("invariants", _LOOK_EVERY, self.run, alone=True)
 
     def run(self, now: float) -> None:
-        """The next step, where its time has come; the first one a minute after the first call, when a worker that has
-        just begun has better things to do."""
-        if self._not_before is None:
-            self._not_before = now + _FIRST_AFTER
-        if now < self._not_before:
+        """The next step, where its time has come. The first call looks at the cheap parts at once, so that a worker
+        that starts on a damaged database says so; the walk begins a minute later."""
+        is_first = self._not_before is None
+        if self._not_before is not None and now < self._not_before:
             return
         began_at = self._clock.monotonic()
-        pause = _PAUSE_MIN
+        pause = _FIRST_AFTER if is_first else _PAUSE_MIN
         try:
-            if self.step():
+            if is_first:
+                self.look_first()
+            elif self.step():
                 pause = _REST
         except DatabaseBusy:
             self._rows = max(_ROWS_MIN, self._rows // 2)
@@ -76,10 +80,25 @@ class Invariants:
         elif took < _STEP_SECONDS / 4:
             self._rows = min(self._rows_max, self._rows * 2)
 
+    def look_first(self) -> None:
+        """Look at the schema, the newest jobs and the head of the queue, a bounded number of rows, and say what is
+        new."""
+        for part in _FIRST:
+            self._report(set(self._store.verify_step(WalkPlace(part=part), min(self._rows, _FIRST_ROWS)).violations))
+
     def step(self) -> bool:
         """Look at the next part of the record and say what is new; whether the walk has come to its end with it."""
         done = self._store.verify_step(self._place, self._rows)
-        found = set(done.violations)
+        self._report(set(done.violations))
+        self._place = done.then or WalkPlace()
+        if done.then is None:
+            self._known, self._found = self._found, set()
+            self._alert(self._known)
+            self._resolve({one.invariant for one in self._known})
+        return done.then is None
+
+    def _report(self, found: set[Violation]) -> None:
+        """Log and alert what was not found before."""
         new = sorted(found - self._known - self._found, key=lambda one: (one.invariant, one.entity, one.entity_id))
         new = new[: max(0, _REMEMBERED_MAX - len(self._found))]
         for violation in new:
@@ -88,13 +107,7 @@ class Invariants:
                 *(violation.invariant, violation.entity, violation.entity_id, violation.detail),
             )
         self._found |= {*new, *(found & self._known)}
-        self._place = done.then or WalkPlace()
         self._alert(new)
-        if done.then is None:
-            self._known, self._found = self._found, set()
-            self._alert(self._known)
-            self._resolve({one.invariant for one in self._known})
-        return done.then is None
 
     def _alert(self, violations: Iterable[Violation]) -> None:
         """One alert for each invariant, however many break it."""

@@ -46,10 +46,11 @@ def job_get(ids: Sequence[int], database: str) -> Statement[list[JobRow | None]]
     return Statement(_GET, (numbers(ids),), decode, writes=False)
 
 
-def job_list(chosen: JobFilter, after_id: int, limit: int, database: str) -> Statement[list[JobRow]]:
+def job_list(chosen: JobFilter, after_id: int, limit: int) -> Statement[list[JobRow]]:
     """A walk along the ids."""
     params = (chosen.state, chosen.task, chosen.queue, chosen.tenant, after_id, limit)
-    return Statement(_LIST, params, lambda rows: [_job(row, database) for row in rows], writes=False)
+    fields = JobRow.__struct_fields__
+    return Statement(_LIST, params, lambda rows: [JobRow(**named(fields, row)) for row in rows], writes=False)
 
 
 def _job(row: Row, database: str) -> JobRow:

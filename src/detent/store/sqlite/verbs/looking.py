@@ -64,7 +64,10 @@ class LookingVerbs(VerbBase):
     def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
         """A walk along the ids."""
         fits = {"state": chosen.state, "task": chosen.task, "queue": chosen.queue, "tenant": chosen.tenant}
-        return [self._job(row) for row in self._db.rows(_LIST, fits | {"after": after_id, "limit": limit})]
+        return [
+            JobRow(**_named(_JOB_FIELDS, row))
+            for row in self._db.rows(_LIST, fits | {"after": after_id, "limit": limit})
+        ]
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
         """Out of the view `executions`."""
