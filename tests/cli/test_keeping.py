@@ -12,8 +12,9 @@ import pytest
 
 from detent.cli.commands import doctor
 from detent.model.clock import TurnableClock
-from detent.testing.stores import START, plain_connection, table
+from detent.testing.stores import START, dump, plain_connection, table
 from tests.cli.kit import Shell, World
+from tests.invariants.owner import Owner
 
 
 def lose_the_ready_rows(shell: Shell) -> None:
@@ -241,3 +242,31 @@ def test_doctor_says_when_there_is_no_database(lone_shell: Shell) -> None:
     (found,) = ended.json
     assert (found["check"], found["verdict"]) == ("database", "fail")
     assert "cannot be reached" in found["detail"]
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["migrate", "--check"], ["repair"], ["verify"], ["jobs", "list"]])
+def test_a_hole_in_the_list_of_migrations_is_refused(shell: Shell, world: World, command: list[str]) -> None:
+    """L8: by one clear sentence, and nothing is written."""
+    world.pending()
+    with closing(Owner(shell.environment["DETENT_DATABASE_URL"])) as owner:
+        owner.plant("DELETE FROM {migration} WHERE version = 7")
+    before = dump(shell.environment["DETENT_DATABASE_URL"])
+    ended = shell.run(*command)
+    assert ended.code == 5
+    assert "0007_alerts is not in its list of migrations" in ended.err
+    assert dump(shell.environment["DETENT_DATABASE_URL"]) == before
+
+
+def test_migrate_check_refuses_a_schema_that_is_too_new(shell: Shell, world: World) -> None:
+    """L8: "up to date" would be wrong, and so would exit code 0."""
+    migrations = table(shell.environment["DETENT_DATABASE_URL"], "migration")
+    with closing(plain_connection(shell.environment["DETENT_DATABASE_URL"])) as connection:
+        connection.execute(
+            f"INSERT INTO {migrations} (version, name, checksum, oldest_code, applied_at) "
+            f"SELECT 9999, 'future', 'x', 9999, applied_at FROM {migrations} WHERE version = 1"
+        )
+        connection.commit()
+    ended = shell.run("migrate", "--check")
+    assert ended.code == 5
+    assert "schema 9999 is newer than this Detent" in ended.err
+    assert "up to date" not in ended.out + ended.err

@@ -21,6 +21,7 @@ TABLES = (
     "event",
     "dead",
     "horizon",
+    "migration",
     "identity",
     "ops_run",
     "batch_run",

@@ -12,6 +12,7 @@ from detent.model.records import Enqueued
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.contract.kit import new_job
+from tests.invariants.owner import Owner
 from tests.migrations.schemas import begin_with, described, known, taken, write_step
 
 
@@ -107,3 +108,21 @@ def test_a_step_that_was_taken_in_other_words_is_refused(database_url: str) -> N
                 call()
             assert refused.value.migrations == ("0001_record",)
     assert described(database_url) == before
+
+
+def test_a_hole_in_the_list_of_migrations_is_refused(database_url: str) -> None:
+    """L8: nothing is written by anybody: neither the missing step, nor a repair, nor a job."""
+    steps = known(database_url)
+    with closing(open_store(database_url)) as store:
+        store.ready()
+    with closing(Owner(database_url)) as owner:
+        owner.plant("DELETE FROM {migration} WHERE version = 7")
+    before = described(database_url)
+    hole = f"{steps[6].version:04}_{steps[6].name}"
+    with closing(open_store(database_url)) as store:
+        for call in (store.ready, store.migrate):
+            with pytest.raises(SchemaDiffers, match=f"{hole} is not in its list of migrations") as refused:
+                call()
+            assert refused.value.migrations == (hole,)
+    assert described(database_url) == before
+    assert taken(database_url) == [step.version for step in steps if step != steps[6]]

@@ -118,11 +118,16 @@ class SchemaTooOld(DatabaseError):
 
 @dataclass(eq=False)
 class SchemaDiffers(DatabaseError):
-    """Migrations were applied to the database in other words than this Detent knows them in; nothing was touched."""
+    """Migrations were applied to the database in other words than this Detent knows them in, or (`missing`) were left
+    out; nothing was touched."""
 
     migrations: Sequence[str]
+    missing: bool = False
 
     def _says(self) -> str:
+        if self.missing:
+            listed = ", ".join(self.migrations)
+            return f"{listed} {'are' if len(self.migrations) > 1 else 'is'} not in its list of migrations"
         return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["DetentError", "Refused", "essence"]
 
 
@@ -21,6 +23,17 @@ def essence(error: str | None, *, letters_max: int = _LINE_MAX) -> str:
 
 class DetentError(Exception):
     """The root: catch this to catch everything Detent raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by fields, whether they were given by position or by keyword, so that process pools pass errors on."""
+        return _rebuilt, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuilt(kind: type[DetentError], args: tuple[Any, ...], fields: dict[str, Any]) -> DetentError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class Refused(DetentError):

@@ -85,7 +85,13 @@ def check(database: str, known: Sequence[Migration], applied: Mapping[int, Appli
 
 
 def check_wording(database: str, known: Sequence[Migration], applied: Mapping[int, Applied]) -> None:
-    """`SchemaDiffers` where a step was taken in other words than those that this code knows it in."""
+    """`SchemaDiffers` where a step was taken in other words than those that this code knows it in, or where the list of
+    steps has a hole: a later one was taken, an earlier one was not."""
+    newest = max(applied, default=0)
+    holes = [step for step in known if step.version < newest and step.version not in applied]
+    if holes:
+        found = f"though {newest:04} is: nobody knows what is in such a database"
+        raise SchemaDiffers(database, f"{found}; restore a backup", names(holes), missing=True)
     differ = [step for step in known if step.version in applied and applied[step.version].checksum != step.checksum]
     if differ:
         allowed = (

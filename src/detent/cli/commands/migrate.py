@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Literal
 
 import click
@@ -10,6 +11,7 @@ from detent.cli import render
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
+from detent.errors import SchemaMissing, SchemaTooOld
 
 __all__ = ["command"]
 
@@ -61,6 +63,9 @@ def _migrate(session: Session, *, roles: bool) -> int:
 def _check(session: Session) -> int:
     with session.open_or_new() as app:
         facts = app.store_as_found.facts()
+        # A schema that is too new, or has a hole in its list of migrations, is raised.
+        with suppress(SchemaMissing, SchemaTooOld):
+            app.store_as_found.ready(create=False)
     if session.json:
         render.json_value({"schema": facts.schema, "missing": facts.missing, "functions": facts.functions})
     for name in () if session.json else facts.missing:
