@@ -113,9 +113,8 @@ class Limits(Record):
             for member in self.limit_member.values()
             if (member.name in tasks if member.kind == "task" else queues is None or member.name in queues)
         }
-        for row in list(self.rate_limit.values()):
-            if row.key in keys or (row.template in keys and row.open_until is not None):
-                self.sweep(row.key)
+        for key in keys & self.rate_limit.keys():
+            self.sweep(key)
         lanes = {row.lane for row in wanted}
         keys |= {key for row in wanted for key in self.under(row)}
         self.templates = {key: self.template(key, lanes) or key for key in keys}
@@ -245,6 +244,13 @@ class Limits(Record):
             self.rate_limit[key] = row._replace(throttled=0, throttled_at=None, open_until=None)
             if row.open_until is not None:
                 self.log_of("limit", key, "open", "closed", "close", "system", "an attempt has succeeded")
+
+    def limit_close(self, after: str, limit: int) -> str | None:
+        """A success since the last no closes a breaker, whoever looks."""
+        looked = sorted(row.key for row in self.rate_limit.values() if row.open_until is not None and row.key > after)
+        for key in looked[:limit]:
+            self.sweep(key)
+        return looked[limit - 1] if len(looked) >= limit else None
 
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
         """Keys that say nothing their template does not go."""

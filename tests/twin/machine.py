@@ -304,6 +304,7 @@ class Twin(RuleBasedStateMachine):
         self.everywhere("job_prune", before, after, limit, actor)
         self.everywhere("job_drop", sorted(self.model.job)[:1], before + timedelta(seconds=1), actor)
         self.everywhere("key_expire", 1000)
+        self.everywhere("limit_close", "", 1)
         self.everywhere("limit_prune", "", 1000)
         self.everywhere("key_forget", ("", ""), 1000)
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from detent.model.clock import from_micros
-from detent.model.limit_records import Charge, NewLimit
+from detent.model.limit_records import Charge, LimitFilter, NewLimit
 from detent.model.records import Abort, NewJob
 from detent.model.service_records import Fire, NewOperation, NewSchedule, TaskTimes, WorkerSeen
 from detent.store.contract import JobFilter
@@ -205,6 +205,9 @@ class WholeTwin(Twin):
         self.looked_at("times_list")
         self.looked_at("job_prunable", from_micros(self.model.clock), 0, limit, ("succeeded", "cancelled"))
         self.looked_at("limit_list")
+        self.looked_at("limit_list", LimitFilter(keys=("shop",), tasks=("mail",), queues=("slow",)), "", limit)
+        self.looked_at("limit_refill", None, some.TASKS)
+        self.looked_at("limit_refill", ("slow",), ("mail",))
         self.looked_at("queue_list")
         self.looked_at("dead_report", None, None, None, limit)
         self.looked_at("job_silent", None, seconds, seconds, limit)

@@ -12,11 +12,14 @@ from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.errors import DetentError, InvalidInput
 from detent.model import jsondoor
-from detent.model.limit_records import LimitRow, NewLimit
+from detent.model.limit_records import LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.contract import Verbs
+from detent.store.limiting import ALL_LIMITS, LIMITS_MAX
 
 __all__ = ["Limiting"]
+
+_LIST_MAX = 10_000
 
 
 class Limiting:
@@ -66,9 +69,16 @@ class Limiting:
         limit = Limit(rate=rate, per=per, burst=burst, concurrency=concurrency)
         return limit.under(f"queue:{name}", queues=(name,))
 
-    def limits(self) -> list[LimitRow]:
-        """Every limit as it stands: what runs under it, what is left of its rate, its pause and its breaker."""
-        return self._wiring.store.limit_list()
+    def limits(self, key: str | None = None, *, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:
+        """Return limits as they stand, by key: what runs under each, what is left of its rate, its pause and breaker.
+
+        One answer has up to `limit` of them; pass the last key as `after` for the next ones. With `key`, only that
+        limit, if there is one.
+        """
+        chosen = ALL_LIMITS if key is None else LimitFilter(keys=(self._limit_key(key),))
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
+            raise InvalidInput("limit", repr(limit)[:80], f"a whole number from 1 to {_LIST_MAX}")
+        return self._wiring.store.limit_list(chosen, after, limit)
 
     def pause_limit(self, key: str, *, actor: str, reason: str | None = None) -> Moved:
         """Let no job begin under a limit until it is reset; what runs goes on. A key that jobs have is a limit too.
@@ -88,7 +98,8 @@ class Limiting:
         who, checked = actor_and_reason(actor, reason, self.settings), self._limit_key(key)
 
         def remove(verbs: Verbs) -> Moved | DetentError:
-            members = [declared for row in verbs.limit_list() if row.key == checked for declared in _declared_as(row)]
+            rows = verbs.limit_list(LimitFilter(keys=(checked,)))
+            members = [declared for row in rows for declared in _declared_as(row)]
             removed = verbs.limit_remove(checked, *who)
             for name in members if isinstance(removed, Moved) else ():
                 verbs.declaration_put("limit", name, "", again=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-__all__ = ["Charge", "Charged", "LimitRow", "NewLimit"]
+__all__ = ["Charge", "Charged", "LimitFilter", "LimitRow", "NewLimit"]
 
 
 class NewLimit(Struct, frozen=True, kw_only=True):
@@ -42,6 +42,14 @@ class Charged(Struct, frozen=True, gc=False):
     job_id: int
     attempt: int
     tokens: float | None
+
+
+class LimitFilter(Struct, frozen=True, kw_only=True):
+    """Limits with one of these keys, and the limits of these tasks and queues. All limits if every field is None."""
+
+    keys: tuple[str, ...] | None = None
+    tasks: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
 
 
 class LimitRow(Struct, frozen=True, kw_only=True):

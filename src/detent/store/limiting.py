@@ -24,11 +24,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from detent.errors import DetentError, InUse, LeaseLost, NotFound
-from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.words import Verb
 
-__all__ = ["LIMITING", "LimitVerbs"]
+__all__ = ["ALL_LIMITS", "LIMITING", "LIMITS_MAX", "LimitVerbs"]
+
+ALL_LIMITS = LimitFilter()
+LIMITS_MAX = 1000
+"""Limits in one answer, if the caller does not ask for fewer or more."""
 
 
 class LimitVerbs(Protocol):
@@ -40,8 +44,20 @@ class LimitVerbs(Protocol):
         what is left in the bucket, as far as the new burst goes. Without any bound it only pauses."""
         ...
 
-    def limit_list(self) -> list[LimitRow]:
-        """Every limit as it stands, by key."""
+    def limit_list(self, chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:
+        """Return up to `limit` of the chosen limits with keys above `after`, as they stand, by key in the order of the
+        database."""
+        ...
+
+    def limit_refill(self, queues: Sequence[str] | None, tasks: Sequence[str]) -> float | None:
+        """Return the seconds in which the quickest bucket on these tasks and queues fills up (None: all queues);
+        infinity if none of their limits has a rate, None if they have no limit. Keys have the bounds of their task's
+        limit, so they are not looked at."""
+        ...
+
+    def limit_close(self, after: str, limit: int) -> str | None:
+        """Close the breakers under which an attempt has succeeded, looking at up to `limit` open ones with keys above
+        `after`; the key to go on after, or None at the end. A claim does the same for the limits that it uses."""
         ...
 
     def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
@@ -69,6 +85,8 @@ class LimitVerbs(Protocol):
 LIMITING = (
     Verb("limit_put", "client"),
     Verb("limit_list", "viewer"),
+    Verb("limit_refill", "worker"),
+    Verb("limit_close", "worker"),
     Verb("limit_pause", "admin", (NotFound,)),
     Verb("limit_reset", "admin", (NotFound,)),
     Verb("limit_remove", "admin", (InUse, NotFound)),

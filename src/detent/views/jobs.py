@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import NotFound, essence
-from detent.model.limit_records import LimitRow
+from detent.model.limit_records import LimitFilter, LimitRow
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import JobRow
 from detent.store.contract import Verbs
@@ -88,7 +88,8 @@ def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
 
 def _limits_of(verbs: Verbs, row: JobRow) -> list[LimitRow]:
     """The limits that a job is under: that of its own key or else of its task, and that of its queue."""
-    found = verbs.limit_list()
+    keys = () if row.limit_key is None else (row.limit_key,)
+    found = verbs.limit_list(LimitFilter(keys=keys, tasks=(row.task,), queues=(row.queue,)))
     limited = any(row.task in limit.tasks for limit in found)
     of_key = row.limit_key if limited else None
     return [

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
 from detent.model.clock import Clock
-from detent.model.limit_records import LimitRow
 from detent.model.records import Claimed
 from detent.store.ahead import ClaimTerms
 from detent.store.contract import Store
@@ -35,16 +34,15 @@ that from beginning for as long, since the loop has to wait for the interpreter.
 _ANSWER_MIN = 5.0
 """Seconds that a claim waits for its answer at least, before its connection is given up."""
 _LIMITS_EVERY = 5.0
-"""Seconds between two looks whether there are any limits: they are declared rarely."""
+"""Seconds between two questions whether limits bound this worker: they are declared rarely."""
 _BUSY_FOR = 10.0
 """Seconds after a claim for which a small bucket is looked at as often as it fills up."""
 
 
-def look_every(limits: Sequence[LimitRow]) -> float:
-    """Seconds after which to look again, so that no bucket overflows meanwhile: half the time in which the smallest one
-    fills up, and a second at most."""
-    filled = (limit.burst * limit.per / limit.rate for limit in limits if limit.rate)
-    return max(_PAUSE_FIRST, min([_PAUSE_UNSURE, *(one / 2 for one in filled)]))
+def look_every(refill: float) -> float:
+    """Return the seconds after which to look again, so that no bucket overflows meanwhile: half the time in which the
+    quickest one fills up, and a second at most."""
+    return max(_PAUSE_FIRST, min(_PAUSE_UNSURE, refill / 2))
 
 
 class Claimer:
@@ -87,7 +85,7 @@ class Claimer:
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST
         self._is_woken = True
-        self._limits: Sequence[LimitRow] = ()
+        self._refill: float | None = None
         self._ask_limits_at = 0.0
         self._claimed_at = -math.inf
         self.room = threading.Event()
@@ -118,9 +116,9 @@ class Claimer:
             return
         try:
             with self._answering():
-                limits = self._known_limits()
-                self.limited = bool(limits) and self._holding() > 0
-                pause = min(self._pause, self._longest_pause(limits))
+                refill = self._known_refill()
+                self.limited = refill is not None and self._holding() > 0
+                pause = min(self._pause, self._longest_pause(refill))
                 version = self._store.wake.version(pause)
             if not self._claim_first(wants) and not self._stopping.is_set():
                 if self._options.drain:
@@ -136,17 +134,18 @@ class Claimer:
         except DatabaseError as error:
             self._patience.failed("waiting for work", error)
 
-    def _known_limits(self) -> Sequence[LimitRow]:
+    def _known_refill(self) -> float | None:
+        """Return the time in which the quickest bucket fills up, at most five seconds old; None without any limit."""
         now = self._clock.monotonic()
         if now >= self._ask_limits_at:
-            self._limits = self._store.limit_list()
+            self._refill = self._store.limit_refill(self._options.queues, self._tasks)
             self._ask_limits_at = now + _LIMITS_EVERY
-        return self._limits
+        return self._refill
 
-    def _longest_pause(self, limits: Sequence[LimitRow]) -> float:
-        if limits and self._clock.monotonic() < self._claimed_at + _BUSY_FOR:
-            return look_every(limits)
-        return _PAUSE_LONGEST if self._store.wake.is_sure and not limits else _PAUSE_UNSURE
+    def _longest_pause(self, refill: float | None) -> float:
+        if refill is not None and self._clock.monotonic() < self._claimed_at + _BUSY_FOR:
+            return look_every(refill)
+        return _PAUSE_LONGEST if self._store.wake.is_sure and refill is None else _PAUSE_UNSURE
 
     def _claim(self, want: Want) -> int:
         lease_id = self._new_lease()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import click
 
+from detent.app.detent import Detent
 from detent.cli import render
 from detent.cli.command import Group, duration, reason_option
 from detent.cli.session import Session
@@ -26,8 +29,10 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--waiting", is_flag=True, help="Only those that let nothing begin now.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option("--after", default="", metavar="KEY", help="Only limits with keys after this one.")
 @click.pass_obj
-def list_(session: Session, waiting: bool) -> None:
+def list_(session: Session, waiting: bool, limit: int, after: str) -> None:
     """List limits with what runs under them.
 
     STATE is open where jobs may begin; full, spent (its rate), paused or breaker where they may not; half open where
@@ -36,7 +41,8 @@ def list_(session: Session, waiting: bool) -> None:
     """
     with session.open() as app:
         now = app.store.now()
-        found = [one for one in app.limits() if not waiting or one.state(now) != "open"]
+        fitting = (one for one in _pages(app, after) if not waiting or one.state(now) != "open")
+        found = list(islice(fitting, limit))
         held = {one.key: paused_by(app.store, one.key) for one in found if one.held_at is not None}
     if session.json:
         render.json_value([_object(one, held.get(one.key), state=one.state(now)) for one in found])
@@ -57,6 +63,8 @@ def list_(session: Session, waiting: bool) -> None:
         ],
         empty="no limits" if not waiting else "no limit keeps anybody waiting",
     )
+    if len(found) == limit:
+        render.note(f"at most {limit} limits are shown: see --limit and --after")
 
 
 @command.command("set")
@@ -86,7 +94,7 @@ def set_(
         raise click.UsageError("--burst goes with --rate.")
     with session.open() as app:
         app.set_queue_limit(queue, concurrency=concurrency, rate=rate, per=per, burst=burst)
-        (row,) = [one for one in app.limits() if one.key == f"queue:{queue}"]
+        (row,) = app.limits(f"queue:{queue}")
     if session.json:
         render.json_value(render.plain(row))
     else:
@@ -133,6 +141,13 @@ def remove(session: Session, key: str, reason: str | None) -> None:
     """
     with session.open() as app:
         _say(session, app.remove_limit(key, actor=session.who, reason=reason))
+
+
+def _pages(app: Detent, after: str) -> Iterator[LimitRow]:
+    """Yield every limit after a key, page by page."""
+    while page := app.limits(after=after):
+        yield from page
+        after = page[-1].key
 
 
 def _object(row: LimitRow, by: TransitionRow | None, *, state: str) -> dict[str, Any]:

@@ -20,7 +20,10 @@ _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
 
 _OF_JOB = ("execution", "event", "waiting", "dead", "ops_run")
-_RANKED = "l.queue = o.queue AND l.task = o.task AND l.tenant = o.tenant AND l.priority = o.priority"
+_RANKED = """
+l.queue = o.queue AND l.task = o.task AND l.tenant = o.tenant AND l.priority = o.priority
+AND l.limit_key = coalesce(o.limit_key, '')
+"""
 _PLACED = "r.lane_id = l.id AND r.ready_at = o.due_at AND r.job_id = o.id"
 _KEY = "(lane_id, ready_at, job_id)"
 
@@ -72,7 +75,7 @@ _JOBS_POSTGRES = {
     """,
     "lane": f"""
         SELECT lane.*
-          FROM (SELECT DISTINCT queue, task, tenant, priority
+          FROM (SELECT DISTINCT queue, task, tenant, priority, limit_key
                   FROM detent.job WHERE id BETWEEN %(low)s AND %(high)s AND state = 'pending') o
          CROSS JOIN LATERAL (SELECT * FROM detent.lane l WHERE {_RANKED} OFFSET 0) lane
     """,
@@ -104,7 +107,7 @@ _JOBS_SQLITE = {
     """,
     "lane": f"""
         SELECT l.*
-          FROM (SELECT DISTINCT queue, task, tenant, priority
+          FROM (SELECT DISTINCT queue, task, tenant, priority, limit_key
                   FROM detent_job WHERE id BETWEEN :low AND :high AND state = 'pending') o
          CROSS JOIN detent_lane l ON {_RANKED}
     """,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound
-from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
@@ -30,6 +30,7 @@ from detent.model.service_records import (
     WorkerRow,
     WorkerSeen,
 )
+from detent.store.limiting import ALL_LIMITS, LIMITS_MAX
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import (
@@ -244,9 +245,17 @@ class PostgresKeeping:
         """One row by its key."""
         self._session.run(limiting.limit_put(item))
 
-    def limit_list(self) -> list[LimitRow]:
+    def limit_list(self, chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:
         """By key."""
-        return self._session.run(limiting.limit_list())
+        return self._session.run(limiting.limit_list(chosen, after, limit))
+
+    def limit_refill(self, queues: Sequence[str] | None, tasks: Sequence[str]) -> float | None:
+        """One number."""
+        return self._session.run(limiting.limit_refill(queues, tasks))
+
+    def limit_close(self, after: str, limit: int) -> str | None:
+        """The key to go on after."""
+        return self._session.run(limiting.limit_close(after, limit))
 
     def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """On record."""

@@ -19,6 +19,7 @@ from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
+from detent.worker.services.breakers import Breakers
 from detent.worker.services.failures import Failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
@@ -82,6 +83,7 @@ class Services:
             Reconcile(store, ids).service(),
             operations(store),
             recovery(store),
+            Breakers(store, stir).service(),
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
             self._alerts.service(),

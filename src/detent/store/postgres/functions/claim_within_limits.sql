@@ -30,9 +30,7 @@ BEGIN
        WHERE (m.kind = 'task' AND m.name = ANY (p_tasks))
           OR (m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))))
      ORDER BY l.key FOR UPDATE);
-  PERFORM detent.limit_sweep(u.key, t) FROM unnest(shared || ARRAY(
-    SELECT l.key FROM detent.rate_limit l WHERE l.template = ANY (shared) AND l.open_until IS NOT NULL ORDER BY l.key
-       FOR UPDATE)) AS u (key);
+  PERFORM detent.limit_sweep(u.key, t) FROM unnest(shared) AS u (key);
   t := detent.clock();
   SELECT array_agg(l.lane_id) AS ids, array_agg(l.tenant) AS tenants, array_agg(l.priority) AS priorities,
          array_agg(l.task_key) AS task_keys, array_agg(l.queue_key) AS queue_keys, array_agg(l.template) AS templates,
@@ -55,7 +53,6 @@ BEGIN
        FROM (SELECT DISTINCT ON (w.key) w.key, w.template FROM unnest(lanes.task_keys, lanes.templates) AS w (key, template)
               WHERE w.key = ANY (used) ORDER BY w.key, w.template) u;
     held := ARRAY(SELECT l.key FROM detent.rate_limit l WHERE l.key = ANY (used) ORDER BY l.key FOR UPDATE);
-    PERFORM detent.limit_sweep(u.key, t) FROM unnest(held) AS u (key);
     t := detent.clock();
     -- A key that is not held, or that went meanwhile, waits for the next claim.
     rooms := ARRAY(

@@ -5,6 +5,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
   cost double precision := (SELECT sum(u.cost) FROM unnest(p_costs) AS u (cost));
 BEGIN
+  PERFORM detent.limit_sweep(p_key, t);
   INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
     SELECT p_key, j.id, j.attempt + 1, u.cost FROM unnest(p_ids, p_costs) AS u (id, cost) JOIN detent.job j ON j.id = u.id
     ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt, cost = excluded.cost;

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detent.errors import DetentError, InUse, LeaseLost, NotFound
-from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
 
-__all__ = ["limit_charge", "limit_list", "limit_pause", "limit_put", "limit_remove", "limit_reset"]
+__all__ = [
+    *("limit_charge", "limit_close", "limit_list", "limit_pause", "limit_put", "limit_refill", "limit_remove"),
+    "limit_reset",
+]
 
 _PUT = """
 SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
                            %s::text[], %s::text[])
 """
-_LIST = f"SELECT {', '.join(LimitRow.__struct_fields__)} FROM detent.limit_list_v1()"
+_LIST = f"""
+SELECT {", ".join(LimitRow.__struct_fields__)}
+  FROM detent.limit_list_v2(%s::text[], %s::text[], %s::text[], %s::text, %s::integer)
+"""
+_REFILL = "SELECT detent.limit_refill_v1(%s::text[], %s::text[])"
+_CLOSE = "SELECT detent.limit_close_v1(%s::text, %s::integer)"
 _PAUSE = "SELECT detent.limit_pause_v1(%s::text, %s::text, %s::text)"
 _RESET = "SELECT detent.limit_reset_v1(%s::text, %s::text, %s::text)"
 _REMOVE = "SELECT detent.limit_remove_v1(%s::text, %s::text, %s::text)"
@@ -31,9 +39,21 @@ def limit_put(item: NewLimit) -> Statement[None]:
     return Statement(_PUT, (item.key, *bounds, texts(item.tasks), texts(item.queues)), lambda rows: None)
 
 
-def limit_list() -> Statement[list[LimitRow]]:
+def limit_list(chosen: LimitFilter, after: str, limit: int) -> Statement[list[LimitRow]]:
     """By key."""
-    return Statement(_LIST, (), lambda rows: [_limit(row) for row in rows], writes=False)
+    lists = (None if names is None else texts(names) for names in (chosen.keys, chosen.tasks, chosen.queues))
+    return Statement(_LIST, (*lists, after, limit), lambda rows: [_limit(row) for row in rows], writes=False)
+
+
+def limit_refill(queues: Sequence[str] | None, tasks: Sequence[str]) -> Statement[float | None]:
+    """One number."""
+    names = (None if queues is None else texts(queues), texts(tasks))
+    return Statement(_REFILL, names, lambda rows: rows[0][0], writes=False)
+
+
+def limit_close(after: str, limit: int) -> Statement[str | None]:
+    """The key to go on after."""
+    return Statement(_CLOSE, (after, limit), lambda rows: rows[0][0])
 
 
 def limit_pause(key: str, actor: str, reason: str | None) -> Statement[Moved | DetentError]:

@@ -146,6 +146,8 @@ class EachAlone:
     recovery_list = _reading(SqliteVerbs.recovery_list)
     limit_put = _writing(SqliteVerbs.limit_put)
     limit_list = _reading(SqliteVerbs.limit_list)
+    limit_refill = _reading(SqliteVerbs.limit_refill)
+    limit_close = _writing(SqliteVerbs.limit_close)
     limit_reset = _writing(SqliteVerbs.limit_reset)
     limit_pause = _writing(SqliteVerbs.limit_pause)
     limit_remove = _writing(SqliteVerbs.limit_remove)

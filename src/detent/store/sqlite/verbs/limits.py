@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from detent.errors import DetentError, InUse, NotFound
 from detent.model.clock import from_micros
-from detent.model.limit_records import Charge, Charged, LimitRow, NewLimit
+from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
+from detent.store.limiting import ALL_LIMITS, LIMITS_MAX
 from detent.store.sqlite.verbs.base import Job, VerbBase, micros
 from detent.store.sqlite.verbs.room import Left, Room
 
@@ -53,16 +54,27 @@ SELECT CASE WHEN j.task IN (SELECT value FROM json_each(:tasks)) THEN coalesce(j
 ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt
 """
 _MEMBERS = "SELECT kind, name, limit_key FROM detent_limit_member ORDER BY kind, name"
-_LIMITS = """
+_LIMIT = """
 SELECT key, rate, per, burst, concurrency_max, tokens, refilled_at, paused_until, throttled, throttled_at, open_until,
        template, held_at
-  FROM detent_rate_limit ORDER BY key
+  FROM detent_rate_limit WHERE key = ?
 """
-_LIMIT = _LIMITS.replace("ORDER BY key", "WHERE key = ?")
-_OPEN_OF_TEMPLATES = """
-SELECT key FROM detent_rate_limit
- WHERE template IN (SELECT value FROM json_each(?)) AND open_until IS NOT NULL ORDER BY key
+_LIMITS = _LIMIT.replace("key = ?", "key > :after ORDER BY key LIMIT :limit")
+_MEMBERS_OF = """
+SELECT limit_key FROM detent_limit_member WHERE kind = 'task' AND name IN (SELECT value FROM json_each(:tasks))
+UNION
+SELECT limit_key FROM detent_limit_member WHERE kind = 'queue' AND {queue}
 """
+_OF_QUEUES = "name IN (SELECT value FROM json_each(:queues))"
+_CHOSEN = _LIMITS.replace(
+    "WHERE",
+    f"WHERE key IN (SELECT value FROM json_each(:keys) UNION {_MEMBERS_OF.format(queue=_OF_QUEUES)}) AND",
+)
+_REFILL = """
+SELECT min(coalesce(burst * per / rate, 9e999)) FROM detent_rate_limit
+ WHERE key IN ({})
+""".format(_MEMBERS_OF.format(queue=f"(:queues IS NULL OR {_OF_QUEUES})"))
+_OPEN = "SELECT key FROM detent_rate_limit WHERE open_until IS NOT NULL AND key > ? ORDER BY key LIMIT ?"
 _SWEEP = """
 DELETE FROM detent_limit_slot
  WHERE limit_key = ? AND NOT EXISTS (
@@ -163,8 +175,8 @@ _CLOSED: dict[str, Any] = {
 
 
 class LimitVerbs(VerbBase):
-    """`limit_put`, `limit_list`, `limit_pause`, `limit_reset`, `limit_remove`, `limit_charge`; what claims and ends ask
-    of limits."""
+    """`limit_put`, `limit_list`, `limit_refill`, `limit_close`, `limit_pause`, `limit_reset`, `limit_remove`,
+    `limit_charge`; what claims and ends ask of limits."""
 
     def limit_put(self, item: NewLimit) -> None:
         """What is left in the bucket stays, as far as the new one goes."""
@@ -180,29 +192,47 @@ class LimitVerbs(VerbBase):
         lists = {"tasks": json.dumps(item.tasks), "queues": json.dumps(item.queues)}
         self._db.change(_RUNNING_ALREADY, {"key": item.key, **lists})
 
-    def limit_list(self) -> list[LimitRow]:
+    def limit_list(self, chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:
         """What runs is read out of the jobs."""
         now = self._now()
-        members = self._db.rows(_MEMBERS)
-        return [
-            LimitRow(
-                key=limit.key,
-                rate=limit.rate,
-                per=limit.per,
-                burst=limit.burst,
-                concurrency_max=limit.concurrency_max,
-                tasks=tuple(name for kind, name, key in members if (kind, key) == ("task", limit.key)),
-                queues=tuple(name for kind, name, key in members if (kind, key) == ("queue", limit.key)),
-                tokens=limit.tokens_at(now),
-                running=self._running(limit.key),
-                paused_until=None if limit.paused_until is None else from_micros(limit.paused_until),
-                throttled=limit.throttled,
-                open_until=None if limit.open_until is None else from_micros(limit.open_until),
-                template=limit.template,
-                held_at=None if limit.held_at is None else from_micros(limit.held_at),
-            )
-            for limit in map(_Limit._make, self._db.rows(_LIMITS))
-        ]
+        lists = {name: json.dumps(getattr(chosen, name) or ()) for name in ("keys", "tasks", "queues")}
+        found = self._db.rows(_LIMITS if chosen == ALL_LIMITS else _CHOSEN, {**lists, "after": after, "limit": limit})
+        members: dict[str, list[tuple[str, str]]] = {}
+        for kind, name, key in self._db.rows(_MEMBERS):
+            members.setdefault(key, []).append((kind, name))
+        return [self._as_it_stands(one, members.get(one.key, ()), now) for one in map(_Limit._make, found)]
+
+    def limit_refill(self, queues: Sequence[str] | None, tasks: Sequence[str]) -> float | None:
+        """Two short lists of names lead to the limits."""
+        names = {"tasks": json.dumps(list(tasks)), "queues": None if queues is None else json.dumps(list(queues))}
+        ((seconds,),) = self._db.rows(_REFILL, names)
+        return None if seconds is None else float(seconds)
+
+    def limit_close(self, after: str, limit: int) -> str | None:
+        """A walk along the open breakers."""
+        now = self._now()
+        looked = [key for (key,) in self._db.rows(_OPEN, (after, limit))]
+        for key in looked:
+            self._sweep(key, now)
+        return looked[-1] if looked and len(looked) == limit else None
+
+    def _as_it_stands(self, limit: _Limit, members: Sequence[tuple[str, str]], now: int) -> LimitRow:
+        return LimitRow(
+            key=limit.key,
+            rate=limit.rate,
+            per=limit.per,
+            burst=limit.burst,
+            concurrency_max=limit.concurrency_max,
+            tasks=tuple(name for kind, name in members if kind == "task"),
+            queues=tuple(name for kind, name in members if kind == "queue"),
+            tokens=limit.tokens_at(now),
+            running=self._running(limit.key),
+            paused_until=None if limit.paused_until is None else from_micros(limit.paused_until),
+            throttled=limit.throttled,
+            open_until=None if limit.open_until is None else from_micros(limit.open_until),
+            template=limit.template,
+            held_at=None if limit.held_at is None else from_micros(limit.held_at),
+        )
 
     def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """A key that jobs have is made a limit by that."""
@@ -283,8 +313,7 @@ class LimitVerbs(VerbBase):
         if not members:
             return None
         now = self._now()
-        shared = sorted(set(members.values()))
-        for key in [*shared, *(row[0] for row in self._db.rows(_OPEN_OF_TEMPLATES, (json.dumps(shared),)))]:
+        for key in sorted(set(members.values())):
             self._sweep(key, now)
         room = Room(members, lambda key: self._room_under(key, room.templates.get(key), most, now))
         return room
