@@ -17,6 +17,7 @@ def test_without_damage_it_does_what_lease_reap_does(store: Store, clock: StoreC
     clock.advance(LEASE + 1)
     assert store.lease_reap_each(10, []) == Reaped(leases=1, aborted=(lost,), recovered=(committed,))
     assert (state(store, lost), state(store, committed)) == ("pending", "succeeded")
+    assert [one.counted for one in store.job_executions(lost)] == [False]
 
 
 def test_a_job_that_cannot_be_ended_harms_itself_only(store: Store, store_url: str, clock: StoreClock) -> None:

@@ -337,6 +337,10 @@ def make_app(url: str | None = None) -> Detent:
 
     @app.on_failure
     def remember(job: Job[Any]) -> None:
+        if job.metadata.get("tell_slowly"):
+            door = enter(job.metadata["tell_slowly"])
+            while not door.exists():
+                time.sleep(0.01)
         if job.metadata.get("tell"):
             with Path(job.metadata["tell"]).open("a") as file:
                 file.write(f"{job.id} {job.state}\n")

@@ -185,12 +185,16 @@ class WholeTwin(Twin):
 
     # -- failures ----------------------------------------------------------------------------------------------
 
-    @action(limit=some.limits, seconds=st.sampled_from((1.0, 60.0)), done=st.booleans())
-    def tell_failures(self, limit: int, seconds: float, done: bool) -> None:
-        """Of what the reaper gave up, some is told to the end."""
+    @action(
+        limit=some.limits,
+        seconds=st.sampled_from((1.0, 60.0)),
+        then=st.sampled_from((None, "untold_keep", "untold_done")),
+    )
+    def tell_failures(self, limit: int, seconds: float, then: str | None) -> None:
+        """Of the failures that are taken, some are told to the end."""
         taken = self.everywhere("untold_take", some.TASKS, limit, seconds)
-        if done and taken:
-            self.everywhere("untold_done", taken)
+        if then and taken:
+            self.everywhere(then, taken, *((2 * seconds,) if then == "untold_keep" else ()))
 
     # -- looking -----------------------------------------------------------------------------------------------
 

@@ -53,7 +53,6 @@ from tests.twin.rows import (
     Lease,
     Queue,
     Ready,
-    Untold,
 )
 from tests.twin.rules import EVENT_WINDOW, claimed, micros, undeclared
 
@@ -421,20 +420,22 @@ class Model(Limits):
             recovered.append(job.id)
         else:
             self.end(job, Abort(job_id=job.id, attempt=job.attempt, outcome="expired"), worker)
-            if self.job[job.id].state in ("quarantined", "failed"):
-                self.untold[job.id] = Untold(job.id, job.task)
             aborted.append(job.id)
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
         free = [row for row in self.untold.values() if row.taken_until is None or row.taken_until <= self.clock]
-        taken = sorted(row.job_id for row in free if row.task in tasks)[:limit]
-        for job_id in taken:
-            self.untold[job_id] = self.untold[job_id]._replace(taken_until=self.clock + micros(seconds))
+        taken = sorted((row.job_id, row.attempt) for row in free if row.task in tasks)[:limit]
+        self.untold_keep(taken, seconds)
         return taken
 
-    def untold_done(self, ids: Sequence[int]) -> None:
-        for job_id in ids:
-            self.untold.pop(job_id, None)
+    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+        for one in failures:
+            if one in self.untold:
+                self.untold[one] = self.untold[one]._replace(taken_until=self.clock + micros(seconds))
+
+    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+        for one in failures:
+            self.untold.pop(one, None)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         answers: list[Finished | DetentError] = []
@@ -476,7 +477,7 @@ class Model(Limits):
         for job_id in old:
             del self.job[job_id]
             self.dead.pop(job_id, None)
-            self.untold.pop(job_id, None)
+        self.untold = {place: row for place, row in self.untold.items() if row.job_id not in old}
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}
         self.event = {place: row for place, row in self.event.items() if row.job_id not in old}
         self.transition_log = [row for row in self.transition_log if row.job_id not in old]

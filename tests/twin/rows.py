@@ -275,6 +275,7 @@ class RateLimit(NamedTuple):
 
 class Untold(NamedTuple):
     job_id: int
+    attempt: int
     task: str
     taken_until: int | None = None
 

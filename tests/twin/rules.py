@@ -59,7 +59,7 @@ class Record:
         self.transition_log: list[TransitionLog] = []
         self.event: dict[tuple[int, int], Event] = {}
         self.dead: dict[int, Dead] = {}
-        self.untold: dict[int, Untold] = {}
+        self.untold: dict[tuple[int, int], Untold] = {}
         self.horizon: list[Horizon] = []
 
     def now_for(self, job: Job) -> int:
@@ -168,6 +168,8 @@ class Record:
             self.enter_queue(job, holds_key=False)
         if state == "quarantined":
             self.dead[job.id] = Dead(job.id, job.tenant, job.queue, job.task, reason, now)
+        if state in ("quarantined", "failed"):
+            self.untold[job.id, job.attempt] = Untold(job.id, job.attempt, job.task)
         return Aborted(job.id, job.attempt, outcome, state)
 
     def ended(

@@ -423,6 +423,11 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         self._on_failure.append(hook)
         return hook
 
+    @property
+    def hears_failures(self) -> bool:
+        """Whether a hook is declared."""
+        return bool(self._on_failure)
+
     def tell_failure(self, job_id: int) -> None:
         """Call the hooks for a job that came to rest without success. A hook that raises is logged, no more."""
         for hook in self._on_failure:

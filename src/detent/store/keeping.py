@@ -170,13 +170,21 @@ class KeepingVerbs(Protocol):
 
     # -- failures ----------------------------------------------------------------------------------------------
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
-        """Up to `limit` jobs of these tasks that `lease_reap` gave up (quarantined, failed) and whose application was
-        not told. Nobody else gets them for `seconds`; then, if they were not done by then, whoever asks."""
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+        """Take up to `limit` failures of these tasks that their application has not heard of: job and attempt, by id.
+
+        A failure is an attempt that brought its job to quarantined or failed; its ending puts it on the list in the
+        same transaction. No other caller gets a taken one for `seconds`; after that it is free again if it was not
+        done. Ops runs are not on the list.
+        """
         ...
 
-    def untold_done(self, ids: Sequence[int]) -> None:
-        """The applications of these jobs were told. Said twice, it is said once."""
+    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+        """Keep failures that were taken for `seconds` from now. Those that are done already stay done."""
+        ...
+
+    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+        """Take failures off the list: their applications heard of them. Repeating it changes nothing."""
         ...
 
     # -- silence -----------------------------------------------------------------------------------------------
@@ -305,6 +313,7 @@ KEEPING = (
     Verb("schedule_due", "worker"),
     Verb("schedule_fire", "worker"),
     Verb("untold_take", "worker"),
+    Verb("untold_keep", "worker"),
     Verb("untold_done", "worker"),
     Verb("worker_seen", "worker"),
     Verb("worker_gone", "worker"),

@@ -31,9 +31,9 @@ from detent.worker.channel import Channel
 from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
 from detent.worker.cut import SHORT, cut_ending, ending_of, with_start
+from detent.worker.failure_hooks import FailureHooks
 from detent.worker.flusher import Flusher
 from detent.worker.given_up import GivenUp
-from detent.worker.hooks import Hooks
 from detent.worker.options import WorkerOptions
 from detent.worker.pace import Pace
 from detent.worker.patience import Patience
@@ -105,7 +105,7 @@ class Child:
         )
         self._threads = ThreadPoolExecutor(max_workers=options.slots, thread_name_prefix="detent-job")
         self._pace = Pace()
-        self._hooks = Hooks(app, channel)
+        self._hooks = FailureHooks(app, store, clock, self._patience)
         self._solos = Solos(options)
         self._running: dict[Held, Running] = {}
         self._cut: list[tuple[Running, float]] = []
@@ -399,7 +399,7 @@ class Child:
         if aborted.state in ("quarantined", "failed"):
             self._given_up.add(aborted.job_id)
             self._ask_pump()
-            self._hooks.tell([aborted.job_id])
+            self._hooks.look()
 
     # -- time-outs, cancels, the end ---------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ class Child:
             "stop": lambda message: self._stop(message["grace"]),
             "cancel": lambda message: self._cancel(message["jobs"]),
             "lost": lambda message: self._lost(message["leases"]),
-            "failed": lambda message: self._hooks.tell(message["jobs"], confirm=True),
+            "failures": lambda message: self._hooks.look(),
         }
         for message in self._channel.messages():
             handlers[message["kind"]](message)
@@ -493,7 +493,7 @@ class Child:
             )
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
         self._given_up.say(math.inf)
-        self._hooks.wait(max(1.0, deadline - self._clock.monotonic()))
+        self._hooks.finish(max(1.0, deadline - self._clock.monotonic()))
         self._channel.send("stopped", written=written, tally=self._flusher.tally)
         # Threads that still run belong to jobs that were handed back: nothing they do counts any more.
         os._exit(0)

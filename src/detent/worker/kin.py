@@ -42,7 +42,6 @@ class Kin:
         self.is_leaving = False
         self.killed: str | None = None
         self.unable: str | None = None
-        self._told_failures: list[int] = []
         self._blamed = False
         self.tally: dict[str, int] = {}
         self._channel, theirs = Channel.pair()
@@ -60,7 +59,7 @@ class Kin:
         for message in self._channel.messages():
             with self._lock:
                 self._take(message)
-            if message["kind"] in ("hello", "recycle", "told"):
+            if message["kind"] in ("hello", "recycle"):
                 self._heard()
         self._heard()
 
@@ -81,8 +80,6 @@ class Kin:
                 self.is_idle = message["holding"] == 0
             case "recycle":
                 self.is_leaving = True
-            case "told":
-                self._told_failures += message["jobs"]
             case "unable":
                 self.unable = message["why"]
             case _:
@@ -128,15 +125,9 @@ class Kin:
             self._told.setdefault(job_id, now)
         self._channel.send("cancel", jobs=job_ids)
 
-    def tell_failures(self, job_ids: list[int]) -> bool:
-        """Let the application's hooks hear of jobs that came to rest without success; whether that went out."""
-        return self._channel.send("failed", jobs=job_ids)
-
-    def take_told(self) -> list[int]:
-        """The jobs that its application has heard of since this was last asked."""
-        with self._lock:
-            told, self._told_failures = self._told_failures, []
-        return told
+    def look_for_failures(self) -> None:
+        """Have it look for failures that the application's hooks have not heard of."""
+        self._channel.send("failures")
 
     def stop(self, grace: float) -> None:
         """Ask it to finish and go."""

@@ -45,7 +45,6 @@ _LAST_WORDS = 5.0
 _ANSWER_MIN = 0.5
 """Seconds that a renewal waits for its answer, however short the lease is."""
 _NAMED_MAX = 10
-_FAILURES_MAX = 10_000
 _GIVEN_UP = ("quarantined", "failed")
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -74,7 +73,6 @@ class Supervisor:
         self._lock = threading.Lock()
         self._children: list[Kin] = []
         self._remains: list[Remains] = []
-        self._failures: list[int] = []
         self._stop_asked = 0
         self._stopping = threading.Event()
         self._over = threading.Event()
@@ -176,13 +174,10 @@ class Supervisor:
             self._said_ready = True
             self._notify.ready()
         self._notify.alive(self._clock.monotonic())
-        for child in self._children:
-            self._services.failed_jobs.told(child.take_told())
         listening = next((child for child in staying if child.is_ready), None)
-        if listening is not None:
-            failures, self._failures = self._failures + self._services.failed_jobs.to_tell(), []
-            if failures:
-                listening.tell_failures(failures[:_FAILURES_MAX])
+        if listening is not None and self._services.failures_found.is_set():
+            self._services.failures_found.clear()
+            listening.look_for_failures()
 
     def _bury(self, child: Kin, now: float) -> None:
         """Remember what a dead child held, and make room for another."""
@@ -229,8 +224,9 @@ class Supervisor:
             except DatabaseError as error:
                 self._patience.failed("cleaning up after a child", error)
                 return False
-            given_up = [answer for answer in answers if isinstance(answer, Aborted) and answer.state in _GIVEN_UP]
-            self._failures += [answer.job_id for answer in given_up]
+            if any(isinstance(answer, Aborted) and answer.state in _GIVEN_UP for answer in answers):
+                self._services.failures_found.set()
+                self._hurry.ring()
             with self._lock:
                 self._tally += tally(answers)
                 self._remains.remove(one)
@@ -331,7 +327,7 @@ class Supervisor:
         except DatabaseError as error:
             self._patience.failed("serving the queue", error)
             return
-        if self._services.failed_jobs.waits:
+        if self._services.failures_found.is_set():
             self._hurry.ring()
         if left == 0 and self._options.drain and idle and not self._stop_asked:
             self._drained = True

@@ -281,13 +281,17 @@ class PostgresKeeping:
         """By name."""
         return self._session.run(keeping.queue_list())
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
         """By their ids."""
         return self._session.run(keeping.untold_take(tasks, limit, seconds))
 
-    def untold_done(self, ids: Sequence[int]) -> None:
+    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+        """By a later time in their rows."""
+        self._session.run(keeping.untold_keep(failures, seconds))
+
+    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
         """Their rows go."""
-        self._session.run(keeping.untold_done(ids))
+        self._session.run(keeping.untold_done(failures))
 
     def _forget_bounds(self) -> None:
         """What was moved or brought back may stand below what was claimed."""

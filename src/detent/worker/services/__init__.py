@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -20,7 +21,7 @@ from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
 from detent.worker.services.breakers import Breakers
-from detent.worker.services.failures import Failures
+from detent.worker.services.failures import failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.operations import operations
@@ -60,7 +61,8 @@ class Services:
         self._clock = clock or SystemClock()
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
-        self.failed_jobs = Failures(store, lambda: self.heartbeat.knows[0])
+        self.failures_found = threading.Event()
+        """Set while the application may have to hear of failed jobs."""
         stir = self.heartbeat.stir
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, stir=stir)
         archive = Archive(options.archive, worker_id) if options.archive else None
@@ -78,7 +80,7 @@ class Services:
             promote(store),
             self._reaper.service(),
             expire(store),
-            self.failed_jobs.service(),
+            failures(self.failures_found.set),
             schedules(store, ids),
             Reconcile(store, ids).service(),
             operations(store),

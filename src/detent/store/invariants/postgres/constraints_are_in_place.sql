@@ -51,7 +51,7 @@ WITH wanted (name, relation, kind, digest) AS (VALUES
     ('limit_member_kind_known', 'limit_member', 'c', '4bc9bbb0fb2b941aef646fd3e116537f'),
     ('limit_slot_pkey', 'limit_slot', 'p', '1eda7237a34bc44ca89a45362f6d3f69'),
     ('job_effect_told_by_known', 'job', 'c', 'eba3e19cd4d9d719b0d9022a7ca60bcd'),
-    ('untold_pkey', 'untold', 'p', 'dc3ae1023f7edd626cb396c8bc293f9e'),
+    ('untold_pkey', 'untold', 'p', 'b859a97a10db6661e1202ca6c3e552d4'),
     ('alert_pkey', 'alert', 'p', 'd8eb6a744bb9f6a672d6971ddaa770f8'),
     ('alert_state_known', 'alert', 'c', '581ca5ac36966b2169e5c14708940c40'),
     ('alert_severity_known', 'alert', 'c', 'c8063dec588c1fcd2734f7466cc9768f'),

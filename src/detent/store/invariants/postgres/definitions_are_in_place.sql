@@ -25,7 +25,8 @@ WITH wanted_index (name) AS (VALUES
     ('batch_action_of_run'),
     ('ops_run_of_environment'),
     ('portion_open'),
-    ('horizon_before')
+    ('horizon_before'),
+    ('untold_of_task')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),

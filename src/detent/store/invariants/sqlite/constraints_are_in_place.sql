@@ -641,11 +641,12 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT transition_log_has_actor CHECK (actor <> ''''),
   CONSTRAINT transition_log_force_has_reason CHECK (NOT forced OR (reason IS NOT NULL AND reason <> ''''))
 ) STRICT'),
-    ('table', 'detent_untold', 'CREATE TABLE detent_untold (
+    ('table', 'detent_untold', 'CREATE TABLE "detent_untold" (
   job_id      INTEGER NOT NULL,
   task        TEXT    NOT NULL,
   taken_until INTEGER,
-  CONSTRAINT untold_pkey PRIMARY KEY (job_id)
+  attempt     INTEGER NOT NULL,
+  CONSTRAINT untold_pkey PRIMARY KEY (job_id, attempt)
 ) STRICT'),
     ('table', 'detent_waiting', 'CREATE TABLE detent_waiting (
   job_id     INTEGER      NOT NULL,

@@ -22,6 +22,7 @@ WITH wanted (type, name, text) AS (VALUES
     ('index', 'detent_ready_expiring', 'CREATE INDEX detent_ready_expiring ON detent_ready (expires_at) WHERE expires_at IS NOT NULL'),
     ('index', 'detent_transition_log_of_entity', 'CREATE INDEX detent_transition_log_of_entity ON detent_transition_log (entity, entity_id, n) WHERE job_id IS NULL'),
     ('index', 'detent_transition_log_of_job', 'CREATE INDEX detent_transition_log_of_job ON detent_transition_log (job_id, n) WHERE job_id IS NOT NULL'),
+    ('index', 'detent_untold_of_task', 'CREATE INDEX detent_untold_of_task ON detent_untold (task, job_id, attempt)'),
     ('index', 'detent_waiting_due', 'CREATE INDEX detent_waiting_due ON detent_waiting (due_at, job_id) WHERE limit_key IS NULL'),
     ('index', 'detent_waiting_expiring', 'CREATE INDEX detent_waiting_expiring ON detent_waiting (expires_at) WHERE expires_at IS NOT NULL'),
     ('index', 'detent_waiting_limited', 'CREATE INDEX detent_waiting_limited ON detent_waiting (limit_key, priority DESC, due_at, job_id) WHERE limit_key IS NOT NULL'),

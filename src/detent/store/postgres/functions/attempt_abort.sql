@@ -71,4 +71,9 @@ BEGIN
     INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at)
       VALUES (j.id, j.tenant, j.queue, j.task, reason, n);
   END IF;
+  -- In the transaction of the ending, so that it is never lost. An ops run has no application that could hear of it.
+  IF state IN ('quarantined', 'failed') AND j.task <> 'ops.run' THEN
+    INSERT INTO detent.untold (job_id, attempt, task) VALUES (j.id, j.attempt, j.task)
+      ON CONFLICT ON CONSTRAINT untold_pkey DO NOTHING;
+  END IF;
 END $$;

@@ -14,7 +14,6 @@ DECLARE
   t     timestamptz := detent.clock();
   lease detent.lease;
   j     detent.job;
-  state text;
 BEGIN
   leases := 0;
   aborted := '{}';
@@ -33,12 +32,7 @@ BEGIN
        ORDER BY k.id FOR UPDATE SKIP LOCKED
     LOOP
       IF j.committed_at IS NULL THEN
-        SELECT a.state INTO state FROM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t) a;
-        IF state IN ('quarantined', 'failed') AND j.task <> 'ops.run' THEN
-          -- Nobody holds it any more who could tell its application. An ops run has none.
-          INSERT INTO detent.untold (job_id, task) VALUES (j.id, j.task)
-            ON CONFLICT ON CONSTRAINT untold_pkey DO UPDATE SET taken_until = NULL;
-        END IF;
+        PERFORM detent.attempt_abort(j, lease.worker, 'expired', NULL, 0, false, t);
         aborted := aborted || j.id;
       ELSE
         PERFORM detent.attempt_done(j, lease.worker, t);

@@ -16,6 +16,7 @@ __all__ = [
     "service_drop",
     "service_take",
     "untold_done",
+    "untold_keep",
     "untold_take",
     "worker_gone",
     "worker_list",
@@ -93,15 +94,26 @@ def service_drop(name: str, holder: int) -> Statement[None]:
     return Statement("SELECT detent.service_drop_v1(%s::text, %s::bigint)", (name, holder), lambda rows: None)
 
 
-def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[int]]:
+def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
     """By their ids."""
-    sql = "SELECT detent.untold_take_v1(%s::text[], %s::integer, %s::double precision)"
-    return Statement(sql, (texts(tasks), limit, float(seconds)), lambda rows: list(rows[0][0]))
+    sql = "SELECT job_id, attempt FROM detent.untold_take_v2(%s::text[], %s::integer, %s::double precision)"
+    return Statement(sql, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows])
 
 
-def untold_done(ids: Sequence[int]) -> Statement[None]:
+def untold_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
+    """By a later time in their rows."""
+    sql = "SELECT detent.untold_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
+    return Statement(sql, (*_columns(failures), float(seconds)), lambda rows: None)
+
+
+def untold_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
     """Their rows go."""
-    return Statement("SELECT detent.untold_done_v1(%s::bigint[])", (numbers(ids),), lambda rows: None)
+    sql = "SELECT detent.untold_done_v2(%s::bigint[], %s::integer[])"
+    return Statement(sql, _columns(failures), lambda rows: None)
+
+
+def _columns(failures: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    return numbers([job_id for job_id, _ in failures]), numbers([attempt for _, attempt in failures])
 
 
 def queue_list() -> Statement[list[QueueRow]]:

@@ -153,6 +153,7 @@ class EachAlone:
     limit_remove = _writing(SqliteVerbs.limit_remove)
     limit_charge = _writing(SqliteVerbs.limit_charge)
     untold_take = _writing(SqliteVerbs.untold_take)
+    untold_keep = _writing(SqliteVerbs.untold_keep)
     untold_done = _writing(SqliteVerbs.untold_done)
     queue_list = _reading(SqliteVerbs.queue_list)
     alert_raise = _writing(SqliteVerbs.alert_raise)

@@ -12,8 +12,7 @@ from heapq import merge
 from itertools import islice
 
 from detent.errors import DetentError, GuardViolation, NotFound
-from detent.model.ops_records import OPS_TASK
-from detent.model.records import Abort, BadRow, EachDone, Reaped
+from detent.model.records import BadRow, EachDone, Reaped
 from detent.model.service_records import OperationRow
 from detent.store.apart import cause_of, is_of_one_row
 from detent.store.sqlite.driver.failures import translated
@@ -46,9 +45,6 @@ DELETE FROM detent_lease
  WHERE id = ? AND expires_at <= ?
    AND NOT EXISTS (SELECT 1 FROM json_each(job_ids) held
                      JOIN detent_job j ON j.id = held.value AND j.lease_id = detent_lease.id AND j.state = 'running')
-"""
-_NEW_UNTOLD = """
-INSERT INTO detent_untold (job_id, task) VALUES (?, ?) ON CONFLICT (job_id) DO UPDATE SET taken_until = NULL
 """
 _SKIP = """
 UPDATE detent_operation
@@ -129,10 +125,8 @@ class ApartVerbs(EndingVerbs, OperationVerbs):
     def _reap_job(self, job: Job, now: int) -> None:
         if job.committed_at is not None:
             self._succeed({job.id: None}, None, None, now)
-            return
-        end = self._end_as(job, Abort(job_id=job.id, attempt=job.attempt, outcome="expired"), job.lease_worker, now)
-        if end.state in ("quarantined", "failed") and job.task != OPS_TASK:
-            self._db.change(_NEW_UNTOLD, (job.id, job.task))
+        else:
+            self._end_as_expired([job], now)
 
     def operation_skip(self, operation_id: int) -> OperationRow | DetentError:
         """One update of its row."""

@@ -82,7 +82,7 @@ UPDATE detent_job
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
 _NEW_UNTOLD = """
-INSERT INTO detent_untold (job_id, task) VALUES (?, ?) ON CONFLICT (job_id) DO UPDATE SET taken_until = NULL
+INSERT INTO detent_untold (job_id, attempt, task) VALUES (?, ?, ?) ON CONFLICT (job_id, attempt) DO NOTHING
 """
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
 _SPARED_AS_EXPIRED = """
@@ -265,32 +265,27 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         gone = 0
         aborted: list[int] = []
         recovered: list[int] = []
-        expired = (_EXPIRED, (now, limit)) if task is None else (_EXPIRED_OF_TASK, (now, task, limit))
-        for (lease_id,) in self._db.rows(*expired):
-            ends: list[_End] = []
-            committed: list[int] = []
-            jobs = self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now)))
-            spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(jobs),)))
-            for job in jobs.values():
-                if job.committed_at is not None:
-                    committed.append(job.id)
-                else:
-                    late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
-                    free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
-                    ends.append(_aborted(job, late, job.lease_worker, now, free=free))
+        leases = (_EXPIRED, (now, limit)) if task is None else (_EXPIRED_OF_TASK, (now, task, limit))
+        for (lease_id,) in self._db.rows(*leases):
+            jobs = self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values()
+            committed = [job.id for job in jobs if job.committed_at is not None]
+            expired = [job for job in jobs if job.committed_at is None]
             self._succeed(dict.fromkeys(committed), None, None, now)
-            self._end(ends)
-            # Nobody holds them any more who could tell their application. An ops run has none.
-            given_up = [
-                (end.job.id, end.job.task)
-                for end in ends
-                if end.state in ("quarantined", "failed") and end.job.task != OPS_TASK
-            ]
-            self._db.change_many(_NEW_UNTOLD, given_up)
+            self._end_as_expired(expired, now)
             recovered += committed
-            aborted += [end.job.id for end in ends]
+            aborted += [job.id for job in expired]
             gone += self._db.change(_LEASE_GOES, (lease_id, now))
         return Reaped(gone, tuple(aborted), tuple(recovered))
+
+    def _end_as_expired(self, jobs: Sequence[Job], now: int) -> None:
+        """End the attempts of these jobs, whose lease ran out."""
+        spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(job.id for job in jobs),)))
+        ends: list[_End] = []
+        for job in jobs:
+            late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
+            free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
+            ends.append(_aborted(job, late, job.lease_worker, now, free=free))
+        self._end(ends)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         """A committed job belongs to nobody: anyone brings it to succeeded."""
@@ -366,6 +361,9 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
                 self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
             elif state == "quarantined":
                 self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
+            # In the transaction of the ending, so that it is never lost. An ops run has no application to hear of it.
+            if state in ("quarantined", "failed") and job.task != OPS_TASK:
+                self._db.change(_NEW_UNTOLD, (job.id, job.attempt, job.task))
 
 
 def _begun(end: Finish) -> int:

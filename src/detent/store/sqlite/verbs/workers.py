@@ -9,7 +9,7 @@ from typing import Any
 
 from detent.model.clock import from_micros, to_micros
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
-from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+from detent.store.sqlite.verbs.base import VerbBase, micros
 
 __all__ = ["WorkerVerbs"]
 
@@ -58,18 +58,17 @@ ON CONFLICT (name) DO UPDATE
 RETURNING term
 """
 _UNTOLD = """
-UPDATE detent_untold SET taken_until = :until
- WHERE job_id IN (SELECT job_id FROM detent_untold
-                   WHERE task IN (SELECT value FROM json_each(:tasks)) AND coalesce(taken_until <= :now, true)
-                   ORDER BY job_id LIMIT :limit)
-RETURNING job_id
+SELECT job_id, attempt FROM detent_untold
+ WHERE task = :task AND coalesce(taken_until <= :now, true) ORDER BY job_id, attempt LIMIT :limit
 """
-_TOLD = "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))"
+_KEEP = "UPDATE detent_untold SET taken_until = ? WHERE job_id = ? AND attempt = ?"
+_TOLD = "DELETE FROM detent_untold WHERE job_id = ? AND attempt = ?"
 _DROP = "UPDATE detent_service SET expires_at = :now WHERE name = :name AND holder = :holder AND expires_at > :now"
 
 
 class WorkerVerbs(VerbBase):
-    """`worker_seen`, `worker_gone`, `worker_list`, `service_take`, `service_drop`, `untold_take` and `untold_done`."""
+    """`worker_seen`, `worker_gone`, `worker_list`, `service_take`, `service_drop`, `untold_take`, `untold_keep` and
+    `untold_done`."""
 
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         """Lists of names are kept as JSON."""
@@ -105,15 +104,22 @@ class WorkerVerbs(VerbBase):
         """Expired from now on."""
         self._db.change(_DROP, {"name": name, "holder": holder, "now": self._now()})
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[int]:
-        """By their ids."""
-        now = self._now()
-        chosen = {"tasks": json.dumps(list(tasks)), "limit": limit, "until": now + micros(seconds), "now": now}
-        return sorted(row[0] for row in self._db.rows(_UNTOLD, chosen))
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+        """Task by task, each by the index that leads to its failures."""
+        chosen = {"now": self._now(), "limit": limit}
+        found = [row for task in dict.fromkeys(tasks) for row in self._db.rows(_UNTOLD, chosen | {"task": task})]
+        taken = sorted((job_id, attempt) for job_id, attempt in found)[:limit]
+        self.untold_keep(taken, seconds)
+        return taken
 
-    def untold_done(self, ids: Sequence[int]) -> None:
+    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+        """By a later time in their rows."""
+        until = self._now() + micros(seconds)
+        self._db.change_many(_KEEP, [(until, *failure) for failure in failures])
+
+    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
         """Their rows go."""
-        self._db.change(_TOLD, (ids_json(ids),))
+        self._db.change_many(_TOLD, failures)
 
 
 def _agenda_time(at: int | None) -> datetime | None:
