@@ -27,9 +27,10 @@ VALUES: dict[str, Any] = {
 
 def built(kind: type[DetentError]) -> DetentError:
     """An error with all its fields given by keyword."""
-    if not dataclasses.is_dataclass(kind):
+    anything: Any = kind
+    if not dataclasses.is_dataclass(anything):
         return kind("it failed")
-    return kind(**{field.name: VALUES.get(str(field.type), "text") for field in dataclasses.fields(kind)})
+    return kind(**{field.name: VALUES.get(str(field.type), "text") for field in dataclasses.fields(anything)})
 
 
 def raising(kind: type[DetentError]) -> None:
