@@ -98,9 +98,16 @@ def _what_failed_and_force(pipes: Shell) -> None:
     (run,) = until(lambda: in_state("consolidation_skipped"), "a skipped run")
     shown = pipes.run("pipelines", "show", run["id"])
     assert "no answer" in shown.out
+    failed = pipes.run("pipelines", "show", run["id"], "--json").json["failures"][0]["job_id"]
+    refused = pipes.run("jobs", "retry", failed)
+    assert (refused.code, f"detent pipelines retry {run['id']}" in refused.err) == (4, True)
+    retried = pipes.run("pipelines", "retry", run["id"], "--actor", "ben", "--reason", "once more", "--json")
+    assert (retried.code, retried.json["id"]) == (0, run["id"])
+    until(lambda: in_state("consolidation_skipped"), "a run that was skipped again")
     assert pipes.run("pipelines", "force", run["id"]).code == 2
     assert pipes.run("pipelines", "force", run["id"], "--reason", "good enough", "--actor", "ana").code == 0
     assert pipes.run("pipelines", "force", run["id"], "--reason", "again").code == 4
     until(lambda: in_state("completed"), "the end of the run")
     moves = pipes.run("pipelines", "show", run["id"], "--json").json["transitions"]
     assert [move["actor"] for move in moves if move["reason"] == "good enough"] == ["ana"]
+    assert [(move["actor"], move["trigger"]) for move in moves if move["reason"] == "once more"] == [("ben", "retry")]

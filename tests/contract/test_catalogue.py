@@ -12,11 +12,12 @@ from detent.store.contract import CATALOGUE, Store, Verbs
 from detent.store.effects import EffectVerbs
 from detent.store.keeping import KeepingVerbs
 from detent.store.limiting import LimitVerbs
+from detent.store.looking import LookingVerbs
 from detent.store.ops import OpsVerbs
 from detent.store.pipelining import PipelineVerbs
 
 HERE = Path(__file__).parent
-KINDS = (Verbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs)
+KINDS = (Verbs, LookingVerbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs)
 METHODS = {name for kind in KINDS for name in vars(kind) if not name.startswith("_")}
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 from detent.app.wiring import Wiring
 from detent.client.client import actor_and_reason, check_id, one
-from detent.client.pipeline_run import PipelineRun
+from detent.client.pipeline_run import PipelineRun, find_run
 from detent.declare.fields import options_of
 from detent.declare.limit import Limit
 from detent.declare.pipeline import Pipeline, PipelineMethods, PipelineOptions
@@ -158,12 +158,13 @@ class Pipelining:
             raise InvalidInput("reason", repr(reason), "a reason: a forced run always has one")
         return one(self._wiring.store.pipeline_force(check_id(run_id), who, why))
 
+    def retry_run(self, run_id: int | str, *, actor: str, reason: str | None = None) -> PipelineRun:
+        """Bring a failed or skipped pipeline run back to work; as `run.retry()`, by its id."""
+        return self.pipeline_run(run_id).retry(actor=actor, reason=reason)
+
     def pipeline_run(self, run_id: int | str) -> PipelineRun:
         """A pipeline run as it stands. `NotFound`."""
-        row = self._wiring.store.pipeline_get(check_id(run_id))
-        if row is None:
-            raise NotFound("pipeline_run", str(run_id))
-        return PipelineRun(row, self._wiring.store, self._wiring.prepared.clock, self.settings)
+        return find_run(self._wiring.store, run_id, self._wiring.prepared.clock, self.settings)
 
     def pipeline_runs(
         self,

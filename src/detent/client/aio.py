@@ -17,6 +17,7 @@ from detent.client.aio_threads import KeptThread
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
 from detent.client.follow import event_pages
 from detent.client.job import Job
+from detent.client.pipeline_run import PipelineRun, find_run
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
 from detent.declare.task import Call
 from detent.errors import InvalidInput
@@ -91,6 +92,15 @@ class AioClient:
         return await asyncio.to_thread(
             self._client.settle, job_id, done=done, actor=actor, reason=reason, result=result
         )
+
+    async def retry_run(self, run_id: int | str, *, actor: str, reason: str | None = None) -> PipelineRun:
+        """Bring a failed or skipped pipeline run back to work; as `run.retry()`, by its id."""
+
+        def retry() -> PipelineRun:
+            found = find_run(self._store, run_id, self._prepared.clock, self._prepared.settings)
+            return found.retry(actor=actor, reason=reason)
+
+        return await asyncio.to_thread(retry)
 
     async def events(self, job_id: int | str, *, follow: bool = False) -> AsyncIterator[EventRow]:
         """The job's lines in order; with `follow`, those to come too, until the job rests."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from detent.client.client import actor_and_reason, check_id, one
 from detent.declare.settings import Settings
 from detent.errors import InvalidInput, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
@@ -15,10 +16,18 @@ from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, Pipeline
 from detent.model.records import TransitionRow
 from detent.store.contract import Verbs
 
-__all__ = ["PipelineRun"]
+__all__ = ["PipelineRun", "find_run"]
 
 _FIRST_PAUSE = 0.01
 _PAGE = 1000
+
+
+def find_run(verbs: Verbs, run_id: int | str, clock: Clock, settings: Settings) -> PipelineRun:
+    """Return the run as it stands. `NotFound`."""
+    row = verbs.pipeline_get(check_id(run_id))
+    if row is None:
+        raise NotFound("pipeline_run", str(run_id))
+    return PipelineRun(row, verbs, clock, settings)
 
 
 class PipelineRun:
@@ -124,6 +133,17 @@ class PipelineRun:
             raise NotFound("pipeline_run", str(self.id))
         self.row = row
         return self
+
+    def retry(self, *, actor: str, reason: str | None = None) -> PipelineRun:
+        """Bring a failed or skipped run back to work. Return this handle, refreshed.
+
+        Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records
+        were consolidated already, only the consolidation goes on. `InvalidTransition` if the run is at work or has
+        completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run has
+        completed or what the run would go on with is gone. `NotFound`.
+        """
+        one(self._verbs.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._settings)))
+        return self.refresh()
 
     def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> PipelineRun:
         """This handle, when the run is in one of the states `until`; without it, when it has completed or failed.

@@ -17,6 +17,8 @@
     │   ├── RunBusy               something else is done with the run, which must end first
     │   ├── InUse                 jobs need what was to be taken away
     │   ├── RunInProgress         a run of the same watermark has not ended
+    │   ├── PartOfRun             a job that carries a pipeline run cannot be retried by itself
+    │   ├── NotRetryable          a failed pipeline run has nothing to go on with
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
@@ -74,7 +76,7 @@ from detent.errors.database import (
     UnknownState,
 )
 from detent.errors.root import DetentError, Refused, essence
-from detent.errors.runs import BatchChanged, RunInProgress, RunStuck, RunTimeout
+from detent.errors.runs import BatchChanged, NotRetryable, PartOfRun, RunInProgress, RunStuck, RunTimeout
 
 __all__ = [
     "TABLE",
@@ -106,8 +108,10 @@ __all__ = [
     "NoWayIn",
     "NotADatabase",
     "NotFound",
+    "NotRetryable",
     "NotUnknown",
     "OutcomeUnknown",
+    "PartOfRun",
     "PreviewNotReady",
     "Refused",
     "ResultExpired",
@@ -446,6 +450,8 @@ TABLE: dict[type[DetentError], Codes] = {
     PreviewNotReady: Codes("DT013", 409, 4),
     DuplicateTarget: Codes("DT014", 409, 4),
     RunBusy: Codes("DT015", 409, 4),
+    PartOfRun: Codes("DT016", 409, 4),
+    NotRetryable: Codes("DT017", 409, 4),
     RunInProgress: Codes("DT018", 409, 4),
     InvalidInput: Codes("DT020", 422, 2),
     InvalidPayload: Codes("DT021", 422, 2),

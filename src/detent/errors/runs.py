@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from detent.errors.root import DetentError, Refused, essence
 
-__all__ = ["BatchChanged", "RunInProgress", "RunStuck", "RunTimeout"]
+__all__ = ["BatchChanged", "NotRetryable", "PartOfRun", "RunInProgress", "RunStuck", "RunTimeout"]
 
 
 @dataclass(eq=False)
@@ -20,6 +20,31 @@ class BatchChanged(Refused):
         return (
             f"run {self.run_id} was previewed when the batch {self.batch!r} had other fields or another version; "
             f"preview it again, or apply it with accept_changed"
+        )
+
+
+@dataclass(eq=False)
+class NotRetryable(Refused):
+    """A pipeline run that failed cannot be retried: what it would go on with is not there, or is out of date."""
+
+    run_id: int
+    found: str
+
+    def __str__(self) -> str:
+        return f"Run {self.run_id} cannot be retried: {self.found}. Start another run."
+
+
+@dataclass(eq=False)
+class PartOfRun(Refused):
+    """A job that carries a pipeline run cannot be retried by itself: the run has gone on without it."""
+
+    job_id: int
+    run_id: int
+
+    def __str__(self) -> str:
+        return (
+            f"Job {self.job_id} cannot be retried by itself: it is part of pipeline run {self.run_id}. "
+            f"Retry the run: `detent pipelines retry {self.run_id}`, or `run.retry()`."
         )
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from detent.model.records import NewJob
 
 __all__ = [
+    "CARRYING_TASKS",
     "ELSEWHERE",
     "PAGE_TASK",
     "PIPELINE_ENDED",
@@ -32,6 +33,9 @@ PIPELINE_TASKS = "detent.pipeline."
 """How the names of the tasks begin that carry pipeline runs; the database knows them by it."""
 
 PAGE_TASK = f"{PIPELINE_TASKS}page/"
+
+CARRYING_TASKS = (PAGE_TASK, f"{PIPELINE_TASKS}plan/", f"{PIPELINE_TASKS}consolidate/")
+"""How the names of the tasks begin whose jobs are retried with their run only."""
 
 PIPELINE_ENDED = frozenset({"completed", "failed"})
 """The states in which no job of a run is left to do. A failed run may be retried."""

@@ -46,6 +46,7 @@ from detent.errors import (
     KeyConflict,
     LeaseLost,
     NotFound,
+    PartOfRun,
     RunBusy,
 )
 from detent.lifecycle.declare import Lifecycle
@@ -58,10 +59,7 @@ from detent.model.records import (
     Claimed,
     Commit,
     Committed,
-    Count,
     Enqueued,
-    EventRow,
-    ExecutionRow,
     Finish,
     Finished,
     JobRow,
@@ -73,7 +71,6 @@ from detent.model.records import (
     Renewal,
     RepairStep,
     Started,
-    TransitionRow,
     Violation,
 )
 from detent.model.service_records import WalkPlace, WalkStep
@@ -84,6 +81,7 @@ from detent.store.deadlines import HasDeadlines
 from detent.store.effects import EFFECTS, EffectVerbs, KnowsIdentity
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
+from detent.store.looking import LOOKING, LookingVerbs
 from detent.store.ops import OPS, OpsVerbs
 from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
 from detent.store.words import JobFilter, Verb, Wake
@@ -93,7 +91,9 @@ __all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs
 T = TypeVar("T")
 
 
-class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs, Protocol):
+class Verbs(
+    LookingVerbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs, Protocol
+):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""
 
     # -- ids ---------------------------------------------------------------------------------------------------
@@ -205,7 +205,8 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """Bring failed, quarantined and cancelled jobs back to pending, due now or when they were if later, with all
         attempts anew (spared = attempt); an expiry that has passed is over. Pending: nothing to do. Other states:
-        `InvalidTransition`; the job of a target whose run is being rolled back: `RunBusy`; no such job: `NotFound`."""
+        `InvalidTransition`; the job of a target whose run is being rolled back: `RunBusy`; a job that
+        plans, fetches or consolidates a pipeline run: `PartOfRun`; no such job: `NotFound`."""
         ...
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
@@ -273,40 +274,6 @@ class Verbs(EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVe
         A row already in a state that the trigger leads to from elsewhere, with no move of that trigger from its own
         state, is there already: nothing to do (L3). `InvalidTransition`, `NotFound`, `UnknownState`.
         """
-        ...
-
-    # -- looking -----------------------------------------------------------------------------------------------
-
-    def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
-
-    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
-        """Jobs that fit the filter, by ascending id above `after_id`; each with its state as found, known or not."""
-        ...
-
-    def job_executions(self, job_id: int) -> list[ExecutionRow]:
-        """Every attempt of a job, ended or in flight, in order."""
-        ...
-
-    def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]: ...
-
-    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
-        """Every change of one entity in order. An execution is an entity of its own: `execution`, `<job>/<attempt>`."""
-        ...
-
-    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
-        """The state at a past moment: folded from the record; None before its beginning."""
-        ...
-
-    def counts(self) -> list[Count]:
-        """Jobs by tenant, queue and state, now."""
-        ...
-
-    def counts_as_of(self, at: datetime) -> list[Count]:
-        """Jobs by tenant, queue and state at a past moment within retention, folded from the record."""
-        ...
-
-    def now(self) -> datetime:
-        """The database's clock."""
         ...
 
 
@@ -461,7 +428,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("ids_reserve", "client"),
         Verb("job_enqueue", "client", (IdConflict, KeyConflict)),
         Verb("job_cancel", "client", (AlreadyCommitted, InvalidTransition, NotFound)),
-        Verb("job_retry", "client", (InvalidTransition, NotFound, RunBusy)),
+        Verb("job_retry", "client", (InvalidTransition, NotFound, PartOfRun, RunBusy)),
         Verb("job_discard", "client", (InvalidTransition, NotFound)),
         Verb("job_claim", "worker"),
         Verb("claim_find", "worker"),
@@ -480,15 +447,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("queue_resume", "admin"),
         Verb("job_force", "admin", (InvalidTransition, NotFound)),
         Verb("job_prune", "worker"),
-        Verb("job_get", "viewer"),
-        Verb("job_list", "viewer"),
-        Verb("job_executions", "viewer"),
-        Verb("job_events", "viewer"),
-        Verb("transitions", "viewer"),
-        Verb("state_as_of", "viewer"),
-        Verb("counts", "viewer"),
-        Verb("counts_as_of", "viewer"),
-        Verb("now", "viewer"),
+        *LOOKING,
         *EFFECTS,
         *KEEPING,
         *LIMITING,

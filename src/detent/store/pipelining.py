@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, RunInProgress
+from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, NotRetryable, RunInProgress
 from detent.model.pipeline_records import (
     NewPage,
     NewPartition,
@@ -84,6 +84,17 @@ class PipelineVerbs(Protocol):
         Other states: `InvalidTransition`; `NotFound`."""
         ...
 
+    def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Bring a failed or skipped run back to work. Failed partitions are fetched again from where they stopped, then
+        the consolidation goes on; completed partitions are kept. If records were consolidated already, only the
+        consolidation goes on, with all its tries anew.
+
+        Other states: `InvalidTransition`. `RunInProgress` while another run of the watermark has not ended.
+        `NotRetryable` if a newer run has completed, the run has no partitions, or its staged records or the jobs of its
+        failed partitions are gone. `NotFound`.
+        """
+        ...
+
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None: ...
 
     def pipeline_list(
@@ -135,6 +146,7 @@ PIPELINING = (
     Verb("gone_done", "worker", (LeaseLost,)),
     Verb("pipeline_complete", "worker", (LeaseLost,)),
     Verb("pipeline_force", "admin", (InvalidTransition, NotFound)),
+    Verb("pipeline_retry", "admin", (InvalidTransition, NotFound, NotRetryable, RunInProgress)),
     Verb("pipeline_get", "viewer"),
     Verb("pipeline_list", "viewer"),
     Verb("partition_list", "viewer"),

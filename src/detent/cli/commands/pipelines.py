@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detent.cli import render
-from detent.cli.command import Group, duration
+from detent.cli.command import Group, duration, reason_option
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
 from detent.client.pipeline_run import PipelineRun
@@ -27,7 +27,7 @@ run_id = click.argument("run_id", metavar="ID")
 
 @click.group("pipelines", cls=Group)
 def command() -> None:
-    """Start pipeline runs, look at them, force one that was skipped; list watermarks."""
+    """Start pipeline runs, look at them, retry or force them; list watermarks."""
 
 
 @command.command("list")
@@ -172,6 +172,26 @@ def force(session: Session, run_id: str, reason: str) -> None:
     with session.open() as app:
         app.force_run(run_id, actor=session.who, reason=reason)
         _say(session, app.pipeline_run(run_id))
+
+
+@command.command()
+@run_id
+@reason_option
+@click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
+@click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
+@click.pass_obj
+def retry(session: Session, run_id: str, reason: str | None, wait: bool, timeout: float | None) -> int:
+    """Bring a failed or skipped run back to work.
+
+    Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records were
+    consolidated already, only the consolidation goes on.
+    """
+    with session.open() as app:
+        run = app.retry_run(run_id, actor=session.who, reason=reason)
+        if wait:
+            run.wait(timeout)
+    _say(session, run)
+    return FAILED if wait and run.state == "failed" else OK
 
 
 @command.command()

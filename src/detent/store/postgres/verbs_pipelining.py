@@ -18,6 +18,7 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved, NewJob
+from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import pipelining
 from detent.store.postgres.statements.enqueue import job_enqueue
@@ -31,6 +32,7 @@ class PostgresPipelining:
     """The words of `pipelining` hold."""
 
     _session: Session
+    _bounds: Bounds | None
 
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
         """The run, its line and its planning job in one transaction."""
@@ -87,6 +89,14 @@ class PostgresPipelining:
     def pipeline_force(self, run_id: int, actor: str, reason: str) -> Moved | DetentError:
         """On record, marked."""
         return self._session.run(pipelining.pipeline_force(run_id, actor, reason))
+
+    def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Run, partitions and jobs in one statement."""
+        answer = self._session.run(pipelining.pipeline_retry(run_id, actor, reason))
+        if self._bounds is not None:
+            # The jobs that were brought back may stand below what was claimed.
+            self._bounds.forget()
+        return answer
 
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
         """By its id."""

@@ -2,7 +2,8 @@
 -- takes:   jobs, who, why; p_notify: wake whoever may wait, instead of looking whether somebody does
 -- gives:   one row per item: the state it was found in, null where there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
--- refuses: what is running or has succeeded; ops runs, which end once (their state is given as theirs)
+-- refuses: what is running or has succeeded; ops runs, which end once (their state is given as theirs); jobs that carry a
+--          pipeline run, which are retried with it (given as part:<run>)
 CREATE OR REPLACE FUNCTION detent.job_retry_v1(
   p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_notify boolean DEFAULT true
 )
@@ -14,7 +15,6 @@ DECLARE
   t    timestamptz := detent.clock();
   item record;
   j    detent.job;
-  n    timestamptz;
 BEGIN
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
@@ -24,20 +24,11 @@ BEGIN
          SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
           WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
       from_state := 'run:' || j.run_id;
+    ELSIF from_state IN ('failed', 'quarantined', 'cancelled') AND detent.carries_run(j) THEN
+      from_state := 'part:' || j.run_id;
     END IF;
     IF from_state IN ('failed', 'quarantined', 'cancelled') THEN
-      n := detent.job_now(j, t);
-      -- What was cancelled before it was due is due when it was.
-      j.due_at := greatest(j.due_at, n);
-      -- Who wants it done all the same wants it after its time: an expiry that has passed is over.
-      j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
-      PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, n);
-      DELETE FROM detent.dead d WHERE d.job_id = j.id;
-      UPDATE detent.job
-         SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
-             expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
-       WHERE id = j.id;
-      PERFORM detent.queue_enter(j, n);
+      PERFORM detent.job_back(j, p_actor, p_reason, t);
     END IF;
     RETURN NEXT;
   END LOOP;

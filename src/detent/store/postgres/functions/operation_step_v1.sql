@@ -30,6 +30,7 @@ BEGIN
     IF op.action = 'retry' THEN
       SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined', 'cancelled')),
              count(*) FILTER (WHERE r.from_state IN ('running', 'succeeded') OR r.from_state IS NULL
+                                 OR r.from_state LIKE 'run:%' OR r.from_state LIKE 'part:%'
                                  OR r.from_state LIKE 'ops_run %' AND r.from_state <> 'ops_run queued')
         INTO yes, no FROM detent.job_retry_v1(ids, op.actor, op.reason, false) r;
     ELSIF op.action = 'discard' THEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, RunBusy
+from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.model.ops_records import ops_state
 from detent.model.records import Cancelled, Moved, Prunable, Pruned
 from detent.store.postgres.statements.base import Row, Statement, moment, numbers, texts, undeclared
@@ -88,6 +88,8 @@ def _move(job_id: int, from_state: str | None, to_state: str, moved: bool) -> Mo
         return NotFound("job", str(job_id))
     if from_state.startswith("run:"):
         return RunBusy(int(from_state[4:]), f"a retry of job {job_id}", "a rollback was asked for")
+    if from_state.startswith("part:"):
+        return PartOfRun(job_id, int(from_state[5:]))
     if moved or from_state == to_state or from_state == f"ops_run {ops_state(to_state, False)}":
         return Moved(str(job_id), to_state, moved)
     return undeclared(job_id, from_state, to_state)

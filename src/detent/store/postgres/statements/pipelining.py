@@ -19,6 +19,7 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved
+from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
 from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts, utc
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "pipeline_get",
     "pipeline_list",
     "pipeline_prune",
+    "pipeline_retry",
     "pipeline_start",
     "portion_done",
     "portion_take",
@@ -64,6 +66,10 @@ _GONE = "SELECT instead, keys FROM detent.gone_take_v1(%s::bigint, %s::bigint, %
 _GONE_DONE = "SELECT instead, gone FROM detent.gone_done_v1(%s::bigint, %s::bigint, %s::integer, %s::text[])"
 _COMPLETE = "SELECT instead, moved FROM detent.pipeline_complete_v1(%s::bigint, %s::bigint, %s::integer)"
 _FORCE = "SELECT detent.pipeline_force_v1(%s::bigint, %s::text, %s::text)"
+_RETRY = """
+SELECT from_state, to_state, instead, other, watermark
+  FROM detent.pipeline_retry_v1(%s::bigint, %s::text, %s::text)
+"""
 _GET = f"SELECT {', '.join(_FIELDS)} FROM detent.pipeline_get_v1(%s::bigint)"
 _LIST = f"""
 SELECT {", ".join(_FIELDS)}
@@ -201,6 +207,22 @@ def pipeline_force(run_id: int, actor: str, reason: str) -> Statement[Moved | De
         return Moved(str(run_id), to, True)
 
     return Statement(_FORCE, (run_id, actor, reason), decode)
+
+
+def pipeline_retry(run_id: int, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
+    """At work again, or why not."""
+
+    def decode(rows: Sequence[Row]) -> Moved | DetentError:
+        was, to, instead, other, watermark = rows[0]
+        if was is None:
+            return NotFound("pipeline_run", str(run_id))
+        if was not in RETRIED_FROM:
+            return wrong_state(run_id, was)
+        if instead is not None:
+            return not_retried(run_id, watermark, instead, other)
+        return Moved(str(run_id), to, True)
+
+    return Statement(_RETRY, (run_id, actor, reason), decode)
 
 
 def pipeline_get(run_id: int) -> Statement[PipelineRunRow | None]:

@@ -206,6 +206,7 @@ class EachAlone:
     gone_done = _writing(SqliteVerbs.gone_done)
     pipeline_complete = _writing(SqliteVerbs.pipeline_complete)
     pipeline_force = _writing(SqliteVerbs.pipeline_force)
+    pipeline_retry = _writing(SqliteVerbs.pipeline_retry)
     pipeline_get = _reading(SqliteVerbs.pipeline_get)
     pipeline_list = _reading(SqliteVerbs.pipeline_list)
     partition_list = _reading(SqliteVerbs.partition_list)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from detent.errors import AlreadyCommitted, DetentError, NotFound, RunBusy, TransitionRace
+from detent.errors import AlreadyCommitted, DetentError, NotFound, PartOfRun, RunBusy, TransitionRace
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import JOB
 from detent.model.ops_records import OPS_TASK
+from detent.model.pipeline_records import CARRYING_TASKS
 from detent.model.records import Cancelled, Moved
 from detent.store.attaching import decide
 from detent.store.sqlite.verbs.base import Job, VerbBase, undeclared
@@ -37,6 +38,7 @@ _ROLLING_BACK = """
 SELECT b.id FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
  WHERE g.apply_job_id = ? AND b.rollback_requested_at IS NOT NULL
 """
+_RUN_OF = "SELECT run_id FROM detent_job WHERE id = ?"
 _LEAVE_READY = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
 _LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
 _GIVE_KEY_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id = ?"
@@ -124,11 +126,17 @@ class MoveVerbs(VerbBase):
             return undeclared(job, to_state)
         if trigger == "retry" and (rolling := self._db.rows(_ROLLING_BACK, (job_id,))):
             return RunBusy(rolling[0][0], f"a retry of job {job_id}", "a rollback was asked for")
+        if trigger == "retry" and job.task.startswith(CARRYING_TASKS) and (run_id := self._run_of(job_id)):
+            return PartOfRun(job_id, run_id)
         if to_state == "pending":
             self._bring_back(job, trigger, actor, reason, now)
         else:
             self._put_away(job, to_state, trigger, actor, reason, now)
         return Moved(str(job_id), to_state, True)
+
+    def _run_of(self, job_id: int) -> int | None:
+        (found,) = self._db.rows(_RUN_OF, (job_id,))
+        return None if found[0] is None else int(found[0])
 
     def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
         at = self._log(job, "pending", trigger, actor, reason, now)

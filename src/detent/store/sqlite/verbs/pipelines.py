@@ -20,9 +20,11 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved
+from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Insert
 from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
+from detent.store.sqlite.verbs.moves import MoveVerbs
 
 __all__ = ["PipelineVerbs"]
 
@@ -51,12 +53,12 @@ VALUES (?, 'pipeline_run', ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _RUN = """
 SELECT state, tenant, watermark, captured_at, moved_at, is_full, retires, parts_failed, portions, cut_key, portion_size,
-       finisher_job_id, finisher_attempt, finisher_tries, plan_job_id
+       finisher_job_id, finisher_attempt, finisher_tries, plan_job_id, started_at
   FROM detent_pipeline_run WHERE id = ?
 """
 _RUN_FIELDS = (
     *("state", "tenant", "watermark", "captured_at", "moved_at", "is_full", "retires", "parts_failed", "portions"),
-    *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "finisher_tries", "plan_job_id"),
+    *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "finisher_tries", "plan_job_id", "started_at"),
 )
 _NEW_PARTITION = Insert("detent_partition", "run_id, n, key, payload, job_id")
 _PLANNED = """
@@ -82,6 +84,28 @@ UPDATE detent_partition
    AND state IN ('in_progress', 'fetching_pages')
 """
 _FORCE = "UPDATE detent_pipeline_run SET state = 'consolidation_triggered', moved_at = ? WHERE id = ?"
+_FAILED_PARTS = """
+SELECT p.job_id, j.id IS NOT NULL AND j.state IN ('failed', 'quarantined', 'cancelled')
+  FROM detent_partition p LEFT JOIN detent_job j ON j.id = p.job_id
+ WHERE p.run_id = ? AND p.state = 'failed' ORDER BY p.job_id
+"""
+_SWEPT = """
+SELECT (SELECT count(*) FROM detent_staged WHERE run_id = :run)
+       <> (SELECT coalesce(sum(staged), 0) FROM detent_partition WHERE run_id = :run)
+"""
+_PASSED = "SELECT run_id FROM detent_watermark WHERE tenant = ? AND name = ? AND value > ?"
+_PARTS_AGAIN = """
+UPDATE detent_partition
+   SET state = CASE WHEN pages = 0 THEN 'pending' ELSE 'fetching_pages' END, tries = 0, error = NULL, ended_at = NULL
+ WHERE run_id = ? AND state = 'failed'
+"""
+_PORTIONS_AGAIN = "UPDATE detent_portion SET tries = 0 WHERE run_id = ? AND done_at IS NULL"
+_RUN_AGAIN = """
+UPDATE detent_pipeline_run
+   SET state = :to, error = NULL, finished_at = NULL, moved_at = :now, finisher_tries = 0,
+       parts_ended = parts_ended - :parts, parts_failed = parts_failed - :parts
+ WHERE id = :run
+"""
 _PARTITION_FIELDS = PartitionRow.__struct_fields__
 _PARTITIONS = f"""
 SELECT {", ".join(_PARTITION_FIELDS)} FROM detent_partition
@@ -109,7 +133,7 @@ _RUN_GOES = tuple(
 _BOOLEANS = ("is_full", "is_forced", "retires", "last_page")
 
 
-class PipelineVerbs(EnqueueVerbs):
+class PipelineVerbs(EnqueueVerbs, MoveVerbs):
     """The verbs around a run; those of its consolidation are in `consolidation`."""
 
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
@@ -200,6 +224,41 @@ class PipelineVerbs(EnqueueVerbs):
         )
         self._db.change(_FORCE, (at, run_id))
         return Moved(str(run_id), "consolidation_triggered", True)
+
+    def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Run, partitions and jobs in one transaction."""
+        run = self._pipeline(run_id)
+        if run is None:
+            return NotFound("pipeline_run", str(run_id))
+        if run["state"] not in RETRIED_FROM:
+            return wrong_state(run_id, run["state"])
+        parts = self._db.rows(_FAILED_PARTS, (run_id,))
+        if found := self._in_the_way(run_id, run, parts):
+            return not_retried(run_id, run["watermark"], *found)
+        now = max(self._now(), run["moved_at"])
+        # Fetched again, a partition may bring keys below those consolidated: then only the consolidation goes on.
+        fetches = run["portions"] == 0 and bool(parts)
+        to = "workers_running" if fetches else "consolidation_triggered"
+        self._log_run(run["tenant"], run_id, run["state"], to, "retry", actor, reason, now)
+        self._db.change(_PARTS_AGAIN if fetches else _PORTIONS_AGAIN, (run_id,))
+        self._db.change(_RUN_AGAIN, {"run": run_id, "to": to, "now": now, "parts": len(parts) if fetches else 0})
+        if fetches:
+            for job in self._jobs([part[0] for part in parts]).values():
+                self._bring_back(job, "retry", actor, reason, now)
+        return Moved(str(run_id), to, True)
+
+    def _in_the_way(self, run_id: int, run: Mapping[str, Any], parts: Sequence[Row]) -> tuple[str, int | None] | None:
+        """What keeps a run from being retried, and the other run that does."""
+        active = [row[0] for row in self._db.rows(_ACTIVE, (run["tenant"], run["watermark"])) if row[0] != run_id]
+        if active:
+            return "active", active[0]
+        if passed := self._db.rows(_PASSED, (run["tenant"], run["watermark"], run["captured_at"])):
+            return "passed", passed[0][0]
+        if run["started_at"] is None:
+            return "unplanned", None
+        if self._db.rows(_SWEPT, {"run": run_id})[0][0]:
+            return "swept", None
+        return None if all(part[1] for part in parts) else ("jobless", None)
 
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
         """By its id."""

@@ -1,0 +1,64 @@
+"""The contract's verbs that look: jobs, their attempts and events, the record, and the past folded out of it.
+
+The words are those of `contract`, which has these verbs too. They change nothing and lock nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
+from detent.store.words import JobFilter, Verb
+
+__all__ = ["LOOKING", "LookingVerbs"]
+
+
+class LookingVerbs(Protocol):
+    """Looking."""
+
+    def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
+
+    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
+        """Jobs that fit the filter, by ascending id above `after_id`; each with its state as found, known or not."""
+        ...
+
+    def job_executions(self, job_id: int) -> list[ExecutionRow]:
+        """Every attempt of a job, ended or in flight, in order."""
+        ...
+
+    def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]: ...
+
+    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
+        """Every change of one entity in order. An execution is an entity of its own: `execution`, `<job>/<attempt>`."""
+        ...
+
+    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
+        """The state at a past moment: folded from the record; None before its beginning."""
+        ...
+
+    def counts(self) -> list[Count]:
+        """Jobs by tenant, queue and state, now."""
+        ...
+
+    def counts_as_of(self, at: datetime) -> list[Count]:
+        """Jobs by tenant, queue and state at a past moment within retention, folded from the record."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's clock."""
+        ...
+
+
+LOOKING = (
+    Verb("job_get", "viewer"),
+    Verb("job_list", "viewer"),
+    Verb("job_executions", "viewer"),
+    Verb("job_events", "viewer"),
+    Verb("transitions", "viewer"),
+    Verb("state_as_of", "viewer"),
+    Verb("counts", "viewer"),
+    Verb("counts_as_of", "viewer"),
+    Verb("now", "viewer"),
+)
