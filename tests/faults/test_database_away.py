@@ -5,6 +5,7 @@ starts too early; `make faults`: 20 restarts, and the rest."""
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import sqlite3
 import subprocess
@@ -21,7 +22,7 @@ from detent.testing.proxy import Proxy
 from detent.testing.stores import plain_connection
 from tests.faults.kit import Ring
 from tests.faults.load import LEASE, Load, away, unspoilt
-from tests.processes.kit import until
+from tests.processes.kit import Worker, until
 
 
 @pytest.fixture
@@ -131,6 +132,33 @@ def test_a_file_that_somebody_else_holds(sqlite_ring: Ring) -> None:
             lambda: patiently(lambda: holder.execute("COMMIT")),
             "is busy",
         )
+
+
+@pytest.mark.timeout(240)
+def test_files_that_cannot_grow(sqlite_ring: Ring) -> None:
+    """R4, J7, G6: as on a full disk, for which only root could make a file system. Workers logged up to 9 lines in a
+    second: each process counted for itself, and some loops did not count at all."""
+    worker = sqlite_ring.worker(lease=LEASE, slots=4, processes=3)
+    with Load(sqlite_ring) as load:
+        until(lambda: sqlite_ring.states().get("succeeded"), "the first success")
+        limit(worker, 64 * 1024)
+        until(lambda: len(seconds_with_complaints(worker)) > 3, "complaints for some seconds")
+        limit(worker, resource.RLIM_INFINITY)
+        done = sqlite_ring.states()["succeeded"]
+        until(lambda: sqlite_ring.states()["succeeded"] > done + 5, "jobs that are done again")
+    sqlite_ring.all_done(load.jobs)
+    unspoilt(sqlite_ring, [worker])
+
+
+def limit(worker: Worker, size: int) -> None:
+    """Let no process of the worker write beyond that many bytes of a file."""
+    for pid in [worker.process.pid, *worker.descendants()]:
+        with suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def seconds_with_complaints(worker: Worker) -> set[str]:
+    return {line[:19] for line in worker.log.splitlines() if " WARNING " in line}
 
 
 @pytest.mark.timeout(240)

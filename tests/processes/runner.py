@@ -10,6 +10,7 @@ import msgspec
 
 from detent.model.clock import SystemClock
 from detent.worker.arrival import arrive
+from detent.worker.log_limit import share_log_limit
 from detent.worker.main import load_app
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
@@ -18,7 +19,7 @@ from detent.worker.supervisor import Supervisor
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    options = msgspec.json.decode(sys.argv[1], type=WorkerOptions)
+    options = share_log_limit(msgspec.json.decode(sys.argv[1], type=WorkerOptions))
     with load_app(options.app) as app:
         clock = SystemClock()
         (worker_id,), waited = arrive(clock, app.ids.take)

@@ -79,5 +79,8 @@ class LogSink:
         """What is resolved is only information."""
         head, lines = headlines(notices)
         is_over = all(one.kind == "resolved" for one in notices)
-        log.log(logging.INFO if is_over else _LEVELS[gravest(notices)], "%s", "; ".join([head, *lines]))
+        # Workers limit lines by cause: alerts that fire at the same moment are different causes.
+        cause = {"cause": f"alert {notices[0].alert_id}"}
+        level = logging.INFO if is_over else _LEVELS[gravest(notices)]
+        log.log(level, "%s", "; ".join([head, *lines]), extra=cause)
         return sent("written")

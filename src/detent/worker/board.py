@@ -15,7 +15,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["Board", "Line"]
+__all__ = ["Board", "Line", "nameless_file"]
 
 _LINE = struct.Struct("=qqddqd")
 _DEADLINE = struct.Struct("=d")
@@ -61,7 +61,7 @@ class Board:
     @classmethod
     def create(cls, slots: int) -> Board:
         """A new empty board."""
-        file = _nameless_file()
+        file = nameless_file()
         os.ftruncate(file, slots * _LINE.size + _BEHIND)
         return cls(file, slots)
 
@@ -124,7 +124,8 @@ class Board:
         os.close(self.fileno)
 
 
-def _nameless_file() -> int:
+def nameless_file() -> int:
+    """Return a new file that no directory names, in memory if the system has such files."""
     with suppress(AttributeError, OSError):  # not on every system, and not everywhere allowed
         return os.memfd_create("detent-board")
     # Only here: it brings a good deal of the library with it.

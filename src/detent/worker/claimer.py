@@ -172,7 +172,9 @@ class Claimer:
                 ask = partial(self._store.claim_find, lease_id)
                 self._patience.failed("claiming", error)
                 continue
-            self._patience.worked()
+            if ask is claim:
+                # To look up a claim is only a read: it does not show that the database takes writes again.
+                self._patience.worked()
             if jobs:
                 self._claimed_at = self._clock.monotonic()
                 self._after_tenant = jobs[-1].tenant

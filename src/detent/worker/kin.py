@@ -48,7 +48,8 @@ class Kin:
         self._board = Board.create(options.slots)
         command = [sys.executable, "-m", "detent.worker.main", str(theirs.fileno()), str(self._board.fileno)]
         try:
-            self._guarded = Guarded(command, pass_fds=[theirs.fileno(), self._board.fileno], stdin=subprocess.PIPE)
+            inherited = [theirs.fileno(), self._board.fileno, *options.shared_fds]
+            self._guarded = Guarded(command, pass_fds=inherited, stdin=subprocess.PIPE)
             with self._guarded.stdin as stdin:
                 stdin.write(msgspec.json.encode(options))
         finally:

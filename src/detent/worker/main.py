@@ -19,6 +19,7 @@ from detent.worker.arrival import arrive
 from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.child import Child
+from detent.worker.log_limit import limit_log
 from detent.worker.logs import EventHandler
 from detent.worker.options import WorkerOptions
 from detent.worker.output import OwnCode, set_up_output
@@ -65,6 +66,7 @@ def set_up(options: WorkerOptions) -> Detent:
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_hear_again)
     set_up_output(options.log_format, options.log_level, options.package)
+    limit_log(options)
     app = load_app(options.app)
     # After the application, which may have its own idea of logging.
     events = EventHandler()

@@ -43,11 +43,18 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat = "text"
     log_level: LogLevel | None = None
     debug: bool = False
+    log_limit_fd: int = -1
+    """The file in which the processes of a worker count their log lines together; -1 if there is none."""
 
     @property
     def package(self) -> str:
         """The top-level package or module of the application."""
         return self.app.partition(":")[0].partition(".")[0]
+
+    @property
+    def shared_fds(self) -> tuple[int, ...]:
+        """Files that every process of the worker inherits."""
+        return () if self.log_limit_fd < 0 else (self.log_limit_fd,)
 
     def __post_init__(self) -> None:
         jsondoor.text(self.name, field="name", bytes_max=_NAME_MAX)

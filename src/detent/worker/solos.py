@@ -66,7 +66,7 @@ class Solo:
         self._channel, theirs = Channel.pair()
         command = [sys.executable, "-m", "detent.worker.solo", str(theirs.fileno())]
         try:
-            self._guarded = Guarded(command, pass_fds=[theirs.fileno()], stdin=PIPE)
+            self._guarded = Guarded(command, pass_fds=[theirs.fileno(), *options.shared_fds], stdin=PIPE)
             with self._guarded.stdin as stdin:
                 stdin.write(msgspec.json.encode(options))
         finally:

@@ -19,6 +19,7 @@ import msgspec
 from detent.alerts.options import SinkOptions
 from detent.model.clock import SystemClock
 from detent.store.open import open_store
+from detent.worker.log_limit import share_log_limit
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
 from detent.worker.output import set_up_output
@@ -94,13 +95,14 @@ def main() -> int:
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
         charge = msgspec.json.decode(pipe.read(), type=Charge)
     set_up_output(charge.options.log_format, charge.options.log_level)
+    options = share_log_limit(charge.options)
     clock = SystemClock()
     notify = Notify(charge.notify_socket)
     with importing_little():
         store = open_store(charge.url, clock=clock)
     supervisor = Supervisor(
         store,
-        charge.options,
+        options,
         clock,
         charge.worker_id,
         notify,

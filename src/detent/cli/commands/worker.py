@@ -65,6 +65,7 @@ def command(
     Those of the application's tasks, until told to stop. SIGTERM or Ctrl-C: no more claims, what runs may finish within
     the grace, the rest is handed back and loses no attempt. A second one stops at once.
     """
+    from detent.worker.log_limit import limit_log
     from detent.worker.options import WorkerOptions, parse_queues
     from detent.worker.output import set_up_output
 
@@ -85,6 +86,7 @@ def command(
         debug=os.environ.get("DETENT_DEBUG") == "1",
     )
     set_up_output(log_format, log_level, options.package)
+    limit_log(options)
     session.app = app
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.told)

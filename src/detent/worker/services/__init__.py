@@ -158,7 +158,8 @@ class Services:
                     break
             except Exception:
                 self.failures[service.name] += 1
-                log.exception("service %s failed", service.name)
+                cause = {"cause": f"service {service.name}"}
+                log.exception("service %s failed", service.name, extra=cause)
         if away is not None:
             raise away
 

@@ -20,6 +20,7 @@ from detent.model.alert_records import Policy
 from detent.model.clock import Clock, SystemClock
 from detent.model.service_records import Agenda
 from detent.store.contract import Store
+from detent.worker.log_limit import DATABASE
 from detent.worker.services.service import Service
 from detent.worker.services.stir import Stir
 
@@ -145,6 +146,6 @@ class _Courier:
             try:
                 deliver(self._store, self.sink, self._timeout)
             except DatabaseError as error:
-                log.warning("telling alerts failed: %s", str(error).partition("\n")[0])
+                log.warning("telling alerts failed: %s", str(error).partition("\n")[0], extra=DATABASE)
             except Exception:
                 log.exception("telling alerts failed")
