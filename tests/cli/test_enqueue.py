@@ -52,7 +52,7 @@ def test_times_have_a_zone(sqlite_shell: Shell) -> None:
         (("add", "[1, 2]", *APP), 2, "add"),
         (("add", '{"a": NaN, "b": 1}', *APP), 2, "add"),
         (("nothing", *APP), 3, "no task 'nothing' is declared here; declared: add, fail"),
-        (("add",), 2, "--app is missing"),
+        (("add",), 2, "an application is missing: add --app shop:app, or set DETENT_APP=shop:app"),
         (("add", "--app", "shop"), 2, "module:name"),
         (("add", "--app", "nowhere:app"), 2, "no module 'nowhere'"),
         (("add", "--app", "shop:nothing"), 2, "a Detent application"),

@@ -28,7 +28,7 @@ def _common() -> list[click.Parameter]:
 
     return [
         option("--database", metavar="URL", help="Where the record is; else DETENT_DATABASE_URL, else the settings."),
-        option("--app", metavar="MODULE:APP", help="The application, for what needs its tasks."),
+        option("--app", metavar="MODULE:APP", help="Application to import. Default: DETENT_APP."),
         option("--actor", metavar="NAME", help="Who acts, for the record; else the login name."),
         option("--json", is_flag=True, help="Answer in JSON."),
     ]

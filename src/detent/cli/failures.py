@@ -13,6 +13,9 @@ from detent.model import escape
 
 __all__ = ["FAILED", "INTERRUPTED", "NOT_FOUND", "OK", "USAGE", "CommandFailed", "exit_code", "report"]
 
+_MESSAGE_MAX = 1_500
+_HEAD, _TAIL = 1_000, 400
+
 OK, FAILED, USAGE, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -61,8 +64,11 @@ def report(error: BaseException) -> int:
 
 
 def say(message: str) -> None:
-    """One line on stderr, whatever is in it; a stderr that is gone is nobody's business."""
+    """Write one line to stderr. A message that is too long loses its middle: what was refused stands at the beginning,
+    what is allowed at the end. A stderr that is closed is ignored."""
     words = escape.line(" ".join(message.split()))
+    if len(words) > _MESSAGE_MAX:
+        words = f"{words[:_HEAD]} … {words[-_TAIL:]}"
     try:
         sys.stderr.write(f"detent: {words}\n")
         sys.stderr.flush()

@@ -27,6 +27,7 @@ _HEADING = """\
 - **Database**: `--database URL`, else `DETENT_DATABASE_URL`, else `database_url` in `detent.toml` or in
   `[tool.detent]` of `pyproject.toml`, else `sqlite:///detent.db`. Only `migrate`, `worker`, `enqueue` and `demo` make
   one that is not there; every other command refuses (exit code 5), so that a mistyped path is no empty database.
+- **Application**: `--app MODULE:APP`, else `DETENT_APP`. Commands that need tasks refuse without one.
 - **`--json`** on every command gives one object or array: ids are strings, times are ISO 8601 in UTC, and there is
   never any colour. What streams (`jobs events --follow`, `top`) gives one object a line.
 - **Exit codes**: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict or illegal transition, 5 database unreachable,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _DATABASE_URL = "DETENT_DATABASE_URL"
+_APP = "DETENT_APP"
 
 
 @dataclass
@@ -43,13 +44,18 @@ class Session:
             return f"uid {os.getuid()}"
 
     @property
+    def application(self) -> str | None:
+        """The application: the one that `--app` names, else the one in the environment."""
+        return self.app or os.environ.get(_APP) or None
+
+    @property
     def asks(self) -> bool:
         """Whether there is somebody at a terminal who can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and not self.json
 
     @contextmanager
     def open(self) -> Iterator[Detent]:
-        """The application on a database that is there; one that is not is never made by looking for it.
+        """Open the application on a database that exists. Nothing is created: a mistyped URL is refused.
         `SchemaMissing`, and what `open_or_new` refuses."""
         with self.open_or_new() as app:
             app.store_as_found.ready(create=False)
@@ -60,39 +66,51 @@ class Session:
     def ignored_url(self, app: Detent) -> str | None:
         """Return a sentence if the environment names another database than the application does: its code wins."""
         named = os.environ.get(_DATABASE_URL)
-        if self.app is None or not named or named == app.settings.database_url:
+        where = self.application
+        if where is None or not named or named == app.settings.database_url:
             return None
-        return f"{_DATABASE_URL} is ignored: {self.app} names its own database, {app.store_as_found.name}"
+        return f"{_DATABASE_URL} is ignored: {where} names its own database, {app.store_as_found.name}"
 
     def open_or_new(self) -> Detent:
-        """The application named by `--app`, else one without tasks on the database; nothing is touched yet, and whoever
-        opens it closes it. `InvalidSetting`, or `CommandFailed` where it cannot be imported."""
+        """Return the application, or one without tasks if none is named. The database is not touched yet, and its first
+        use may create it. The caller closes it. `InvalidSetting`, or `CommandFailed` if it cannot be imported."""
         from detent.app.detent import Detent
 
-        if self.app is None:
+        where = self.application
+        if where is None:
             return Detent(self.database)
         if self.database is not None:
             # An application without a URL of its own takes this one, in the worker's children too.
             os.environ[_DATABASE_URL] = self.database
-        app = _import_app(self.app)
+        app = _import_app(where, "app" if self.app else _APP)
         if self.database is not None and app.settings.database_url != self.database:
             raise InvalidSetting(
-                "--database", f"{self.app} names its own database", "leave --database out, or the URL out of the code"
+                "--database", f"{where} names its own database", "leave --database out, or the URL out of the code"
             )
         return app
 
-    def open_with_tasks(self) -> Detent:
-        """The application named by `--app`, which must be; its database may be new."""
-        if self.app is None:
-            raise CommandFailed("--app is missing: this command needs an application, such as --app shop:app", USAGE)
-        return self.open_or_new()
+    @contextmanager
+    def open_with_tasks(self) -> Iterator[Detent]:
+        """Like `open`, for a command that needs an application."""
+        self.require_application()
+        with self.open() as app:
+            yield app
+
+    def require_application(self) -> str:
+        """Return the application, which must be named. `CommandFailed`."""
+        where = self.application
+        if where is None:
+            raise CommandFailed(f"an application is missing: add --app shop:app, or set {_APP}=shop:app", USAGE)
+        return where
 
 
-def _import_app(where: str) -> Detent:
+def _import_app(where: str, said_in: str) -> Detent:
     from detent.worker.main import cannot_start, load_app
 
     try:
         return load_app(where)
+    except InvalidSetting as error:
+        raise InvalidSetting(said_in, error.found, error.allowed) if error.field == "app" else error from None
     except DetentError:
         raise
     except (Exception, SystemExit) as error:

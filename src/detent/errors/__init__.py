@@ -75,7 +75,7 @@ from detent.errors.database import (
     SchemaTooOld,
     UnknownState,
 )
-from detent.errors.root import DetentError, Refused, essence
+from detent.errors.root import DetentError, Refused, clipped, essence
 from detent.errors.runs import BatchChanged, NotRetryable, PartOfRun, RunInProgress, RunStuck, RunTimeout
 
 __all__ = [
@@ -233,10 +233,11 @@ class NotFound(Refused):
     entity_id: str
 
     def __str__(self) -> str:
+        named = clipped(self.entity_id)
         if self.entity in ("batch", "pipeline"):
-            return f"no {self.entity} {self.entity_id} is declared here"
+            return f"no {self.entity} {named} is declared here"
         gone = " (it may have been pruned)" if self.entity == "job" else ""
-        return f"there is no {self.entity} {self.entity_id} in this database{gone}"
+        return f"there is no {self.entity} {named} in this database{gone}"
 
 
 @dataclass(eq=False)
@@ -341,7 +342,7 @@ class UnknownTask(Refused):
     known: Sequence[str] = ()
 
     def __str__(self) -> str:
-        return f"no task {self.task!r} is declared here; declared: {', '.join(self.known) or 'none'}"
+        return f"no task {clipped(self.task)!r} is declared here; declared: {', '.join(self.known) or 'none'}"
 
 
 @dataclass(eq=False)
@@ -365,7 +366,7 @@ class InvalidInput(DetentError, ValueError):
     allowed: str
 
     def __str__(self) -> str:
-        return f"{self.field}: found {self.found}; allowed: {self.allowed}"
+        return f"{clipped(self.field)}: found {clipped(self.found)}; allowed: {self.allowed}"
 
 
 class InvalidPayload(InvalidInput):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["DetentError", "Refused", "essence"]
+__all__ = ["DetentError", "Refused", "clipped", "essence"]
 
 
 _LINE_MAX = 300
+_VALUE_MAX = 200
+
+
+def clipped(value: str) -> str:
+    """Return a value as a message shows it: one that is too long is cut, with its length."""
+    return value if len(value) <= _VALUE_MAX else f"{value[:_VALUE_MAX]}… ({len(value):,} characters)"
 
 
 def essence(error: str | None, *, letters_max: int = _LINE_MAX) -> str:

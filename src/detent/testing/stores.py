@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from detent.model.clock import Clock, TurnableClock
 from detent.store.contract import Store
 from detent.store.open import open_store
+from detent.store.sqlite.driver.place import path_in
 
 __all__ = [
     "START",
@@ -147,7 +148,7 @@ def is_sqlite(url: str) -> bool:
 def plain_connection(url: str) -> Any:
     """An ordinary connection of the driver's own, in the driver's default mode. The caller commits and closes."""
     if is_sqlite(url):
-        return sqlite3.connect(url.removeprefix("sqlite:///"), timeout=LOCK_SECONDS_MAX)
+        return sqlite3.connect(path_in(url.removeprefix("sqlite:///")), timeout=LOCK_SECONDS_MAX)
     import psycopg
 
     return psycopg.connect(url)

@@ -15,6 +15,7 @@ __all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
 
 _NAME_MAX = 200
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
+_SLOTS = re.compile(r"[0-9]{1,9}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.0}
 
 
@@ -77,9 +78,9 @@ def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, in
     slots: dict[str, int] = {}
     for part in text.split(","):
         name, colon, number = part.strip().partition(":")
-        if not name or (colon and not number.isdigit()):
+        if not name or (colon and not _SLOTS.fullmatch(number)):
             raise InvalidSetting("queues", repr(text), "names separated by commas, each with an optional :slots")
-        names.append(name)
+        names.append(jsondoor.text(name, field="queue", bytes_max=_NAME_MAX))
         if colon:
             slots[name] = int(number)
     return tuple(names), slots

@@ -25,7 +25,7 @@ def command(session: Session, name: str, svg: bool) -> None:
     from detent.lifecycle import draw
 
     known = dict(LIBRARY)
-    if session.app is not None:
+    if session.application is not None:
         with session.open_or_new() as app:
             known |= app.lifecycles
     if name not in known:

@@ -43,11 +43,12 @@ def _moment(text: str) -> datetime:
 def command(session: Session, /, task: str, arguments: str, **options: Any) -> None:
     """Enqueue one job by the name of its task.
 
-    Needs --app. The arguments are a JSON object; `-` reads them from stdin. Prints the job's id; where the key found an
-    earlier job, that one's.
+    Needs an application. The arguments are a JSON object; `-` reads them from stdin. Prints the id of the job, or of
+    the earlier job that has the key.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    with session.open_with_tasks() as app:
+    session.require_application()
+    with session.open_or_new() as app:
         job = app.enqueue_named(
             task, _from_stdin(app.settings.payload_max) if arguments == _STDIN else arguments, **given
         )

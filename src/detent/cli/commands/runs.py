@@ -114,7 +114,7 @@ def show(session: Session, run_id: str) -> None:
 def preview(session: Session, batch: str, payload: str, wait: bool, timeout: float | None, reason: str | None) -> int:
     """Begin a run of a batch: work out what would change, and change nothing.
 
-    JSON are the batch's own fields. Needs --app.
+    JSON are the batch's own fields. Needs an application.
     """
     with session.open_with_tasks() as app:
         declared = app.find_batch(batch)
@@ -182,7 +182,7 @@ def export(session: Session, /, run_id: str, file: str, kind: str | None, only: 
 @reason_option
 @click.pass_obj
 def apply(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Apply what the preview showed, all of it or a part; later, the rest. Needs --app."""
+    """Apply what the preview showed, all of it or a part; later, the rest. Needs an application."""
     return _act(session, run_id, "apply", yes=yes, wait=wait, timeout=timeout, **more)
 
 
@@ -196,7 +196,7 @@ def apply(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: floa
 @reason_option
 @click.pass_obj
 def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Try the failed targets of a run again, all or some. Needs --app."""
+    """Try the failed targets of a run again, all or some. Needs an application."""
     return _act(session, run_id, "retry_failed", yes=yes, wait=wait, timeout=timeout, **more)
 
 
@@ -209,7 +209,7 @@ def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeou
 @reason_option
 @click.pass_obj
 def rollback(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Bring all that a run has applied back to what it was. Needs --app."""
+    """Bring all that a run has applied back to what it was. Needs an application."""
     return _act(session, run_id, "roll_back", yes=yes, wait=wait, timeout=timeout, **more)
 
 
@@ -250,7 +250,7 @@ def _all_of(run: Run, action: str) -> str:
 @_timeout
 @click.pass_obj
 def reconcile(session: Session, run_id: str, timeout: float | None) -> int:
-    """Look at every applied target of a run now, and wait for it. Needs --app.
+    """Look at every applied target of a run now, and wait for it. Needs an application.
 
     Exit code 1 where a target is not what it was made.
     """
@@ -280,7 +280,7 @@ def mismatches(session: Session, run_id: str, every: bool) -> None:
 @reason_option
 @click.pass_obj
 def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
-    """Begin a run over what a look found to differ, back to what it should be. Needs --app.
+    """Begin a run over what a look found to differ, back to what it should be. Needs an application.
 
     It is a preview: `detent runs apply` applies it.
     """

@@ -110,7 +110,6 @@ def prune(session: Session, reason: str | None, yes: bool) -> None:
     not declare now. Jobs that they enqueued stay.
     """
     with session.open_with_tasks() as app:
-        app.store_as_found.ready(create=False)
         names = app.left_schedules()
         if names:
             confirm(session, f"remove {len(names)} schedules: {', '.join(map(line, names))}", yes=yes)

@@ -26,7 +26,7 @@ _TASKS_NAMED = 20
 
 
 @click.command("worker", cls=Command)
-@click.argument("app", metavar="MODULE:APP")
+@click.argument("app", metavar="[MODULE:APP]", required=False)
 @click.option("--queues", metavar="A,B:4", help="Only these queues, some with a cap of their own; else every queue.")
 @click.option("--slots", type=int, metavar="N", default=16, show_default=True, help="Jobs at once in each process.")
 @click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes that work.")
@@ -48,7 +48,7 @@ _TASKS_NAMED = 20
 @click.pass_obj
 def command(
     session: Session,
-    app: str,
+    app: str | None,
     queues: str | None,
     slots: int,
     processes: int,
@@ -62,16 +62,19 @@ def command(
 ) -> int:
     """Claim jobs and run them.
 
-    Those of the application's tasks, until told to stop. SIGTERM or Ctrl-C: no more claims, what runs may finish within
-    the grace, the rest is handed back and loses no attempt. A second one stops at once.
+    The application is named here, by --app or by DETENT_APP. The worker runs jobs of its tasks until told to stop.
+    SIGTERM or Ctrl-C: no more claims, running jobs may finish within the grace, the rest is handed back and loses no
+    attempt. A second one stops at once.
     """
     from detent.worker.log_limit import limit_log
     from detent.worker.options import WorkerOptions, parse_queues
     from detent.worker.output import set_up_output
 
+    session.app = app or session.app
+    where = session.require_application()
     names, queue_slots = parse_queues(queues)
     options = WorkerOptions(
-        app=app,
+        app=where,
         name=f"{socket.gethostname()}-{os.getpid()}" if name is None else name,
         queues=names,
         queue_slots=queue_slots,
@@ -87,7 +90,6 @@ def command(
     )
     set_up_output(log_format, log_level, options.package)
     limit_log(options)
-    session.app = app
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.told)
     try:

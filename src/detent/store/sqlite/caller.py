@@ -17,6 +17,7 @@ from detent.model.clock import Clock
 from detent.store.sqlite.driver.executor import Executor, Params, Row, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, values_checked
 from detent.store.sqlite.driver.guarded import GuardedConnection
+from detent.store.sqlite.driver.place import url_of
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 
 __all__ = ["CallersVerbs", "executor_over"]
@@ -41,7 +42,7 @@ class CallersVerbs(EachAlone):
         except sqlite3.Error:
             return self._database
         (path,) = (path for _, name, path in found if name == "main")
-        return f"sqlite:///{path}" if path else "sqlite in memory"
+        return url_of(path) if path else "sqlite in memory"
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._savepoint(), values_checked():

@@ -22,7 +22,7 @@ from detent.store.sqlite.driver.blocks import Blocks
 from detent.store.sqlite.driver.failures import translated, translating
 from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.log import KEPT_BYTES, Log
-from detent.store.sqlite.driver.place import MEMORY, check_place, make_file
+from detent.store.sqlite.driver.place import MEMORY, check_place, make_file, url_of
 from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
 
 __all__ = ["Database"]
@@ -58,8 +58,9 @@ class Database:
     """Opens lazily, serves any thread, survives a fork. `wait_seconds_max` bounds each wait for a lock."""
 
     def __init__(self, path: str, *, wait_seconds_max: float = 10.0) -> None:
-        self.name = f"sqlite:///{path}"
+        self.name = url_of(path)
         self.in_memory = path == MEMORY
+        self._link = path if os.path.islink(path) else None
         self._path = path if self.in_memory else os.path.realpath(path)
         self.wait_seconds_max = wait_seconds_max
         self._log = Log(self._path)
@@ -90,7 +91,7 @@ class Database:
         """Make the file where there is none. Refuses whatever `check_place` refuses, and what is not a database."""
         if self.in_memory:
             return
-        if not check_place(self._path, self.name):
+        if not check_place(self._path, self.name, self._link):
             make_file(self._path, self.name)
         # A look before any lock file is made: beside something that is not a database nothing is written.
         with self.reading() as connection, translating(self.name):
@@ -98,7 +99,7 @@ class Database:
 
     def is_there(self) -> bool:
         """Whether there is anything to look at. Refuses whatever `check_place` refuses; makes nothing."""
-        return self.in_memory or check_place(self._path, self.name)
+        return self.in_memory or check_place(self._path, self.name, self._link)
 
     def check_thread(self) -> None:
         """`WrongPlace` where this thread is writing already."""
@@ -157,7 +158,7 @@ class Database:
             raise DatabaseBusy(self.name, f"another thread has been writing for {self.wait_seconds_max:g} s")
         if self.in_memory:
             return
-        if self._writer is None and not check_place(self._path, self.name):
+        if self._writer is None and not check_place(self._path, self.name, self._link):
             raise DatabaseUnreachable(self.name, "there is no such file")
         turn.lock = self._turnstile.open()
         self._turnstile.enter(self.wait_seconds_max)

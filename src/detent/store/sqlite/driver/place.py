@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import os
 import stat
+from urllib.parse import unquote
 
 from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase, NoWayIn
 
-__all__ = ["MEMORY", "check_place", "make_file"]
+__all__ = ["MEMORY", "check_place", "make_file", "path_in", "url_of"]
 
 MEMORY = ":memory:"
 
 _ANY_WRITE = 0o222
 
 
-def check_place(path: str, database: str) -> bool:
-    """Whether there is a file; nothing is opened, since closing a file by hand would drop SQLite's locks on it.
+def path_in(rest: str) -> str:
+    """Return the path that the last part of a URL names: `%3F` stands for `?`, and `%25` for `%`."""
+    return unquote(rest, errors="surrogateescape")
 
-    Refuses a directory or a device (`NotADatabase`), what cannot be reached (`NoWayIn`) and what takes no
-    writes (`DatabaseReadOnly`): the file itself, or its directory, in which the log beside it must be written.
+
+def url_of(path: str) -> str:
+    """Return the URL of a file, for messages: `path_in` reads it back."""
+    return f"sqlite:///{path.replace('%', '%25').replace('?', '%3F')}"
+
+
+def check_place(path: str, database: str, link: str | None = None) -> bool:
+    """Return whether there is a file. Nothing is opened: closing a file by hand would drop SQLite's locks on it.
+
+    `link` is the path as it was given, if that was a symbolic link to `path`. A link to nothing is refused (`NoWayIn`):
+    its target may be on a volume that is not mounted, and a database must not be created there. Refuses a directory or
+    a device (`NotADatabase`), what cannot be reached (`NoWayIn`) and what takes no writes (`DatabaseReadOnly`): the
+    file itself, or its directory, in which the log beside it must be written.
     """
     parent = os.path.dirname(path)
     try:
@@ -27,6 +40,8 @@ def check_place(path: str, database: str) -> bool:
         found = _stat_or_none(path)
     except OSError as error:
         raise NoWayIn(database, f"{error.filename}: {error.strerror}") from None
+    if found is None and link is not None:
+        raise NoWayIn(database, f"{link} is a symbolic link to {path}, and there is no such file")
     if found is not None:
         if stat.S_ISDIR(found.st_mode):
             raise NotADatabase(database, "found a directory; allowed: a SQLite file, or a path where one can be made")
