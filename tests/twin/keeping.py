@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Unpack
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Cancelled, Enqueued, Moved, ResultsDropped
+from detent.model.records import Cancelled, ClaimedEach, Enqueued, Moved, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     Declared,
@@ -21,6 +22,7 @@ from detent.model.service_records import (
     TaskTimes,
     WorkerSeen,
 )
+from detent.store.ahead import ClaimTerms
 from detent.store.operations import asked, moved_to, operation_row
 from tests.twin.model import Model
 from tests.twin.rows import (
@@ -60,6 +62,9 @@ class WholeModel(Model):
         self.task_times: dict[str, Times] = {}
 
     # -- keys --------------------------------------------------------------------------------------------------
+
+    def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
+        return ClaimedEach(tuple(self.job_claim(**terms)))
 
     def key_expire(self, limit: int) -> int:
         return self.keys_go(lambda row: row.expires_at is not None and row.expires_at <= self.clock)

@@ -176,6 +176,20 @@ class Twin(RuleBasedStateMachine):
         if self.everywhere("job_claim", lease_id=lease_id, **asked):
             self.leases.append(lease_id)
 
+    @action(
+        worker=st.sampled_from(some.WORKERS),
+        limit=some.limits,
+        lease=some.leases,
+        tasks=some.subsets["tasks"],
+        queues=some.subsets["queues"],
+        tenants=some.subsets["tenants"],
+        after_tenant=some.turns,
+    )
+    def claim_each(self, **asked: Any) -> None:
+        lease_id = self.take_id()
+        if self.everywhere("job_claim_each", (), lease_id=lease_id, **asked).jobs:
+            self.leases.append(lease_id)
+
     @action(worker=st.sampled_from(some.WORKERS), lease=some.leases)
     def claim_everything(self, worker: str, lease: float) -> None:
         self.everywhere("job_promote", 100)

@@ -18,6 +18,7 @@ __all__ = [
     "Appended",
     "Cancelled",
     "Claimed",
+    "ClaimedEach",
     "Commit",
     "Committed",
     "Count",
@@ -235,6 +236,13 @@ class BadRow(Struct, frozen=True):
     entity_id: str
     cause: str
     skip_id: int
+
+
+class ClaimedEach(Struct, frozen=True):
+    """What a claim took job by job: the jobs in the order of the claim, and the rows that it stepped over."""
+
+    jobs: tuple[Claimed, ...] = ()
+    bad: tuple[BadRow, ...] = ()
 
 
 class EachDone(Struct, frozen=True):

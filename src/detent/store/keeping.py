@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Unpack
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.model.records import EachDone, Moved, Prunable, Reaped, ResultsDropped
+from detent.model.records import ClaimedEach, EachDone, Moved, Prunable, Reaped, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -32,6 +32,7 @@ from detent.model.service_records import (
     WorkerRow,
     WorkerSeen,
 )
+from detent.store.ahead import ClaimTerms
 from detent.store.words import JobFilter, Verb
 
 __all__ = ["KEEPING", "KeepingVerbs"]
@@ -224,6 +225,15 @@ class KeepingVerbs(Protocol):
 
     # -- row by row --------------------------------------------------------------------------------------------
 
+    def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
+        """Do what `job_claim` does, job by job and without those in `skip`, if a damaged row makes it fail.
+
+        A row in the queue without a pending job is deleted and reported. A job that has a committed attempt on record
+        does not run again: it becomes succeeded, on record, and is reported. A job whose row refuses the claim stays
+        in the queue and is reported. All others are claimed, in order.
+        """
+        ...
+
     def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
         """Do what `job_promote` does, row by row and without the jobs in `skip`. A row that cannot be moved stays and
         is reported; all others are moved."""
@@ -285,6 +295,7 @@ KEEPING = (
     Verb("result_drop", "worker"),
     Verb("job_prunable", "worker"),
     Verb("job_drop", "worker"),
+    Verb("job_claim_each", "worker"),
     Verb("job_promote_each", "worker"),
     Verb("job_expire_each", "worker"),
     Verb("lease_reap_each", "worker"),

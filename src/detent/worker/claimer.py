@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from detent.app.detent import Detent
-from detent.errors import DatabaseError
+from detent.errors import DatabaseError, DetentError
 from detent.model.clock import Clock
-from detent.model.records import Claimed
+from detent.model.records import Claimed, ClaimedEach
 from detent.store.ahead import ClaimTerms
 from detent.store.contract import Store
 from detent.worker.board import Board
@@ -19,6 +19,7 @@ from detent.worker.channel import Channel
 from detent.worker.core import Want
 from detent.worker.options import WorkerOptions
 from detent.worker.patience import Patience
+from detent.worker.services.apart import Apart
 
 __all__ = ["Claimer", "look_every"]
 
@@ -35,6 +36,8 @@ _ANSWER_MIN = 5.0
 """Seconds that a claim waits for its answer at least, before its connection is given up."""
 _LIMITS_EVERY = 5.0
 """Seconds between two questions whether limits bound this worker: they are declared rarely."""
+_BAD_ROUNDS_MAX = 10
+"""Claims in a row that met damaged rows only, before the claimer waits like one that found nothing."""
 _BUSY_FOR = 10.0
 """Seconds after a claim for which a small bucket is looked at as often as it fills up."""
 
@@ -82,6 +85,7 @@ class Claimer:
         self._tell = tell
         self._holding = holding
         self._tasks = sorted(app.tasks)
+        self._apart = Apart("claim", store)
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST
         self._is_woken = True
@@ -149,13 +153,29 @@ class Claimer:
 
     def _claim(self, want: Want) -> int:
         lease_id = self._new_lease()
-        return self._take(lease_id, partial(self._store.job_claim, **self._terms(lease_id, want)))
+        terms = self._terms(lease_id, want)
+        return self._take(lease_id, partial(self._stepping_over, partial(self._store.job_claim, **terms), terms))
+
+    def _stepping_over(self, claim: Callable[[], list[Claimed]], terms: ClaimTerms) -> list[Claimed]:
+        """Return what `claim` gives. If a damaged row makes it fail, claim job by job: the row is set aside and
+        reported, and all others are claimed."""
+        for _ in range(_BAD_ROUNDS_MAX):
+            done = self._apart.run(
+                self._clock.monotonic(),
+                lambda: ClaimedEach(tuple(claim())),
+                lambda skip: self._store.job_claim_each(skip, **terms),
+                lambda done: done.bad,
+            )
+            if done.jobs or not done.bad:
+                break
+        return list(done.jobs)
 
     def _claim_ahead(self, want: Want) -> Callable[[], int]:
         """The same, as far as it can be done before there is any work. Nothing is in hand then, or less than there is
         room for, and it does not become more."""
         lease_id = self._new_lease()
-        claim = self._store.claim_ahead(**self._terms(lease_id, want))
+        terms = self._terms(lease_id, want)
+        claim = partial(self._stepping_over, self._store.claim_ahead(**terms), terms)
         return partial(self._take, lease_id, claim, had_waited=True)
 
     def _take(self, lease_id: int, claim: Callable[[], list[Claimed]], *, had_waited: bool = False) -> int:
@@ -167,7 +187,7 @@ class Claimer:
             try:
                 with self._answering():
                     jobs = ask()
-            except DatabaseError as error:
+            except DetentError as error:
                 claimed_at = claimed_at or self._clock.monotonic()
                 ask = partial(self._store.claim_find, lease_id)
                 self._patience.failed("claiming", error)

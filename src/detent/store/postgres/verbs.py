@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from detent.errors import DetentError
 from detent.lifecycle.declare import Lifecycle
@@ -15,6 +15,7 @@ from detent.model.records import (
     Appended,
     Cancelled,
     Claimed,
+    ClaimedEach,
     Commit,
     Committed,
     Count,
@@ -36,6 +37,7 @@ from detent.model.records import (
     ToldBy,
     TransitionRow,
 )
+from detent.store.ahead import ClaimTerms
 from detent.store.contract import JobFilter
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.lanes import Lanes
@@ -188,6 +190,10 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
     def lease_reap(self, limit: int) -> Reaped:
         """The longest expired first."""
         return self._put_back(self._session.run(holding.lease_reap(limit)))
+
+    def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
+        """One statement; each job has a subtransaction of its own."""
+        return self._put_back(self._session.run(apart.job_claim_each(skip, **terms)))
 
     def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
         """In the order of their time."""

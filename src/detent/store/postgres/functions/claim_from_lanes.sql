@@ -7,7 +7,7 @@
 -- those who expire it.
 CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
   p_lanes integer[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
-  p_after_tenant text,
+  p_after_tenant text, p_skip bigint[],
   OUT ids bigint[], OUT keyed bigint[], OUT lanes integer[], OUT ats timestamptz[], OUT bound_ids bigint[]
 )
 LANGUAGE plpgsql AS $$
@@ -31,6 +31,7 @@ BEGIN
          SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
           WHERE q.lane_id = f.lane_id AND (q.ready_at, q.job_id) > (f.at, f.id)
             AND (q.expires_at IS NULL OR q.expires_at > t)
+            AND (p_skip IS NULL OR q.job_id <> ALL (p_skip))
           ORDER BY q.ready_at, q.job_id LIMIT share) r
     ), ranked AS (
       SELECT s.*, row_number() OVER (PARTITION BY s.tenant ORDER BY s.priority DESC, s.ready_at, s.job_id) AS turn

@@ -5,7 +5,7 @@
 -- those that would be used are locked, made where they were not, and looked at again. All of them stay locked until the
 -- claim is durable; whoever claims under the same limit comes after.
 CREATE OR REPLACE FUNCTION detent.claim_within_limits(
-  p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text,
+  p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text, p_skip bigint[],
   OUT ids bigint[], OUT keyed bigint[]
 )
 LANGUAGE plpgsql AS $$
@@ -36,7 +36,7 @@ BEGIN
          array_agg(l.task_key) AS task_keys, array_agg(l.queue_key) AS queue_keys, array_agg(l.template) AS templates,
          array_agg(l.task_room) AS task_rooms, array_agg(l.queue_room) AS queue_rooms
     INTO lanes
-    FROM detent.lanes_with_room(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, t) l;
+    FROM detent.lanes_with_room(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, p_skip, t) l;
   IF lanes.ids IS NULL THEN
     RETURN;
   END IF;
@@ -46,7 +46,7 @@ BEGIN
   task_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.task_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
   queue_ns := ARRAY(SELECT coalesce(array_position(keys, u.key), 0) FROM unnest(lanes.queue_keys) WITH ORDINALITY AS u (key, n) ORDER BY u.n);
   taken := detent.claim_choose(
-    lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, t);
+    lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, p_skip, t);
   used := ARRAY(SELECT DISTINCT keys[u.n] FROM unnest(taken.task_ns) AS u (n) WHERE u.n > 0 AND keys[u.n] <> ALL (shared));
   IF cardinality(used) > 0 THEN
     PERFORM detent.limit_make(u.key, u.template, t)
@@ -59,7 +59,7 @@ BEGIN
       SELECT CASE WHEN u.key = ANY (held) THEN detent.limit_room(u.key, NULL, p_limit, t) WHEN u.key = ANY (shared) THEN u.room ELSE 0 END
         FROM unnest(keys, rooms) WITH ORDINALITY AS u (key, room, n) ORDER BY u.n);
     taken := detent.claim_choose(
-      lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, t);
+      lanes.ids, lanes.tenants, lanes.priorities, task_ns, queue_ns, keys, rooms, p_limit, p_after_tenant, p_skip, t);
   END IF;
   WITH gone AS (
     DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(

@@ -6,7 +6,7 @@
 --          row comes first that has no job: how far this claim has come in its lanes
 -- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over. Where limits are on any
 --          of these tasks or queues, the rows of those first: claims under one limit come one after the other
--- refuses: nothing
+-- refuses: everything where a ready row has no pending job, or one that has committed (DT041): job_claim_each steps over it
 -- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
 CREATE OR REPLACE FUNCTION detent.job_claim_v1(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
@@ -21,63 +21,18 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
-  t         timestamptz := detent.clock();
-  lanes     integer[];
-  floors_at timestamptz[];
-  floors_id bigint[];
-  tenants   integer;
-  tenants_met integer := 0;
-  ids       bigint[] := '{}';
-  keyed     bigint[] := '{}';
-  taken     record;
-  bounded   boolean := coalesce(cardinality(p_bound_lanes), 0) > 0;
-  limited   boolean := EXISTS (
-    SELECT 1 FROM detent.limit_member m
-     WHERE (m.kind = 'task' AND m.name = ANY (p_tasks)) OR (m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))));
+  t       timestamptz;
+  ids     bigint[];
+  keyed   bigint[];
+  limited boolean;
+  met     integer;
+  found   integer;
 BEGIN
-  IF limited THEN
-    SELECT c.ids, c.keyed INTO ids, keyed
-      FROM detent.claim_within_limits(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant) c;
-    t := detent.clock();
-  END IF;
-  -- Twice at most: above the bounds, then, if that was not enough, without them.
-  WHILE NOT limited LOOP
-    SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant)
-      INTO lanes, floors_at, floors_id, tenants
-      FROM detent.lane l
-      LEFT JOIN unnest(p_bound_lanes, p_bound_ats, p_bound_ids) AS b (lane_id, at, id) ON bounded AND b.lane_id = l.id
-     WHERE l.task = ANY (p_tasks)
-       AND (p_queues IS NULL OR l.queue = ANY (p_queues))
-       AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
-       AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL);
-    tenants_met := greatest(tenants_met, tenants);
-    IF cardinality(lanes) = 1 THEN
-      WITH gone AS (
-        DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
-          SELECT r.ctid FROM detent.ready r
-           WHERE r.lane_id = lanes[1] AND (r.ready_at, r.job_id) > (floors_at[1], floors_id[1])
-             AND (r.expires_at IS NULL OR r.expires_at > t)
-           ORDER BY r.ready_at, r.job_id LIMIT p_limit - cardinality(ids) FOR UPDATE SKIP LOCKED))
-        RETURNING ready_at, job_id, holds_key
-      )
-      SELECT coalesce(array_agg(g.job_id), '{}') AS ids,
-             coalesce(array_agg(g.job_id) FILTER (WHERE g.holds_key), '{}') AS keyed,
-             (array_agg(lanes[1]))[1:1] AS lanes,
-             (array_agg(g.ready_at))[1:1] AS ats,
-             (array_agg(g.job_id))[1:1] AS bound_ids
-        INTO taken FROM (SELECT * FROM gone ORDER BY ready_at DESC, job_id DESC) g;
-    ELSE
-      SELECT c.ids, c.keyed, c.lanes, c.ats, c.bound_ids INTO taken
-        FROM detent.claim_from_lanes(lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant) c;
-    END IF;
-    ids := ids || taken.ids;
-    keyed := keyed || taken.keyed;
-    bound_lanes := bound_lanes || taken.lanes;
-    bound_ats := bound_ats || taken.ats;
-    bound_ids := bound_ids || taken.bound_ids;
-    EXIT WHEN NOT bounded OR cardinality(ids) >= p_limit;
-    bounded := false;
-  END LOOP;
+  SELECT r.ids, r.keyed, r.bound_lanes, r.bound_ats, r.bound_ids, r.limited, r.tenants_met
+    INTO ids, keyed, bound_lanes, bound_ats, bound_ids, limited, met
+    FROM detent.claim_rows(
+      p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, NULL, p_bound_lanes, p_bound_ats, p_bound_ids) r;
+  t := detent.clock();
   IF cardinality(ids) = 0 THEN
     RETURN;
   END IF;
@@ -95,14 +50,16 @@ BEGIN
          SET state = 'running', attempt = attempt + 1, lease_id = p_lease_id, started_at = NULL, committed_at = NULL,
              leased_at = greatest(t, due_at, leased_at, started_at, finished_at, cancel_requested_at)
        WHERE id = ANY (ids) AND state = 'pending'
+         AND (leased_at IS NULL OR (
+           SELECT e.attempt FROM detent.execution e WHERE e.job_id = job.id AND e.committed_at IS NOT NULL LIMIT 1) IS NULL)
       RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
                 attempts_max, priority, due_at
     ), turns AS (
       -- A tenant by itself need not be counted out.
-      SELECT c.*, 0 AS turn FROM claimed c WHERE tenants_met = 1
+      SELECT c.*, 0 AS turn FROM claimed c WHERE met = 1
       UNION ALL
       SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c
-       WHERE tenants_met <> 1
+       WHERE met <> 1
     ), in_order AS MATERIALIZED (
       SELECT * FROM turns u
        ORDER BY u.turn, coalesce(u.tenant COLLATE "C" <= p_after_tenant, false), u.tenant COLLATE "C", u.priority DESC, u.due_at,
@@ -115,4 +72,9 @@ BEGIN
     SELECT o.id, o.attempt, o.task, o.payload, o.tenant, o.queue, o.metadata, o.correlation_id, o.traceparent, o.run_id,
            o.spared, o.attempts_max, NULL::integer[], NULL::timestamptz[], NULL::bigint[]
       FROM in_order o;
+  GET DIAGNOSTICS found = ROW_COUNT;
+  IF found < cardinality(ids) THEN
+    RAISE EXCEPTION 'DT041 % of % ready rows have no pending job that has yet to commit', cardinality(ids) - found,
+      cardinality(ids) USING ERRCODE = 'DT041';
+  END IF;
 END $$;

@@ -3,7 +3,7 @@
 -- Up to 200 of them, or p_limit where that is more: of so many, those whose heads come first, and of the lanes under one
 -- limit no more than it has room for. Each gives at least one job, so that is enough.
 CREATE OR REPLACE FUNCTION detent.lanes_with_room(
-  p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text, t timestamptz
+  p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text, p_skip bigint[], t timestamptz
 ) RETURNS TABLE (lane_id integer, tenant text, priority smallint, task_key text, queue_key text, template text,
                  task_room integer, queue_room integer)
 LANGUAGE plpgsql AS $$
@@ -25,6 +25,7 @@ BEGIN
        CROSS JOIN LATERAL (
          SELECT r.ready_at, r.job_id FROM detent.ready r
           WHERE r.lane_id = l.id AND (r.expires_at IS NULL OR r.expires_at > t)
+            AND (p_skip IS NULL OR r.job_id <> ALL (p_skip))
           ORDER BY r.ready_at, r.job_id LIMIT 1) h
        WHERE l.task = ANY (p_tasks)
          AND (p_queues IS NULL OR l.queue = ANY (p_queues))

@@ -14,7 +14,8 @@ BEGIN
   PERFORM detent.lease_reap_v1(100, 'ops.run');
   PERFORM detent.job_expire_v1(100);
   SELECT c.* INTO held
-    FROM detent.job_claim_v1(p_lease_id, p_worker, NULL, ARRAY['ops.run'], 1, 300) c;
+    FROM detent.job_claim_each_v1(p_lease_id, p_worker, NULL, ARRAY['ops.run'], 1, 300, NULL, NULL, '{}') c
+   WHERE c.job_id IS NOT NULL;
   IF held.job_id IS NULL THEN
     RETURN;
   END IF;

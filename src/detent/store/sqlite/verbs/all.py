@@ -91,6 +91,7 @@ class EachAlone:
     job_promote = _writing(SqliteVerbs.job_promote)
     job_expire = _writing(SqliteVerbs.job_expire)
     lease_reap = _writing(SqliteVerbs.lease_reap)
+    job_claim_each = _writing(SqliteVerbs.job_claim_each)
     job_promote_each = _writing(SqliteVerbs.job_promote_each)
     job_expire_each = _writing(SqliteVerbs.job_expire_each)
     lease_reap_each = _writing(SqliteVerbs.lease_reap_each)

@@ -5,8 +5,7 @@ Each row has a savepoint of its own. A row that cannot be handled is undone and 
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from heapq import merge
 from itertools import islice
@@ -14,11 +13,10 @@ from itertools import islice
 from detent.errors import DetentError, GuardViolation, NotFound
 from detent.model.records import BadRow, EachDone, Reaped
 from detent.model.service_records import OperationRow
-from detent.store.apart import cause_of, is_of_one_row
-from detent.store.sqlite.driver.failures import translated
 from detent.store.sqlite.verbs.base import Job, ids_json
 from detent.store.sqlite.verbs.endings import EndingVerbs
 from detent.store.sqlite.verbs.operations import OperationVerbs
+from detent.store.sqlite.verbs.savepoints import SavepointVerbs
 
 __all__ = ["ApartVerbs"]
 
@@ -54,7 +52,7 @@ UPDATE detent_operation
 """
 
 
-class ApartVerbs(EndingVerbs, OperationVerbs):
+class ApartVerbs(SavepointVerbs, EndingVerbs, OperationVerbs):
     """`job_promote_each`, `job_expire_each`, `lease_reap_each` and `operation_skip`."""
 
     def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
@@ -132,19 +130,3 @@ class ApartVerbs(EndingVerbs, OperationVerbs):
         """One update of its row."""
         self._db.change(_SKIP, (operation_id,))
         return self.operation_get(operation_id) or NotFound("operation", str(operation_id))
-
-    def _alone(self, work: Callable[[], None]) -> str | None:
-        """Run `work` under a savepoint. If a row makes it fail, undo it and return the cause."""
-        self._db.change("SAVEPOINT one_row")
-        try:
-            work()
-        except Exception as error:
-            known = translated(error, self._database) if isinstance(error, sqlite3.Error) else error
-            if not is_of_one_row(known):
-                raise
-            self._db.change("ROLLBACK TO one_row")
-            self._db.change("RELEASE one_row")
-            self._lanes.clear()
-            return cause_of(known)
-        self._db.change("RELEASE one_row")
-        return None

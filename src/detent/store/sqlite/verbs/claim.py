@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from detent.store.sqlite.verbs.base import begun_micros, ids_json, micros
 from detent.store.sqlite.verbs.limits import LimitVerbs
 from detent.store.sqlite.verbs.room import Room
 
-__all__ = ["ClaimVerbs"]
+__all__ = ["CLAIM", "GIVE_KEYS_BACK", "NEW_LEASE", "ClaimVerbs"]
 
 # Lanes that this claim may enter and in which somebody stands. What stands in other lanes costs nothing.
 _LANES = """
@@ -57,19 +57,21 @@ SELECT json_group_array(job_id), count(*), max(ready_at), max(holds_key) FROM (
 # The same with what each costs, where limits are.
 _HEAD_WITH_COST = _HEAD.replace("lane_id, holds_key)", "lane_id, holds_key, cost)").replace(
     "lane_id, holds_key FROM",
-    "lane_id, holds_key, (SELECT coalesce(j.cost, 1) FROM detent_job j WHERE j.id = job_id) AS cost FROM",
+    "lane_id, holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = job_id), 1) AS cost FROM",
 )
 # What is claimed of a lane is always its head, but for what has expired: that is left to those who expire it.
 _TAKE_HEAD = """
 DELETE FROM detent_ready
  WHERE lane_id = ? AND (ready_at, job_id) <= (?, ?) AND (expires_at IS NULL OR expires_at > ?)
 """
-_GIVE_KEYS_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id IN (SELECT value FROM json_each(?))"
-_CLAIM = """
+GIVE_KEYS_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id IN (SELECT value FROM json_each(?))"
+CLAIM = """
 UPDATE detent_job
    SET state = 'running', attempt = attempt + 1, lease_id = ?, started_at = NULL,
        leased_at = max(?, due_at, coalesce(leased_at, 0), coalesce(started_at, 0))
  WHERE id IN (SELECT value FROM json_each(?)) AND state = 'pending'
+   AND (leased_at IS NULL
+        OR NOT EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = detent_job.id AND e.committed_at IS NOT NULL))
 """
 _CLAIMED = """
 SELECT json_group_array(json_array(
@@ -78,7 +80,7 @@ SELECT json_group_array(json_array(
   FROM json_each(?) asked CROSS JOIN detent_job j ON j.id = asked.value
  WHERE j.lease_id = ? AND j.state = 'running'
 """
-_NEW_LEASE = "INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids) VALUES (?, ?, ?, ?, ?)"
+NEW_LEASE = "INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids) VALUES (?, ?, ?, ?, ?)"
 _FIND = """
 SELECT j.id, j.attempt, j.task, j.payload, j.tenant, j.queue, j.metadata, j.correlation_id, j.traceparent, j.run_id,
        j.spared, j.attempts_max, j.committed_at IS NOT NULL
@@ -164,9 +166,7 @@ class ClaimVerbs(LimitVerbs):
     ) -> str:
         """The claim itself; what was claimed as JSON, in order, or nothing. Looks at the lanes first, then at the heads
         of those it may enter: about limit + lanes rows."""
-        chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
-        room = self._room(queues, tasks, limit)
-        lanes = self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else []
+        lanes, room = self._lanes_to_enter(queues, tasks, limit, tenants)
         now = self._now()
         if room is not None:
             taken = _chosen(self._choose_within(room, lanes, limit, after_tenant, now))
@@ -182,9 +182,9 @@ class ClaimVerbs(LimitVerbs):
         for lane, (ready_at, job_id) in ends.items():
             self._db.change(_TAKE_HEAD, (lane, ready_at, job_id, now))
         if hold_keys:
-            self._db.change(_GIVE_KEYS_BACK, (ids,))
-        self._expect(self._db.change(_CLAIM, (lease_id, now, ids)), total, ids, "pending")
-        self._db.change(_NEW_LEASE, (lease_id, worker, now, now + micros(lease), ids))
+            self._db.change(GIVE_KEYS_BACK, (ids,))
+        self._expect(self._db.change(CLAIM, (lease_id, now, ids)), total, ids, "pending")
+        self._db.change(NEW_LEASE, (lease_id, worker, now, now + micros(lease), ids))
         return ids
 
     def claim_taken(self, lease_id: int, ids: str) -> list[Claimed]:
@@ -192,22 +192,36 @@ class ClaimVerbs(LimitVerbs):
         ((claimed,),) = self._db.rows(_CLAIMED, (ids, lease_id))
         return _READ_CLAIMED(claimed)
 
+    def _lanes_to_enter(
+        self, queues: Sequence[str] | None, tasks: Sequence[str], limit: int, tenants: Sequence[str] | None
+    ) -> tuple[Sequence[Row], Room | None]:
+        chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
+        room = self._room(queues, tasks, limit)
+        return self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else [], room
+
     def _choose_of_one(self, lane: int, limit: int, now: int) -> _Chosen:
         ((ids, total, ready_at, hold_keys),) = self._db.rows(_HEAD_OF_ONE, (lane, now, limit))
         last = int(ids[ids.rfind(",") + 1 : -1].strip("[")) if total else 0
         return _Chosen(ids, total, {lane: (ready_at, last)}, bool(hold_keys))
 
     def _choose_within(
-        self, room: Room, lanes: Sequence[Row], limit: int, after_tenant: str | None, now: int
+        self,
+        room: Room,
+        lanes: Sequence[Row],
+        limit: int,
+        after_tenant: str | None,
+        now: int,
+        skip: Container[int] = (),
     ) -> list[Row]:
-        """The same, passing over whatever a limit has no room for: that costs its tenant no turn."""
+        """The same, passing over whatever a limit has no room for, and the jobs in `skip`: that costs its tenant no
+        turn."""
         under = {lane[2]: room.under(*lane[3:]) for lane in lanes}
 
         def goes_on(lane: int) -> bool:
             return room.has_room(under[lane])
 
         def takes(row: Row) -> bool:
-            return room.takes(under[row[2]], row[4])
+            return row[1] not in skip and room.takes(under[row[2]], row[4])
 
         heads: list[Row] = []
         for head in self._in_order(lanes, limit, after_tenant, now, _HEAD_WITH_COST, goes_on, takes):

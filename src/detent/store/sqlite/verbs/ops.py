@@ -25,7 +25,7 @@ from detent.model.ops_records import (
 from detent.model.records import Abort, Appended, Cancelled, Enqueued, Finish, Moved, NewEvent, NewJob
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Job, ids_json, micros
-from detent.store.sqlite.verbs.claim import ClaimVerbs
+from detent.store.sqlite.verbs.claim_each import ClaimEachVerbs
 from detent.store.sqlite.verbs.endings import EndingVerbs
 from detent.store.sqlite.verbs.events import EventVerbs
 from detent.store.sqlite.verbs.moves import MoveVerbs
@@ -59,7 +59,7 @@ SELECT id, project_id, name, created_at FROM detent_ops_environment
 _REAPED_MAX = 100
 
 
-class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
+class OpsVerbs(EventVerbs, ClaimEachVerbs, EndingVerbs, MoveVerbs):
     """`ops_queue`, `ops_claim`, `ops_append`, `ops_finish`, `ops_cancel` and the looks at runs."""
 
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
@@ -98,12 +98,12 @@ class OpsVerbs(EventVerbs, ClaimVerbs, EndingVerbs, MoveVerbs):
         """Through the claim of jobs."""
         self._reap(_REAPED_MAX, OPS_TASK)
         self.job_expire(_REAPED_MAX)
-        claimed = self.job_claim(
-            lease_id=lease_id, worker=worker, queues=None, tasks=[OPS_TASK], limit=1, lease=CLAIM_SECONDS
+        claimed = self.job_claim_each(
+            (), lease_id=lease_id, worker=worker, queues=None, tasks=[OPS_TASK], limit=1, lease=CLAIM_SECONDS
         )
-        if not claimed:
+        if not claimed.jobs:
             return None
-        (held,) = claimed
+        (held,) = claimed.jobs
         payload = jsondoor.encode({"worker_id": worker}, field="payload", size_max=1 << 20)
         said = NewEvent(
             job_id=held.job_id, attempt=None, level="info", message="Run claimed by worker", payload=payload
