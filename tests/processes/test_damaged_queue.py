@@ -40,5 +40,5 @@ def test_every_other_job_runs_and_a_committed_one_does_not_run_again(bench: Benc
     assert bench.app.get(done[0].id).state == "succeeded"
     (alert,) = [row for row in bench.app.store.alert_list("firing", 100) if row.policy == "row_damaged"]
     assert alert.scope == "service:claim"
-    assert worker.log.count(f"cannot handle job {NOWHERE} and goes on") == 1
+    assert "service claim cannot handle job" in worker.log
     assert "ended with" not in worker.log
