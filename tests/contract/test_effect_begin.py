@@ -132,4 +132,6 @@ def test_no_other_end_hides_a_block_elsewhere(store: Store, how: str) -> None:
     held = claim_one(store)
     store.effect_begin(job_id, held.attempt, "marker")
     outcome = "cancelled" if how == "cancelled" else "error"
+    if how == "cancelled":
+        store.job_cancel([job_id], "ana")
     assert abort(store, held, outcome, fatal=how == "fatal") == Aborted(job_id, 1, "unknown", "quarantined")

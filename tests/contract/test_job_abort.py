@@ -141,9 +141,13 @@ def test_a_requested_cancel_is_obeyed(store: Store, clock: StoreClock) -> None:
     assert claim(store) == []
 
 
-def test_a_holder_may_cancel_of_itself(store: Store) -> None:
-    job_id = enqueue(store)
-    assert abort(store, claim_one(store), "cancelled", error="asked to") == Aborted(job_id, 1, "cancelled", "cancelled")
+def test_without_a_request_nothing_is_cancelled(store: Store) -> None:
+    """J8: a worker that took a retried job for cancelled used to end it for good. Now the job goes back, uncharged."""
+    job_id = enqueue(store, attempts_max=1)
+    assert abort(store, claim_one(store), "cancelled", error="asked to") == Aborted(job_id, 1, "released", "pending")
+    again = claim_one(store)
+    store.job_cancel([job_id], "ana")
+    assert abort(store, again, "cancelled", error="asked to") == Aborted(job_id, 2, "cancelled", "cancelled")
     assert job(store, job_id).error == "asked to"
 
 

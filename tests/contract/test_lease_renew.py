@@ -72,7 +72,7 @@ def test_it_tells_who_is_to_be_stopped(store: Store) -> None:
         Cancelled(third, "running"),
     ]
     (renewal,) = store.lease_renew([lease_id], LEASE)
-    assert (renewal.held, sorted(renewal.cancel_requested)) == (True, [first, third])
+    assert (renewal.held, sorted(renewal.cancel_requested)) == (True, [(first, 1), (third, 1)])
     assert job(store, second).cancel_requested_at is None
 
 

@@ -92,6 +92,11 @@ def error_that_does_not_count(owner: Owner, life: Life) -> None:
     owner.plant(f"UPDATE {{execution}} SET counted = FALSE WHERE job_id = {life['returned']}")
 
 
+@corrupts("cancelled_was_requested", execution("stopped", 1), heals=False)
+def request_of_a_cancel_lost(owner: Owner, life: Life) -> None:
+    owner.plant(f"DELETE FROM {{transition_log}} WHERE job_id = {life['stopped']} AND trigger = 'request_cancel'")
+
+
 @corrupts("events_are_complete", "succeeded", heals=False)
 def event_lost(owner: Owner, life: Life) -> None:
     owner.plant(f"DELETE FROM {{event}} WHERE job_id = {life['succeeded']} AND seq = 2")

@@ -215,6 +215,10 @@ class Twin(RuleBasedStateMachine):
         told = {self.id_of(n): after for n, after in begun.items()}
         self.everywhere("lease_renew", [self.lease_at(n) for n in places], lease, told)
 
+    @action(held=True, refs=st.lists(some.refs, max_size=3))
+    def cancels(self, refs: list[tuple[int, int]]) -> None:
+        self.everywhere("cancel_find", self.attempts_of(refs))
+
     def lease_at(self, place: int) -> int:
         return self.leases[-1 - place] if place < len(self.leases) else NO_SUCH_ID + place
 

@@ -235,9 +235,16 @@ class Model(Limits):
             for job in self.held_by(lease_id):
                 if job.id in begun:
                     self.mark_started(job, begun[job.id])
-            unwanted = tuple(job.id for job in self.held_by(lease_id) if job.cancel_requested_at is not None)
+            unwanted = tuple(
+                (job.id, job.attempt) for job in self.held_by(lease_id) if job.cancel_requested_at is not None
+            )
             answers.append(Renewal(lease_id, True, unwanted))
         return answers
+
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        rows = (self.job.get(job_id) for job_id, _ in items)
+        wanted = {(row.id, row.attempt) for row in rows if row is not None and row.cancel_requested_at is not None}
+        return sorted(item for item in items if item in wanted and self.job[item[0]].state == "running")
 
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         return [self._append(item) for item in items]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeVar
 
+from msgspec.structs import replace
+
 from detent.errors import (
     InvalidTransition,
     LeaseLost,
@@ -129,6 +131,8 @@ class Record:
     def end(self, job: Job, item: Abort, worker: str) -> Aborted:
         """The rules 2 to 6 of the contract, the first that fits."""
         now = self.now_for(job)
+        if item.outcome == "cancelled" and job.cancel_requested_at is None:
+            item = replace(item, outcome="released")
         if item.begun_after is not None:
             job = job._replace(started_at=self.begun_at(job, item.begun_after))
         outcome: Outcome = item.outcome
@@ -145,7 +149,7 @@ class Record:
                 outcome, state, reason = "unknown", "quarantined", "unknown"
         elif job.effect_told_by == "marker" and would_rest(job, item, free):
             outcome, state, reason = "unknown", "quarantined", "unknown"
-        elif outcome == "cancelled" or job.cancel_requested_at is not None:
+        elif job.cancel_requested_at is not None:
             state = "cancelled"
         elif free:
             state, spared = "pending", spared + 1
@@ -309,6 +313,6 @@ def told_by_probe(job: Job, item: Abort) -> bool:
 
 def would_rest(job: Job, item: Abort, free: bool) -> bool:
     """Whether the rules 3 or 5 would end the job."""
-    if item.outcome == "cancelled" or job.cancel_requested_at is not None:
+    if job.cancel_requested_at is not None:
         return True
     return not free and (item.fatal or job.attempt - job.spared >= job.attempts_max)

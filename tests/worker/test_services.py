@@ -414,7 +414,7 @@ def test_silent_jobs_are_asked_to_stop_where_their_queue_allows_it(store: Store,
     clock.advance(300)
     recover(1.0)
     told = store.lease_renew([row.lease_id for row in rows if row is not None and row.lease_id], 86_400.0)
-    assert {job_id for renewal in told for job_id in renewal.cancel_requested} == {allowed, stalled}
+    assert {job_id for renewal in told for job_id, _ in renewal.cancel_requested} == {allowed, stalled}
     line = store.transitions("job", str(stalled))[-1]
     assert (line.trigger, line.actor, line.reason) == ("request_cancel", "recovery", "stalled")
 

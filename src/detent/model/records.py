@@ -139,7 +139,8 @@ class Renewal(Struct, frozen=True):
 
     lease_id: int
     held: bool
-    cancel_requested: tuple[int, ...] = ()  # ids of jobs under this lease that somebody wants stopped
+    cancel_requested: tuple[tuple[int, int], ...] = ()
+    """The jobs under this lease that are to be cancelled, each with its attempt."""
 
 
 class NewEvent(Struct, frozen=True, kw_only=True):

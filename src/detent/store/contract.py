@@ -18,7 +18,8 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   attempt beyond attempts_max is granted for that, and outcome unknown
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
-  3. outcome cancelled, or a cancel was requested → cancelled; so is an ops run that expired before it began
+  3. a cancel was requested                     → cancelled; so is an ops run that expired before it began. Outcome
+                                                  cancelled without a request is outcome released
   4. outcome released, snoozed or throttled; or expired, the first five times in the life of a job, but at most
      attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
@@ -159,6 +160,11 @@ class Verbs(
         `cancel_requested`."""
         ...
 
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return those of these (job, attempt) that run and have a cancel request, by job. It locks nothing and costs a
+        look-up for each item, so a worker may ask once a second about what it runs."""
+        ...
+
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         """Append lines; seq counts from 1 within the job, without gaps.
 
@@ -196,10 +202,10 @@ class Verbs(
     # -- anyone's verbs ----------------------------------------------------------------------------------------
 
     def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
-        """Stop jobs. Pending: cancelled at once. Running: the request is recorded (the first one stands) and told at
-        the next renewal; an ops run, whose holder renews nothing, is cancelled at once, and its holder is refused from
-        then on. Cancelled: nothing to do. Committed or succeeded: `AlreadyCommitted`. Other states:
-        `InvalidTransition`; no such job: `NotFound`."""
+        """Stop jobs. Pending: cancelled at once. Running: the request is recorded (the first one stands), and its
+        worker hears of it by `cancel_find` or the next renewal; an ops run, whose holder renews nothing, is cancelled
+        at once, and its holder is refused from then on. Cancelled: nothing to do. Committed or succeeded:
+        `AlreadyCommitted`. Other states: `InvalidTransition`; no such job: `NotFound`."""
         ...
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
@@ -434,6 +440,7 @@ CATALOGUE: dict[str, Verb] = {
         Verb("claim_find", "worker"),
         Verb("job_start", "worker", (LeaseLost,)),
         Verb("lease_renew", "worker"),
+        Verb("cancel_find", "worker"),
         Verb("event_append", "worker", (LeaseLost, NotFound)),
         Verb("job_commit", "worker", (LeaseLost, AlreadyCommitted, IdConflict, KeyConflict)),
         Verb("job_finish", "worker", (LeaseLost,)),

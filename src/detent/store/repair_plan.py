@@ -20,6 +20,7 @@ JOBS_AT_ONCE_MAX = 500
 
 # Invariants over the record itself. Where one is broken, its job is not rebuilt from what contradicts itself.
 IN_DOUBT = {
+    "cancelled_was_requested": "the request is not on record, and a record is never rewritten",
     "commit_happens_once": "two commits of one job: a person must find out what happened",
     "execution_fits_its_outcome": "the record contradicts itself, and a record is never rewritten",
     "log_follows_the_record": "the record contradicts itself, and a record is never rewritten",

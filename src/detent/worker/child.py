@@ -436,7 +436,7 @@ class Child:
         """The supervisor's voice. When it falls silent for ever, so do we."""
         handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "stop": lambda message: self._stop(message["grace"]),
-            "cancel": lambda message: self._cancel(message["jobs"]),
+            "cancel": lambda message: self._cancel(message["attempts"]),
             "lost": lambda message: self._lost(message["leases"]),
             "failures": lambda message: self._hooks.look(),
         }
@@ -444,10 +444,10 @@ class Child:
             handlers[message["kind"]](message)
         os._exit(1)
 
-    def _cancel(self, job_ids: list[int]) -> None:
-        """Told again at every renewal, so one that comes between two steps is only late."""
+    def _cancel(self, attempts: list[list[int]]) -> None:
+        """Stop these attempts. The supervisor tells again, so a cancel that comes between two steps is only late."""
         for held in self._holding():
-            if held.job_id not in job_ids:
+            if [held.job_id, held.claimed.attempt] not in attempts:
                 continue
             running = self._running.get(held)
             if held.begun_at is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 import threading
@@ -12,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from detent.worker.aftermath import Remains
+from detent.worker.aftermath import Cause, Death, Remains
 from detent.worker.board import Board, Line
 from detent.worker.channel import Channel
+from detent.worker.child_health import Attempt, deaf_at, deaf_to, still_told
 from detent.worker.guarded import Guarded, describe_exit
 from detent.worker.options import WorkerOptions
 from detent.worker.vital import start_vital
@@ -22,8 +22,6 @@ from detent.worker.vital import start_vital
 __all__ = ["Kin"]
 
 _LAST_WORDS = 1.0
-_DEAF_AFTER = 2.0
-"""Seconds that a child has to end a job whose time is over, before it counts as deaf."""
 
 
 class Kin:
@@ -34,7 +32,7 @@ class Kin:
         self._heard = heard
         self._lock = threading.Lock()
         self._leases: set[int] = set()
-        self._told: dict[int, float] = {}
+        self._told: dict[Attempt, float] = {}
         self.started_at = now
         self.is_ready = False
         self.tasks: tuple[str, ...] = ()
@@ -42,7 +40,7 @@ class Kin:
         self.is_leaving = False
         self.killed: str | None = None
         self.unable: str | None = None
-        self._blamed = False
+        self._cause: Cause = "itself"
         self.tally: dict[str, int] = {}
         self._channel, theirs = Channel.pair()
         self._board = Board.create(options.slots)
@@ -120,11 +118,10 @@ class Kin:
             self._leases.discard(lease_id)
         self._channel.send("lost", leases=[lease_id])
 
-    def cancel(self, job_ids: list[int], now: float) -> None:
-        """Somebody wants these stopped. Said at every renewal; the first time counts."""
-        for job_id in job_ids:
-            self._told.setdefault(job_id, now)
-        self._channel.send("cancel", jobs=job_ids)
+    def cancel(self, attempts: list[Attempt], now: float) -> None:
+        """Tell it to cancel these attempts. It may be told again; the first time counts."""
+        self._told = still_told(self._told, self.lines(), attempts, now)
+        self._channel.send("cancel", attempts=attempts)
 
     def look_for_failures(self) -> None:
         """Have it look for failures that the application's hooks have not heard of."""
@@ -135,11 +132,11 @@ class Kin:
         self.is_leaving = True
         self._channel.send("stop", grace=grace)
 
-    def kill(self, why: str, *, blame: bool = False) -> None:
-        """End it now. With `blame`, what ran in it uses up an attempt."""
+    def kill(self, why: str, cause: Cause) -> None:
+        """End it now. The cause decides what becomes of its jobs."""
         if self.killed is None:
             self.killed = why
-            self._blamed = blame
+            self._cause = cause
             self._guarded.kill()
 
     def silent_for(self, now: float) -> float:
@@ -150,33 +147,24 @@ class Kin:
             return 0.0
 
     def deaf_to(self, now: float) -> Line | None:
-        """A job that the child should have ended by now, and has not: its interpreter is held by somebody."""
-        return next((line for line in self.lines() if now >= self._deaf_at(line)), None)
+        """Return a job that the child should have ended by now and has not."""
+        return deaf_to(self.lines(), self._told, self._options.cancel_grace, now)
 
-    def deaf_at(self) -> float | None:
-        """When it will count as deaf, if it goes on with what it does now; None where nothing is to be ended."""
-        at = min(map(self._deaf_at, self.lines()), default=math.inf)
-        return at if at < math.inf else None
-
-    def _deaf_at(self, line: Line) -> float:
-        told = self._told.get(line.job_id)
-        ends = line.deadline or math.inf
-        if told is not None:
-            ends = min(ends, max(told, line.begun_at) + self._options.cancel_grace)
-        return ends + _DEAF_AFTER
+    def deaf_at(self) -> float:
+        """Return when it will count as deaf if it goes on with what it does now; infinity if nothing is to be ended."""
+        return deaf_at(self.lines(), self._told, self._options.cancel_grace)
 
     def bury(self, now: float) -> tuple[str, list[Remains]]:
         """How it ended, and what it held. Once, when it is dead."""
         ended_with = describe_exit(self._guarded.wait())
         # Its last words may still be on their way.
         self._listener.join(_LAST_WORDS)
-        killed = self.killed
-        if killed is not None and self._blamed:
-            ended_with, killed = f"{ended_with} ({killed})", None
+        if self.killed is not None:
+            ended_with = f"{ended_with} ({self.killed})"
         lines = {line.job_id: line for line in self.lines()}
+        death = Death(now, ended_with, self._cause, self.killed or "", lines, frozenset(self._told))
         held = sorted({*self.leases, *self._asked_for()})
-        cancelled = frozenset(self._told)
         self._channel.close()
         self._guarded.close()
         self._board.close()
-        return ended_with, [Remains(lease_id, lines, now, ended_with, killed, cancelled) for lease_id in held]
+        return ended_with, [Remains(lease_id, death) for lease_id in held]

@@ -9,6 +9,7 @@ period, hand back the rest; a second one stops at once.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 from collections import Counter
@@ -20,6 +21,7 @@ from detent.model.records import Aborted, Renewal
 from detent.store.contract import Store
 from detent.worker.aftermath import Remains, end_lease
 from detent.worker.bell import Bell
+from detent.worker.child_health import holds_database
 from detent.worker.kin import Kin
 from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
@@ -36,6 +38,10 @@ _TICK = 0.2
 _LOOK_EVERY = 1.0
 """Seconds between two looks at the children, where nothing is due before. Whatever a child is ended for is known at
 least two seconds ahead, so none of it is seen too late."""
+_DYING = 0.05
+"""Seconds between two looks at a child that was killed, until it is gone."""
+_CANCELS_EVERY = 1.0
+"""Seconds between two questions whether running jobs are to be cancelled."""
 _KILL_AFTER_GRACE = 5.0
 _PAUSE_FIRST = 0.5
 _PAUSE_LONGEST = 10.0
@@ -77,7 +83,9 @@ class Supervisor:
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._hurry = Bell()
-        self._remains_there = threading.Event()
+        self._renewals_woken = threading.Event()
+        self._cancels_due = False
+        self._cancels_asked_at = -math.inf
         self._alone_due = threading.Event()
         # Whoever holds a lease must renew within one lease after an outage: then others begin to take it away.
         self._patience = Patience(clock, self._stopping, longest=options.lease / 3)
@@ -120,7 +128,7 @@ class Supervisor:
             self._look_after_children(now)
             self._hurry.wait(self._next_look())
         self._over.set()
-        for thing in (self._remains_there, self._alone_due):
+        for thing in (self._renewals_woken, self._alone_due):
             thing.set()
         self._store.break_off()
         until = self._clock.monotonic() + _LAST_WORDS
@@ -138,12 +146,15 @@ class Supervisor:
         for child in list(self._children):
             if child.is_dead:
                 self._bury(child, now)
+            elif child.killed is not None:
+                continue  # it is dying: to say so once is enough
             elif (line := child.deaf_to(now)) is not None:
-                log.warning("job %d holds its process beyond its time; the process is ended", line.job_id)
-                child.kill(f"job {line.job_id} held it beyond its time")
+                log.warning("Job %d exceeded its time and did not stop; killing its process.", line.job_id)
+                child.kill(f"job {line.job_id} was not ended in time", "deaf")
             elif self._holds_everybody_up(child, now):
-                log.warning("a child holds the database while its interpreter is held; it is ended")
-                child.kill("it held the database while its interpreter was held", blame=True)
+                log.warning("A child holds the database while its interpreter is held; killing it.")
+                child.kill("it held the database while its interpreter was held", "database")
+        self._ask_for_cancels(now)
         # One that is leaving still finishes what it has; its place is taken already.
         staying = [child for child in self._children if not child.is_leaving]
         for _ in range(self._options.processes - len(staying)):
@@ -157,7 +168,9 @@ class Supervisor:
         now = self._clock.monotonic()
         if self._stop_asked or self._waiting_since is not None:
             return _TICK
-        times = [now + _LOOK_EVERY, *(at for child in self._children if (at := child.deaf_at()) is not None)]
+        times = [now + _LOOK_EVERY]
+        # A killed child rings when it is gone; the rest of it is gone soon after.
+        times += [now + _DYING if child.killed is not None else child.deaf_at() for child in self._children]
         if sum(not child.is_leaving for child in self._children) < self._options.processes:
             times.append(self._start_at)
         return max(0.0, min(times) - now)
@@ -165,9 +178,19 @@ class Supervisor:
     def _holds_everybody_up(self, child: Kin, now: float) -> bool:
         """Where one writer keeps all others out, a function that takes the interpreter while another thread of its
         process writes stops every worker on the database, for as long as it likes."""
-        since, patience = self._waiting_since, self._options.held_up_max
-        held_up = since is not None and now - since > patience and child.silent_for(now) > patience
+        since = self._waiting_since
+        waiting_for = None if since is None else now - since
+        held_up = holds_database(waiting_for, child.silent_for(now), self._options.held_up_max)
         return held_up and self._store.ids_by_transaction
+
+    def _ask_for_cancels(self, now: float) -> None:
+        """Have the database asked once a second whether jobs that run for longer than a moment are to be cancelled. A
+        worker without such jobs asks nothing."""
+        if now < self._cancels_asked_at + _CANCELS_EVERY or self._cancels_due:
+            return
+        if any(line.begun_at <= now - _CANCELS_EVERY / 2 for child in self._children for line in child.lines()):
+            self._cancels_due = True
+            self._renewals_woken.set()
 
     def _tell(self, staying: list[Kin]) -> None:
         if not self._said_ready and len(staying) == self._options.processes and all(one.is_ready for one in staying):
@@ -186,7 +209,7 @@ class Supervisor:
             self._tally += Counter(child.tally)
             self._children.remove(child)
             self._remains += remains
-        self._remains_there.set()
+        self._renewals_woken.set()
         if child.is_leaving and child.killed is None:
             return
         # A child that cannot even start is tried again less and less often, and said as often.
@@ -209,7 +232,7 @@ class Supervisor:
         for child in self._children:
             if child.killed is None:
                 log.warning("ending a child: %s", why)
-                child.kill(why)
+                child.kill(why, "stop")
 
     # -- what the dead held ------------------------------------------------------------------------------------
 
@@ -243,12 +266,14 @@ class Supervisor:
     def _renew_forever(self) -> None:
         while not self._over.is_set():
             due = self._renewed_at + self._options.lease / 3
-            self._remains_there.wait(max(0.0, due - self._clock.monotonic()))
-            self._remains_there.clear()
+            self._renewals_woken.wait(max(0.0, due - self._clock.monotonic()))
+            self._renewals_woken.clear()
             if self._clock.monotonic() >= due:
                 self._renew()
+            if self._cancels_due:
+                self._find_cancels()
             if not self._end_remains():
-                self._remains_there.set()
+                self._renewals_woken.set()
 
     def _renew(self) -> None:
         with self._lock:
@@ -280,6 +305,23 @@ class Supervisor:
                 if renewal.cancel_requested:
                     child.cancel(sorted(renewal.cancel_requested), began_at)
         self._renewed_at, self._waiting_since = began_at, None
+
+    def _find_cancels(self) -> None:
+        """Tell children which of their jobs are to be cancelled. If the database does not answer, the next question or
+        renewal tells; what is wrong with it is said by the renewals."""
+        now = self._cancels_asked_at = self._clock.monotonic()
+        self._cancels_due = False
+        with self._lock:
+            children = list(self._children)
+        holders = {(line.job_id, line.attempt): child for child in children for line in child.lines()}
+        try:
+            with self._store.answering_within(max(_ANSWER_MIN, self._options.lease / 12)):
+                cancels = self._store.cancel_find(sorted(holders))
+        except DatabaseError:
+            return
+        for child in children:
+            if own := [attempt for attempt in cancels if holders[attempt] is child]:
+                child.cancel(own, now)
 
     def _ask_to_renew(self, leases: list[int], begun: dict[int, float]) -> list[Renewal]:
         """Renew, within half a lease: a connection that stays silent is given up after a sixth of the lease, and a
@@ -361,7 +403,7 @@ def _many(count: int, word: str, ending: str) -> str:
 
 def _what_ran(remains: list[Remains]) -> str:
     """The jobs in a child that died, for people: one of them may be to blame."""
-    jobs = sorted({job_id for one in remains for job_id in one.lines})
+    jobs = sorted({job_id for one in remains for job_id in one.death.lines})
     if not jobs:
         return "no job ran in it"
     named = ", ".join(map(str, jobs[:_NAMED_MAX]))

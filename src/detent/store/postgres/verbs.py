@@ -137,6 +137,10 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """All at once."""
         return self._session.run(holding.lease_renew(lease_ids, lease, begun or {})) if lease_ids else []
 
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """By the keys of the jobs; nothing is locked."""
+        return self._session.run(holding.cancel_find(items)) if items else []
+
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         """Job by job, so that each is locked once."""
         return self._session.run(holding.event_append(items)) if items else []

@@ -10,10 +10,14 @@ DECLARE
   reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
   spares boolean := false;
   -- Whether it does not count: given back, or its lease ran out, which is rarely the fault of the job.
-  free   boolean := p_outcome IN ('released', 'snoozed', 'throttled');
+  free   boolean;
   marker boolean := coalesce(j.effect_told_by = 'marker', false);
   rests  boolean;
 BEGIN
+  IF p_outcome = 'cancelled' AND j.cancel_requested_at IS NULL THEN
+    p_outcome := 'released';
+  END IF;
+  free := p_outcome IN ('released', 'snoozed', 'throttled');
   IF p_outcome = 'expired' THEN
     free := (SELECT count(*) FROM (SELECT 1 FROM detent.execution e
                                     WHERE e.job_id = j.id AND e.outcome = 'expired' AND NOT e.counted LIMIT 5) s)
@@ -33,12 +37,12 @@ BEGIN
       j.expires_at := NULL;
     END IF;
   ELSIF marker AND (
-      p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
+      j.cancel_requested_at IS NOT NULL
       OR NOT free AND (p_fatal OR j.attempt - j.spared >= j.attempts_max)) THEN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
-  ELSIF p_outcome = 'cancelled' OR j.cancel_requested_at IS NOT NULL
+  ELSIF j.cancel_requested_at IS NOT NULL
      OR j.task = 'ops.run' AND p_outcome = 'expired' AND j.started_at IS NULL THEN
     state := 'cancelled';
   ELSIF free THEN

@@ -30,6 +30,7 @@ from detent.store.postgres.statements.enqueue import new_jobs, refusal
 
 __all__ = [
     "Claim",
+    "cancel_find",
     "claim_find",
     "commit_check",
     "effect_begin",
@@ -64,9 +65,10 @@ SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, 
 _START = "SELECT ord, instead FROM detent.job_start_v1(%s::bigint[], %s::integer[])"
 _BEGIN = "SELECT instead, committed_attempt, nonce FROM detent.effect_begin_v1(%s::bigint, %s::integer, %s::text)"
 _RENEW = """
-SELECT lease_id, cancel_requested
-  FROM detent.lease_renew_v2(%s::bigint[], %s::double precision, %s::bigint[], %s::bigint[])
+SELECT lease_id, cancel_requested, cancel_attempts
+  FROM detent.lease_renew_v3(%s::bigint[], %s::double precision, %s::bigint[], %s::bigint[])
 """
+_CANCELS = "SELECT job_id, attempt FROM detent.cancel_find_v1(%s::bigint[], %s::integer[])"
 _APPEND = """
 SELECT ord, seq, created, instead
   FROM detent.event_append_v1(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::text[], %s::text[])
@@ -160,11 +162,17 @@ def lease_renew(lease_ids: Sequence[int], lease: float, begun: Mapping[int, floa
     """A lease that is not among the rows was reaped."""
 
     def decode(rows: Sequence[Row]) -> list[Renewal]:
-        held = {lease_id: tuple(unwanted) for lease_id, unwanted in rows}
+        held = {lease_id: tuple(zip(jobs, attempts, strict=True)) for lease_id, jobs, attempts in rows}
         return [Renewal(lease_id, lease_id in held, held.get(lease_id, ())) for lease_id in lease_ids]
 
     params = (numbers(lease_ids), float(lease), numbers(begun), _micros(begun.values()))
     return Statement(_RENEW, params, decode)
+
+
+def cancel_find(items: Sequence[tuple[int, int]]) -> Statement[list[tuple[int, int]]]:
+    """Those of these attempts that are to be cancelled."""
+    params = (numbers(job_id for job_id, _ in items), numbers(attempt for _, attempt in items))
+    return Statement(_CANCELS, params, lambda rows: [(job_id, attempt) for job_id, attempt in rows])
 
 
 def event_append(items: Sequence[NewEvent]) -> Statement[list[Appended | DetentError]]:

@@ -105,6 +105,7 @@ class EachAlone:
     queue_resume = _writing(SqliteVerbs.queue_resume)
     entity_move = _writing(SqliteVerbs.entity_move)
     claim_find = _reading(SqliteVerbs.claim_find)
+    cancel_find = _reading(SqliteVerbs.cancel_find)
     job_get = _reading(SqliteVerbs.job_get)
     job_list = _reading(SqliteVerbs.job_list)
     job_executions = _reading(SqliteVerbs.job_executions)

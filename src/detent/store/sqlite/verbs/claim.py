@@ -99,10 +99,16 @@ UPDATE detent_job
    AND state = 'running' AND started_at IS NULL
 """
 _UNWANTED = """
-SELECT l.id, j.id
+SELECT l.id, j.id, j.attempt
   FROM json_each(?) asked JOIN detent_lease l ON l.id = asked.value, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
  WHERE j.cancel_requested_at IS NOT NULL ORDER BY j.id
+"""
+_CANCELS = """
+SELECT j.id, j.attempt
+  FROM json_each(?) asked
+  JOIN detent_job j ON j.id = asked.value ->> 0 AND j.attempt = asked.value ->> 1
+ WHERE j.state = 'running' AND j.cancel_requested_at IS NOT NULL ORDER BY j.id
 """
 
 _READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
@@ -125,7 +131,7 @@ def _chosen(heads: Sequence[Row]) -> _Chosen:
 
 
 class ClaimVerbs(LimitVerbs):
-    """`job_claim`, `claim_find`, `job_start` and `lease_renew`."""
+    """`job_claim`, `claim_find`, `job_start`, `lease_renew` and `cancel_find`."""
 
     def job_claim(
         self,
@@ -295,10 +301,14 @@ class ClaimVerbs(LimitVerbs):
         if begun:
             told = {job_id: begun_micros(after) for job_id, after in begun.items()}
             self._db.change(_BEGUN, {"now": now, "begun": json.dumps(told), "held": ids_json(held)})
-        unwanted: dict[int, list[int]] = {}
-        for lease_id, job_id in self._db.rows(_UNWANTED, (ids_json(held),)):
-            unwanted.setdefault(lease_id, []).append(job_id)
+        unwanted: dict[int, list[tuple[int, int]]] = {}
+        for lease_id, job_id, attempt in self._db.rows(_UNWANTED, (ids_json(held),)):
+            unwanted.setdefault(lease_id, []).append((job_id, attempt))
         return [Renewal(found, found in held, tuple(unwanted.get(found, ()))) for found in lease_ids]
+
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """By the keys of the jobs."""
+        return [(job_id, attempt) for job_id, attempt in self._db.rows(_CANCELS, (json.dumps(items),))]
 
 
 def _in_turn(lines: Sequence[Iterator[Row]]) -> Iterator[Row]:

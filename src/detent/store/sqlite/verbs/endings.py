@@ -381,6 +381,8 @@ def _committed_by(job: Job | None, attempt: int) -> bool:
 def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
     """Rules 2 to 6 of the contract, the first that fits. `free`: it expired, and by rule 4 that does not count."""
     at = max(now, job.last_at)
+    if item.outcome == "cancelled" and job.cancel_requested_at is None:
+        item = replace(item, outcome="released")
     if item.begun_after is not None and job.leased_at is not None:
         known_at = at if job.started_at is None else job.started_at
         begun_at = min(known_at, job.leased_at + int(item.begun_after * 1_000_000))
@@ -399,7 +401,7 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
             outcome, state, reason = "unknown", "quarantined", "unknown"
     elif job.effect_told_by == "marker" and _would_rest(job, item, used, free):
         outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif outcome == "cancelled" or job.cancel_requested_at is not None or _is_stale(job, outcome):
+    elif job.cancel_requested_at is not None or _is_stale(job, outcome):
         state = "cancelled"
     elif free:
         state, spared = "pending", spared + 1
@@ -419,6 +421,6 @@ def _is_stale(job: Job, outcome: Outcome) -> bool:
 
 def _would_rest(job: Job, item: Abort, used: int, free: bool) -> bool:
     """Whether rules 3 or 5 would end the job."""
-    if item.outcome == "cancelled" or job.cancel_requested_at is not None:
+    if job.cancel_requested_at is not None:
         return True
     return not free and (item.fatal or used >= job.attempts_max)
