@@ -50,6 +50,11 @@ def _earliest(moments: Iterable[int]) -> datetime | None:
 class WholeModel(Model):
     """Every verb that changes anything."""
 
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        rows = (self.job.get(job_id) for job_id, _ in items)
+        wanted = {(row.id, row.attempt) for row in rows if row is not None and row.cancel_requested_at is not None}
+        return sorted(item for item in items if item in wanted and self.job[item[0]].state == "running")
+
     def __init__(self, clock: int = 0) -> None:
         super().__init__(clock)
         self.worker: dict[int, Worker] = {}

@@ -241,11 +241,6 @@ class Model(Limits):
             answers.append(Renewal(lease_id, True, unwanted))
         return answers
 
-    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        rows = (self.job.get(job_id) for job_id, _ in items)
-        wanted = {(row.id, row.attempt) for row in rows if row is not None and row.cancel_requested_at is not None}
-        return sorted(item for item in items if item in wanted and self.job[item[0]].state == "running")
-
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         return [self._append(item) for item in items]
 

@@ -18,8 +18,7 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   attempt beyond attempts_max is granted for that, and outcome unknown
                                                   (the probe could not tell) is spared. Otherwise quarantined, reason
                                                   `unknown`
-  3. a cancel was requested                     → cancelled; so is an ops run that expired before it began. Outcome
-                                                  cancelled without a request is outcome released
+  3. a cancel was requested (outcome cancelled without one is released), or an ops run expired unbegun → cancelled
   4. outcome released, snoozed or throttled; or expired, the first five times in the life of a job, but at most
      attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed where the job has no dead letters
@@ -158,11 +157,6 @@ class Verbs(
         `begun`: jobs under these leases whose function was called, so many seconds after the claim; they are put in
         progress with that start, unless they have one. Jobs that others have locked are passed over for that and for
         `cancel_requested`."""
-        ...
-
-    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return those of these (job, attempt) that run and have a cancel request, by job. It locks nothing and costs a
-        look-up for each item, so a worker may ask once a second about what it runs."""
         ...
 
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
@@ -440,7 +434,6 @@ CATALOGUE: dict[str, Verb] = {
         Verb("claim_find", "worker"),
         Verb("job_start", "worker", (LeaseLost,)),
         Verb("lease_renew", "worker"),
-        Verb("cancel_find", "worker"),
         Verb("event_append", "worker", (LeaseLost, NotFound)),
         Verb("job_commit", "worker", (LeaseLost, AlreadyCommitted, IdConflict, KeyConflict)),
         Verb("job_finish", "worker", (LeaseLost,)),

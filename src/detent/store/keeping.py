@@ -56,6 +56,11 @@ class KeepingVerbs(Protocol):
         """The workers seen in the last `within` seconds, by name and id."""
         ...
 
+    def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return those of these (job, attempt) that run and have a cancel request, by job. It locks nothing and costs a
+        look-up for each item, so a worker may ask once a second about what it runs."""
+        ...
+
     # -- services: one at a time -------------------------------------------------------------------------------
 
     def service_take(self, name: str, holder: int, seconds: float) -> int | None:
@@ -288,6 +293,7 @@ class KeepingVerbs(Protocol):
 
 
 KEEPING = (
+    Verb("cancel_find", "worker"),
     Verb("dead_report", "viewer"),
     Verb("job_silent", "viewer"),
     Verb("times_put", "client"),
