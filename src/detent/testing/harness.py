@@ -1,8 +1,11 @@
-"""What the fixture `detent` holds: a throw-away database, its clock, and a worker that works when it is told to."""
+"""What the fixture `detent` holds: a throw-away database, its clock, and a worker that runs jobs when the test says."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import Any, Literal, get_args
 
 from detent.app.detent import Detent
@@ -11,9 +14,12 @@ from detent.batch.due import begin_due
 from detent.client.job import Job
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
-from detent.testing.stores import StoreClock, turnable_store
+from detent.schedule.firing import fire_due
+from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt import Attempt
 from detent.worker.context import DirectSink
+from detent.worker.services.recovery import recovery
+from detent.worker.services.retention import Keep, Retention
 from detent.worker.unknown import look_back
 
 __all__ = ["CrashPoint", "Harness"]
@@ -22,13 +28,14 @@ CrashPoint = Literal["claimed", "started", "returned", "committed"]
 
 _BATCH = 100
 _WORKER = "test"
+_HOUR = timedelta(hours=1)
 
 
 class Harness:
     """A Detent application on a database of the test's own.
 
     `app` is a fresh application; `use(app)` puts an application of yours on the test's database until the test ends.
-    Time stands still until `clock.advance(seconds)`. `work()` carries out everything that is due.
+    Time stands still until `clock.advance(seconds)`. `work()` runs everything that is due, and so does `await awork()`.
     """
 
     def __init__(self, url: str, *, lease: float = 30.0) -> None:
@@ -39,6 +46,7 @@ class Harness:
         self.clock: StoreClock = clock
         self.lease = lease
         self._crashes: dict[int, CrashPoint] = {}
+        self._retention: Retention | None = None
         self._app: Detent | None = None
 
     @property
@@ -49,40 +57,44 @@ class Harness:
         return self._app
 
     def use(self, app: Detent) -> Detent:
-        """Put an application on the test's database; it goes back to its own when the test ends."""
+        """Put an application on the test's database, and write what its code declares. It goes back to its own database
+        when the test ends."""
         wiring = Wiring(app.settings, self.clock, self.store)
         self._exits.callback(app.rewire, app.rewire(wiring))
         self._exits.callback(wiring.close)
         self._app = app
+        app.put_declared(again=True)
         return app
 
     def work(self, *, most: int = 10_000) -> list[Job[Any]]:
-        """Carry out what is due now, and what comes due from it at once; the jobs in the order of their attempts.
+        """Run everything that is due now, as a worker would, and return the jobs in the order of their attempts.
 
-        Jobs that back off or are due later stay until the clock is turned. More than `most` attempts are refused: a job
-        that enqueues itself for ever is a mistake in a test.
+        Fires schedules, calls the `on_failure` hooks and applies retention, all by the clock of the test. Jobs that
+        back off or are due later wait until the clock is turned. Inside a running event loop, async functions run on a
+        thread with a loop of their own; `awork` runs them on the loop of the test. More than `most` attempts are
+        refused, since a job that enqueues itself for ever is a mistake in a test.
         """
         worked: list[Job[Any]] = []
-        self.app.put_declared(again=True)
-        begin_due(self.store, self.app.ids)
-        while True:
-            self.store.lease_reap(_BATCH)
-            self.store.job_expire(_BATCH)
-            self.store.job_promote(_BATCH)
-            claimed = self.store.job_claim(
-                lease_id=self.store.ids_reserve(1),
-                worker=_WORKER,
-                queues=None,
-                tasks=sorted(self.app.tasks),
-                limit=1,
-                lease=self.lease,
-            )
-            if not claimed:
-                return worked
-            if len(worked) >= most:
-                raise WrongPlace("detent.work()", f"for more than {most} attempts", "raise `most`, or look for a loop")
-            self._attempt(claimed[0])
-            worked.append(self.app.get(claimed[0].job_id))
+        self._begin()
+        while (claimed := self._claim(len(worked), most)) is not None:
+            attempt = self._start(claimed)
+            if attempt is not None:
+                self._end(claimed, attempt.run())
+            worked.append(self.app.get(claimed.job_id))
+        return worked
+
+    async def awork(self, *, most: int = 10_000) -> list[Job[Any]]:
+        """Do the same as `work` in an async test: async functions run on the loop of the test, others on a thread."""
+        worked: list[Job[Any]] = []
+        self._begin()
+        while (claimed := self._claim(len(worked), most)) is not None:
+            attempt = self._start(claimed)
+            if attempt is not None and attempt.task.is_async and attempt.unknown is None:
+                self._end(claimed, await attempt.run_async(os.getpid()))
+            elif attempt is not None:
+                self._end(claimed, await asyncio.to_thread(attempt.run))
+            worked.append(self.app.get(claimed.job_id))
+        return worked
 
     def crash(self, job: Job[Any], at: CrashPoint = "started") -> None:
         """Let the worker die in the next attempt at this job, at that point of its life; its lease then runs out.
@@ -95,15 +107,83 @@ class Harness:
             raise InvalidInput("at", repr(at), ", ".join(get_args(CrashPoint)))
         self._crashes[job.id] = at
 
-    def _attempt(self, claimed: Claimed) -> None:
-        crash = self._crashes.pop(claimed.job_id, None)
+    def _begin(self) -> None:
+        self.app.put_declared(again=True)
+        self._serve()
+
+    def _claim(self, done: int, most: int) -> Claimed | None:
+        """Claim the next job. When there is none, do what may make one: fire schedules, call hooks. Then retention."""
+        while True:
+            claimed = self._claim_one()
+            if claimed is None and self._serve():
+                continue
+            if claimed is None:
+                self._retain()
+            elif done >= most:
+                raise WrongPlace("detent.work()", f"for more than {most} attempts", "raise `most`, or look for a loop")
+            return claimed
+
+    def _claim_one(self) -> Claimed | None:
+        self.store.lease_reap(_BATCH)
+        self.store.job_expire(_BATCH)
+        self.store.job_promote(_BATCH)
+        found = self.store.job_claim(
+            lease_id=self.store.ids_reserve(1),
+            worker=_WORKER,
+            queues=None,
+            tasks=sorted(self.app.tasks),
+            limit=1,
+            lease=self.lease,
+        )
+        return found[0] if found else None
+
+    def _serve(self) -> bool:
+        """Do what a worker does for the database besides its jobs. Return whether there may be more jobs after it."""
+        ids = self.app.ids
+        made = len(fire_due(self.store, ids)) + begin_due(self.store, ids)
+        for operation in self.store.operation_list("running", _BATCH):
+            self.app.operation(operation.id).wait()
+            made += 1
+        recovery(self.store).run(self.clock.monotonic())
+        failures = self.store.untold_take(sorted(self.app.tasks), _BATCH, self.lease)
+        for job_id, _ in failures:
+            self.app.tell_failure(job_id)
+        self.store.untold_done(failures)
+        return made + len(failures) > 0
+
+    def _retain(self) -> None:
+        """Apply retention, once in every hour of the clock after the first."""
+        if self._retention is None:
+            if self.clock.now() < START + _HOUR:
+                return
+            settings = self.app.settings
+            keep = Keep(
+                settings.keep_succeeded,
+                settings.keep_others,
+                settings.keep_staged,
+                settings.keep_log,
+                keys_as_jobs=settings.keep_keys == "as_jobs",
+            )
+            self._retention = Retention(self.store, keep)
+        self._retention.run(self.clock.monotonic())
+        while self._retention.is_walking:
+            self._retention.run(self.clock.monotonic())
+
+    def _start(self, claimed: Claimed) -> Attempt | None:
+        """Put the attempt on record as started; None if the worker is to die before the function runs."""
+        crash = self._crashes.get(claimed.job_id)
         if crash == "claimed":
-            return
+            del self._crashes[claimed.job_id]
+            return None
         past = look_back(self.store, claimed, self.app.find_task(claimed.task))
         self.store.job_start([(claimed.job_id, claimed.attempt)])
         if crash == "started" or isinstance(past, DetentError):
-            return
-        ending = Attempt(claimed, self.app, self.store, DirectSink(self.store), past.unknown).run()
+            self._crashes.pop(claimed.job_id, None)
+            return None
+        return Attempt(claimed, self.app, self.store, DirectSink(self.store), past.unknown)
+
+    def _end(self, claimed: Claimed, ending: Finish | Abort | None) -> None:
+        crash = self._crashes.pop(claimed.job_id, None)
         if crash == "committed" and isinstance(ending, Finish):
             self.store.job_commit(Commit(job_id=claimed.job_id, attempt=claimed.attempt, result=ending.result))
         if crash is not None:

@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -68,6 +69,10 @@ class Cluster:
             _once_nobody_is_there(connection, making)
         self._databases.add(name)
         return self.url_of(name)
+
+    def new_name(self, prefix: str) -> str:
+        """Return a name for a database that no other run uses."""
+        return f"{prefix}_{secrets.token_hex(6)}"
 
     def drop_database(self, name: str) -> None:
         """Drop a database together with the connections to it; one that is not there is fine."""

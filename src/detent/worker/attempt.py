@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from detent.declare.probe import Probed
@@ -214,6 +216,14 @@ class Attempt:
 
 
 def _called(function: Callable[..., Any], context: AttemptContext, arguments: dict[str, Any]) -> Any:
-    """Call a plain function, or run an async one to its end, on this thread."""
+    """Call a plain function, or run an async one to its end. If an event loop runs on this thread, as in an async test,
+    the async function gets a thread of its own."""
     value = function(context, **arguments)
-    return asyncio.run(value) if inspect.iscoroutine(value) else value
+    if not inspect.iscoroutine(value):
+        return value
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(value)
+    with ThreadPoolExecutor(max_workers=1) as apart:
+        return apart.submit(copy_context().run, asyncio.run, value).result()

@@ -91,6 +91,11 @@ class Retention:
         """Once a second, by one worker."""
         return Service("retention", 1.0, self.run, alone=True, at=self._next)
 
+    @property
+    def is_walking(self) -> bool:
+        """Whether this hour's walk has not ended."""
+        return bool(self._walks)
+
     def _next(self, agenda: Agenda) -> datetime | None:
         return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
