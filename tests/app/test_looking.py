@@ -168,7 +168,7 @@ def test_why(shop: Shop) -> None:
     assert why(ready) == "'test' holds attempt 1 until 2026-01-01T00:00:30+00:00"
     shop.clock.advance(31)
     shop.work()
-    assert why(ready) == "it succeeded with attempt 2"
+    assert why(ready) == "it succeeded with attempt 2 (1 of 4 used up)"
     failing = shop.fails.enqueue(why="boom")
     shop.work()
     assert why(failing).endswith(

@@ -196,7 +196,8 @@ def test_a_state_unknown_to_this_version(unhealthy: Shop) -> None:
             connection.execute(statement)
         connection.commit()
     with shop.untouched():
-        for look in (lambda: shop.app.get(job.id), lambda: job.refresh(), shop.app.jobs, lambda: shop.app.why(job.id)):
+        assert {one.id: one.state for one in shop.app.jobs()} == {job.id: "melted", other.id: "pending"}
+        for look in (lambda: shop.app.get(job.id), lambda: job.refresh(), lambda: shop.app.why(job.id)):
             with pytest.raises(UnknownState) as refusal:
                 look()
             assert (refusal.value.entity_id, refusal.value.state) == (str(job.id), "melted")

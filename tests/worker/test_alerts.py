@@ -8,8 +8,10 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 
 from detent.alerts.options import SinkOptions
+from detent.alerts.policies import DEFAULTS
 from detent.model.clock import TurnableClock
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
@@ -38,6 +40,9 @@ def eventually(what: Callable[[], bool]) -> None:
 
 
 def dead(store: Store, count: int) -> list[int]:
+    """Make dead jobs, and let only the number of dead jobs raise an alert."""
+    for name in ("success_rate_low", "success_rate_critical"):
+        store.alert_policy_put(replace(DEFAULTS[name], threshold=0.0), "ana")
     return rested(store, failed=count)
 
 
