@@ -194,7 +194,7 @@ def test_a_worker_that_dies_leaves_a_job_that_is_done_all_the_same(queue: Queue)
 
 
 def test_a_job_that_kills_its_worker_again_and_again_is_put_aside(queue: Queue) -> None:
-    """J7: a lease that runs out is no proof against the job, so two of its three attempts are given back; then they count."""
+    """J7: a lost lease is no proof against a job, so two of its three attempts are given back; then they count."""
     job = queue.ingest.enqueue(what="fine")
     for _ in range(5):
         queue.detent.crash(job, "started")

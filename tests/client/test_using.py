@@ -328,7 +328,7 @@ def test_what_asyncpg_raises_is_said_in_our_words(postgres_shop: Shop, kind: Cal
             await connection.connection()
         with postgres_shop.connect() as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         with pytest.raises(DatabaseUnreachable):

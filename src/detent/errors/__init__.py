@@ -32,6 +32,7 @@
     │   ├── DatabaseBusy          locked, deadlocked or out of connections; asking again is right
     │   ├── DatabaseFull          no space left
     │   ├── DatabaseReadOnly      it takes no writes
+    │   ├── DatabaseForbidden     the login has no right to do this
     │   ├── NotADatabase          the path holds something else
     │   ├── OutcomeUnknown        the connection was lost during COMMIT
     │   ├── SchemaMissing         the database has no Detent schema and may not be given one
@@ -61,6 +62,7 @@ from typing import NamedTuple
 from detent.errors.database import (
     DatabaseBusy,
     DatabaseError,
+    DatabaseForbidden,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -85,6 +87,7 @@ __all__ = [
     "Codes",
     "DatabaseBusy",
     "DatabaseError",
+    "DatabaseForbidden",
     "DatabaseFull",
     "DatabaseReadOnly",
     "DatabaseUnreachable",
@@ -465,6 +468,7 @@ TABLE: dict[type[DetentError], Codes] = {
     DatabaseBusy: Codes("DT032", 503, 5),
     DatabaseFull: Codes("DT033", 507, 5),
     DatabaseReadOnly: Codes("DT034", 503, 5),
+    DatabaseForbidden: Codes("DT045", 403, 5),
     NotADatabase: Codes("DT035", 500, 5),
     OutcomeUnknown: Codes("DT036", 503, 5),
     SchemaMissing: Codes("DT037", 503, 5),

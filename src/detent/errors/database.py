@@ -10,6 +10,7 @@ from detent.errors.root import DetentError
 __all__ = [
     "DatabaseBusy",
     "DatabaseError",
+    "DatabaseForbidden",
     "DatabaseFull",
     "DatabaseReadOnly",
     "DatabaseUnreachable",
@@ -71,6 +72,13 @@ class DatabaseReadOnly(DatabaseError):
 
     def _says(self) -> str:
         return "the database takes no writes"
+
+
+class DatabaseForbidden(DatabaseError):
+    """The login has no right to do this. Grant it a role that has (`detent migrate --roles`)."""
+
+    def _says(self) -> str:
+        return "the database does not permit this login to do that"
 
 
 class NotADatabase(DatabaseError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from detent.errors import DatabaseBusy, DatabaseError, DatabaseReadOnly, DatabaseUnreachable
+from detent.errors import DatabaseBusy, DatabaseError, DatabaseForbidden, DatabaseReadOnly, DatabaseUnreachable
 from detent.model.records import Violation
 from detent.store.apart import cause_of
 from detent.store.texts import texts
@@ -46,7 +46,7 @@ def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None
 
 def can_go_on(error: DatabaseError) -> bool:
     """Return whether other invariants can be checked after this error: damaged rows or pages made a query fail."""
-    return not isinstance(error, DatabaseBusy | DatabaseReadOnly | DatabaseUnreachable)
+    return not isinstance(error, DatabaseBusy | DatabaseForbidden | DatabaseReadOnly | DatabaseUnreachable)
 
 
 def unchecked(name: str, error: DatabaseError) -> Violation:

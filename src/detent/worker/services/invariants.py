@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from detent.errors import DatabaseBusy
+from detent.errors import DatabaseBusy, DatabaseForbidden
 from detent.model.clock import Clock, SystemClock
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace
@@ -51,6 +51,7 @@ class Invariants:
         self._not_before: float | None = None
         self._known: set[Violation] = set()
         self._found: set[Violation] = set()
+        self._is_forbidden = False
 
     def service(self) -> Service:
         """By one worker; its own pauses are longer than that of the service, or about as long."""
@@ -58,9 +59,10 @@ class Invariants:
 
     def run(self, now: float) -> None:
         """The next step, where its time has come. The first call looks at the cheap parts at once, so that a worker
-        that starts on a damaged database says so; the walk begins a minute later."""
+        that starts on a damaged database says so; the walk begins a minute later. A worker whose login may not read the
+        tables says so once, and leaves the check to `detent verify`."""
         is_first = self._not_before is None
-        if self._not_before is not None and now < self._not_before:
+        if self._is_forbidden or (self._not_before is not None and now < self._not_before):
             return
         began_at = self._clock.monotonic()
         pause = _FIRST_AFTER if is_first else _PAUSE_MIN
@@ -69,6 +71,9 @@ class Invariants:
                 self.look_first()
             elif self.step():
                 pause = _REST
+        except DatabaseForbidden as error:
+            self._is_forbidden = True
+            log.warning("This worker does not check the record: %s. Run `detent verify` as the owner instead.", error)
         except DatabaseBusy:
             self._rows = max(_ROWS_MIN, self._rows // 2)
             raise

@@ -19,7 +19,7 @@ WITH record AS (
   )
 SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id, 'due_at is not the time its last record gave' AS detail
   FROM detent_job j JOIN last ON last.job_id = j.id
+  LEFT JOIN detent_execution e ON e.job_id = j.id AND e.attempt = j.attempt
  WHERE j.state = 'pending' AND last.state = 'pending' AND j.due_at IS NOT last.due_at
-   AND NOT (last.retried = 1 AND j.due_at > last.at AND NOT EXISTS (
-     SELECT 1 FROM detent_execution e WHERE e.job_id = j.id AND e.attempt = j.attempt AND e.next_due_at IS NOT j.due_at))
+   AND NOT (last.retried = 1 AND j.due_at > last.at AND (e.job_id IS NULL OR e.next_due_at IS j.due_at))
  ORDER BY j.id;

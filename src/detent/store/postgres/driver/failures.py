@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from detent.errors import (
     DatabaseBusy,
     DatabaseError,
+    DatabaseForbidden,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -53,6 +54,7 @@ _BY_CODE: dict[str, type[DatabaseError]] = {
     "3F000": SchemaMissing,
     "42P01": SchemaMissing,
     "42883": SchemaMissing,
+    "42501": DatabaseForbidden,
     "DT041": GuardViolation,
     "DT002": GuardViolation,
 }
