@@ -204,7 +204,7 @@ def step_only(detent: Harness, job_id: int) -> None:
         lease_id=detent.store.ids_reserve(1), worker="test", queues=None, tasks=["reprice.step"], limit=1, lease=30
     )
     assert claimed.job_id == job_id
-    detent._attempt(claimed)
+    detent.attempt(claimed)
 
 
 def test_an_effect_that_cannot_be_told_is_a_dead_letter_for_a_person(detent: Harness) -> None:

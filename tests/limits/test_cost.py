@@ -89,7 +89,8 @@ def test_a_schedule_keeps_the_cost_of_its_call(detent: Harness) -> None:
         ({"cost": 4, "limit": None, "limit_key": None}, "4 without a rate"),
         ({"cost": 4, "limit": Limit(concurrency=2)}, "4 without a rate"),
         ({"cost": lambda sku: 1}, "the parameter 'sku'"),
-        ({"cost": 3, "limit": Limit(rate=2)}, "3 where the bucket holds 2"),
+        ({"cost": 3, "limit": Limit(rate=20)}, "3 where the bucket holds 2"),
+        ({"cost": lambda skus: 1, "limit": Limit(rate=20)}, "a function, and a limit without burst"),
     ],
 )
 def test_a_cost_that_cannot_be_is_refused_where_it_is_declared(

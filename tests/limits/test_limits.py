@@ -33,6 +33,29 @@ def test_a_rate_is_kept_by_whoever_works(detent: Harness) -> None:
     assert len(detent.work()) == 1
 
 
+@pytest.mark.parametrize(
+    ("limit", "first", "second"),
+    [
+        (Limit(rate=10), 1, 10),
+        (Limit(rate=10, per=60), 1, 0),
+        (Limit(rate=100), 10, 100),
+        (Limit(rate=10, burst=10), 10, 10),
+    ],
+)
+def test_without_a_burst_a_rate_is_kept_from_the_first_second_on(
+    detent: Harness, limit: Limit, first: int, second: int
+) -> None:
+    """A rate of 10 let 20 jobs start within the first second: the burst was as large as the rate."""
+    send = declare(detent.app, limit=limit)
+    detent.app.enqueue_many(send.call() for _ in range(300))
+    assert len(detent.work()) == first
+    started = 0
+    for _ in range(20):
+        detent.clock.advance(0.05)
+        started += len(detent.work())
+    assert started == second
+
+
 def test_a_full_limit_is_told_and_frees_itself(detent: Harness) -> None:
     """J12: a worker that died under a limit of one stands in nobody's way once its lease is over."""
     send = declare(detent.app, limit=Limit(concurrency=1))

@@ -24,12 +24,15 @@ def check_cost(cost: object, limit: Limit | None) -> None:
     if limit is None or limit.rate is None:
         raise InvalidSetting("cost", f"{cost!r:.80} without a rate", "cost together with limit=Limit(rate=…)")
     if callable(cost):
+        if limit.burst is None:
+            allowed = "limit=Limit(rate=…, burst=…): burst is the most that one job may cost"
+            raise InvalidSetting("cost", "a function, and a limit without burst", allowed)
         return
     if not _is_cost(cost):
         raise InvalidSetting("cost", repr(cost)[:80], f"{_WHOLE}, or a function of the arguments that gives one")
     if cost > limit.holds:
         found = f"{cost} where the bucket holds {limit.holds:g}"
-        raise InvalidSetting("cost", found, f"at most {limit.holds:g} (burst)")
+        raise InvalidSetting("cost", found, f"at most {limit.holds:g}, or a larger burst of the limit")
 
 
 def cost_within(cost: object, limit: Limit) -> int:
@@ -38,7 +41,7 @@ def cost_within(cost: object, limit: Limit) -> int:
         raise InvalidInput("cost", f"its function gave {cost!r}"[:80], _WHOLE)
     if cost > limit.holds:
         found = f"its function gave {cost} where the bucket holds {limit.holds:g}"
-        raise InvalidInput("cost", found, f"at most {limit.holds:g} (burst)")
+        raise InvalidInput("cost", found, f"at most {limit.holds:g}, or a larger burst of the limit")
     return cost
 
 

@@ -11,14 +11,19 @@ from detent.model.limit_records import NewLimit
 __all__ = ["Limit"]
 
 _CONCURRENCY_MAX = 1_000_000
+_BURST_SECONDS = 0.1
+"""The default burst, in seconds of the rate. A worker that waits for tokens looks twice in this time, so that it can
+keep up with any rate; a burst of one would hold a rate of 1,000 back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A bound on jobs, shared by all workers: `concurrency` at once, `rate` begun `per` seconds on the average.
+    """A bound on jobs, shared by all workers: at most `concurrency` run at once, `rate` start per `per` seconds.
 
-    Up to `burst` may begin together after a quiet time; without it, as many as `rate`, and at least one. A job counts
-    as one, or as many as its task's `cost` says. Refuses what would let nothing through.
+    `rate` is an average. After a quiet time, up to `burst` jobs may start together; by default one, or what the rate
+    gives in a tenth of a second if that is more. So `Limit(rate=10)` spaces its jobs by 0.1 s, and
+    `Limit(rate=10, burst=10)` lets 10 start at once and 10 more within the next second. A job counts as one, or as many
+    as the `cost` of its task says. Refuses bounds that would let no job start.
     """
 
     rate: float | None = None
@@ -46,7 +51,9 @@ class Limit:
     @property
     def holds(self) -> float:
         """How many tokens its bucket holds when it is full."""
-        return float(max(1.0, self.rate or 0.0) if self.burst is None else self.burst)
+        if self.burst is not None:
+            return float(self.burst)
+        return float(max(1.0, (self.rate or 0.0) / self.per * _BURST_SECONDS))
 
     def under(self, key: str, *, tasks: tuple[str, ...] = (), queues: tuple[str, ...] = ()) -> NewLimit:
         """The limit of that key, as it is stored."""

@@ -77,9 +77,7 @@ class Harness:
         worked: list[Job[Any]] = []
         self._begin()
         while (claimed := self._claim(len(worked), most)) is not None:
-            attempt = self._start(claimed)
-            if attempt is not None:
-                self._end(claimed, attempt.run())
+            self.attempt(claimed)
             worked.append(self.app.get(claimed.job_id))
         return worked
 
@@ -95,6 +93,12 @@ class Harness:
                 self._end(claimed, await asyncio.to_thread(attempt.run))
             worked.append(self.app.get(claimed.job_id))
         return worked
+
+    def attempt(self, claimed: Claimed) -> None:
+        """Run one job that the test itself has claimed from the store."""
+        attempt = self._start(claimed)
+        if attempt is not None:
+            self._end(claimed, attempt.run())
 
     def crash(self, job: Job[Any], at: CrashPoint = "started") -> None:
         """Let the worker die in the next attempt at this job, at that point of its life; its lease then runs out.

@@ -69,10 +69,15 @@ def list_(session: Session, waiting: bool, limit: int, after: str) -> None:
 
 @command.command("set")
 @click.argument("queue", metavar="QUEUE")
-@click.option("--concurrency", type=int, metavar="N", help="So many at once.")
-@click.option("--rate", type=float, metavar="N", help="So many may begin in the time of --per, on the average.")
-@click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="For --rate.")
-@click.option("--burst", type=float, metavar="N", help="So many may begin together after a quiet time.")
+@click.option("--concurrency", type=int, metavar="N", help="Maximum number of jobs that run at once.")
+@click.option("--rate", type=float, metavar="N", help="Average number of jobs that may start per --per.")
+@click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="Period of --rate.")
+@click.option(
+    "--burst",
+    type=float,
+    metavar="N",
+    help="Number of jobs that may start together after a quiet time. Default: 0.1 s of the rate, at least 1.",
+)
 @click.option("--none", "lift", is_flag=True, help="Lift the bounds again.")
 @click.pass_obj
 def set_(
