@@ -39,6 +39,19 @@ def test_claimed_and_not_begun_for_five_minutes_is_stale(store: Store, clock: St
     ]
 
 
+def test_only_under_these_leases(store: Store, clock: StoreClock) -> None:
+    """A worker asks for the jobs that it holds itself."""
+    enqueue(store)
+    (mine,) = store.job_get([claim_one(store, lease=DAY).job_id])
+    enqueue(store)
+    claim_one(store, lease=DAY)
+    assert mine is not None
+    assert mine.lease_id is not None
+    clock.advance(300)
+    assert [row.job_id for row in store.job_silent(None, 300, 600, 10, [mine.lease_id])] == [mine.id]
+    assert store.job_silent(None, 300, 600, 10, []) == []
+
+
 def test_begun_and_silent_for_ten_minutes_is_stalled(store: Store, clock: StoreClock) -> None:
     """R1: each event is a sign of life."""
     enqueue(store)

@@ -215,5 +215,6 @@ class WholeTwin(Twin):
         self.looked_at("queue_list")
         self.looked_at("dead_report", None, None, None, limit)
         self.looked_at("job_silent", None, seconds, seconds, limit)
+        self.looked_at("job_silent", None, seconds, seconds, limit, self.leases[:2])
         for chosen in (JobFilter(), JobFilter(state="running", task="mail"), JobFilter(tenant="a", queue="slow")):
             self.looked_at("job_count", chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 
 from detent.errors import DatabaseBusy
 from detent.model.clock import TurnableClock
+from detent.model.records import Claimed
 from detent.model.service_records import NewOperation, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table
@@ -18,11 +20,11 @@ from detent.worker.options import WorkerOptions
 from detent.worker.services import Services
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reap import Reaper
-from detent.worker.services.recovery import recovery
+from detent.worker.services.recovery import Recovery, ops_recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from tests.app.shop import until
-from tests.contract.kit import claim, claim_one, enqueue, state
+from tests.contract.kit import claim, claim_one, claim_run, enqueue, job, queue_run, state
 from tests.contract.pipes import completed
 from tests.schedule.schedulers import ticks, weekly
 
@@ -384,39 +386,54 @@ def test_pipeline_runs_go_and_what_they_staged_goes_sooner(store: Store, clock: 
     assert [run.id for run in store.pipeline_list()] == [new.id]
 
 
-def test_a_tasks_own_times_decide_who_is_asked_to_stop(store: Store, clock: StoreClock) -> None:
+def leases_of(store: Store, held: Sequence[Claimed]) -> list[int]:
+    """Under which leases these jobs are held."""
+    rows = store.job_get([one.job_id for one in held])
+    return sorted({row.lease_id for row in rows if row is not None and row.lease_id is not None})
+
+
+def silent(recovery: Recovery) -> list[tuple[int, str]]:
+    """What it finds at one look."""
+    recovery.run(0.0)
+    return [(row.job_id, row.kind) for row in recovery.take()]
+
+
+def test_a_tasks_own_times_decide_which_jobs_are_stopped(store: Store, clock: StoreClock) -> None:
     """R1: before those of its queue; a queue that asks a person first goes on asking."""
     store.times_put([TaskTimes(task="mail.send", stale_after=30.0)])
-    allowed, asked = enqueue(store, queue="a"), enqueue(store, queue="b")
-    claim(store, lease=86_400.0)
+    allowed, _ = enqueue(store, queue="a"), enqueue(store, queue="b")
+    recovery = Recovery(store)
+    recovery.leases = leases_of(store, claim(store, lease=86_400.0))
     store.recovery_set("a", 300, None, "ana")
     clock.advance(30)
-    recovery(store).run(0.0)
-    rows = store.job_get([allowed, asked])
-    assert [row.cancel_reason for row in rows if row is not None] == ["stale", None]
+    assert silent(recovery) == [(allowed, "stale")]
 
 
-def test_silent_jobs_are_asked_to_stop_where_their_queue_allows_it(store: Store, clock: StoreClock) -> None:
-    """R1: as a cancel under a living lease, told at renewal, so nothing runs twice; elsewhere a person decides."""
-    allowed, stalled, asked = enqueue(store, queue="a"), enqueue(store, queue="a"), enqueue(store, queue="b")
-    held = {one.job_id: one for one in claim(store, lease=86_400.0)}
-    store.job_start([(stalled, held[stalled].attempt)])
+def test_a_worker_stops_its_own_silent_jobs_where_their_queue_allows_it(store: Store, clock: StoreClock) -> None:
+    """R1: only the holder stops them, so nothing runs twice; in other queues a person decides. Nothing is cancelled."""
+    stale, stalled, _ = enqueue(store, queue="a"), enqueue(store, queue="a"), enqueue(store, queue="b")
+    held = claim(store, lease=86_400.0)
+    store.job_start([(one.job_id, one.attempt) for one in held if one.job_id == stalled])
+    enqueue(store, queue="a")
+    claim(store, lease=86_400.0)
     store.recovery_set("a", 300, 600, "ana")
-    recover = recovery(store).run
-    clock.advance(300)
-    recover(0.0)
-    rows = [store.job_get([job_id])[0] for job_id in (allowed, stalled, asked)]
-    assert [(row.state, row.cancel_reason) for row in rows if row is not None] == [
-        ("running", "stale"),
-        ("running", None),
-        ("running", None),
-    ]
-    clock.advance(300)
-    recover(1.0)
-    told = store.lease_renew([row.lease_id for row in rows if row is not None and row.lease_id], 86_400.0)
-    assert {job_id for renewal in told for job_id, _ in renewal.cancel_requested} == {allowed, stalled}
-    line = store.transitions("job", str(stalled))[-1]
-    assert (line.trigger, line.actor, line.reason) == ("request_cancel", "recovery", "stalled")
+    recovery = Recovery(store)
+    clock.advance(600)
+    assert silent(recovery) == []
+    recovery.leases = leases_of(store, held)
+    assert sorted(silent(recovery)) == [(stale, "stale"), (stalled, "stalled")]
+    ops_recovery(store).run(0.0)
+    assert {row.cancel_requested_at for row in store.job_get([stale, stalled]) if row is not None} == {None}
+
+
+def test_a_silent_ops_run_is_cancelled(store: Store, clock: StoreClock) -> None:
+    """R1: a script holds it, which no worker can stop."""
+    run = queue_run(store)
+    claim_run(store)
+    store.recovery_set(job(store, run).queue, 30, 600, "ana")
+    clock.advance(31)
+    ops_recovery(store).run(0.0)
+    assert state(store, run) == "cancelled"
 
 
 def test_it_is_known_when_the_next_thing_is_due(store: Store, clock: StoreClock) -> None:

@@ -216,8 +216,11 @@ class Keeping:
         stale_after: float | None = _STALE_AFTER,
         stalled_after: float | None = _STALLED_AFTER,
     ) -> Moved:
-        """Let workers cancel silent jobs of a queue without asking anybody; None is never. A job that is at work and
-        writes no event for so long counts as stalled too. What a task says of itself goes before."""
+        """Let workers stop silent jobs of a queue and run them again, without asking; None is never.
+
+        A job that is at work and writes no event for `stalled_after` seconds counts as stalled too: its attempt ends
+        as timed out and is used up. What a task says of itself goes before.
+        """
         if stale_after is None and stalled_after is None:
             raise InvalidInput("stale_after", "neither stale_after nor stalled_after", "one of them, in seconds")
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
@@ -237,7 +240,7 @@ class Keeping:
         return self._wiring.store.recovery_set(name, stale_after, stalled_after, *who)
 
     def recoveries(self) -> list[RecoveryRow]:
-        """The queues whose silent jobs are cancelled without asking anybody."""
+        """The queues whose silent jobs are stopped and run again without asking."""
         return self._wiring.store.recovery_list()
 
     @property

@@ -196,12 +196,17 @@ class KeepingVerbs(Protocol):
     # -- silence -----------------------------------------------------------------------------------------------
 
     def job_silent(
-        self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+        self,
+        queue: str | None,
+        stale_after: float | None,
+        stalled_after: float | None,
+        limit: int,
+        lease_ids: Sequence[int] | None = None,
     ) -> list[SilentRow]:
-        """Jobs in flight (of that queue) under a living lease that nothing is heard of, the longest silent first: not
-        begun `stale_after` seconds after the claim, or no event for `stalled_after` seconds since they began. None is
-        never; what a task says of itself (`times_put`) goes before. Not among them: what is committed, or was asked to
-        stop."""
+        """Jobs in flight (of that queue, under these leases; None is any) under a living lease that nothing is heard
+        of, the longest silent first: not begun `stale_after` seconds after the claim, or no event for `stalled_after`
+        seconds since they began. None is never; what a task says of itself (`times_put`) goes before. Not among them:
+        what is committed, or was asked to stop."""
         ...
 
     def times_put(self, items: Sequence[TaskTimes]) -> None:
@@ -283,8 +288,9 @@ class KeepingVerbs(Protocol):
         actor: str,
         reason: str | None = None,
     ) -> Moved:
-        """Let silent jobs of a queue be stopped without a person's approval, after so many seconds; with None for both,
-        only with it. Recorded (entity `recovery`: `automatic`, `approval`). The same again changes nothing."""
+        """Let silent jobs of a queue be stopped and run again without a person's approval, after so many seconds; with
+        None for both, only with it. Recorded (entity `recovery`: `automatic`, `approval`). The same again changes
+        nothing."""
         ...
 
     def recovery_list(self) -> list[RecoveryRow]:

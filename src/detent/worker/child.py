@@ -37,6 +37,7 @@ from detent.worker.given_up import GivenUp
 from detent.worker.options import WorkerOptions
 from detent.worker.pace import Pace
 from detent.worker.patience import Patience
+from detent.worker.pulse import beat
 from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
 from detent.worker.telling import Telling
@@ -49,7 +50,6 @@ log = logging.getLogger("detent.worker")
 
 _BACKLOG_MAX = 5000
 _TICK = 0.1
-_PULSE = 1.0
 _SLICE = 0.005
 """Seconds of carrying jobs that do not wait, until those that wait get a turn on the loop."""
 _ROUND = 64
@@ -125,7 +125,7 @@ class Child:
         self._loop = asyncio.get_running_loop()
         self._occupied = asyncio.Event()
         self._process = os.getpid()
-        start_vital("pulse", self._beat)
+        start_vital("pulse", partial(beat, self._board, self._clock, self._options.held_up_max / 4))
         start_vital("claimer", self._claimer.run)
         start_vital("listener", self._listen)
         self._channel.send("hello", tasks=sorted(self._app.tasks))
@@ -135,13 +135,6 @@ class Child:
             self._look_around()
             if not (self._core.held or self._cut or self._given_up):
                 self._occupied.clear()
-
-    def _beat(self) -> None:
-        """Shows that threads get their turns: not so while a function holds the interpreter."""
-        every = min(_PULSE, self._options.held_up_max / 4)
-        while True:
-            self._board.beat(self._clock.monotonic())
-            self._clock.sleep(every)
 
     # -- claiming ----------------------------------------------------------------------------------------------
 
@@ -407,9 +400,8 @@ class Child:
         """Every tick while there is anything in hand, on the loop."""
         now = self._clock.monotonic()
         for running in list(self._running.values()):
-            if running.deadline and now >= running.deadline:
-                timeout = running.attempt.task.options.timeout
-                self._cut_short(running, "timed_out", f"timed out after {timeout:g} s", now)
+            if (overdue := running.overdue(now)) is not None:
+                self._cut_short(running, "timed_out", overdue, now)
             elif running.cancel_by and now >= running.cancel_by:
                 # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
                 outcome: Outcome = "cancelled" if running.attempt.task.options.idempotent else "crashed"
@@ -437,6 +429,7 @@ class Child:
         handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "stop": lambda message: self._stop(message["grace"]),
             "cancel": lambda message: self._cancel(message["attempts"]),
+            "silent": lambda message: self._stop_silent(message["stalled"], message["stale"]),
             "lost": lambda message: self._lost(message["leases"]),
             "failures": lambda message: self._hooks.look(),
         }
@@ -455,6 +448,15 @@ class Child:
             elif running is not None and not running.cancel_by:
                 running.cancel_by = self._clock.monotonic() + self._options.cancel_grace
                 running.ask_to_stop()
+
+    def _stop_silent(self, stalled: list[list[int]], stale: list[list[int]]) -> None:
+        """Nothing was heard of these for too long: what stalled ends like a time-out, what never began goes back."""
+        for held in self._holding():
+            attempt, running = [held.job_id, held.claimed.attempt], self._running.get(held)
+            if attempt in stalled and running is not None:
+                running.is_stalled = True
+            elif attempt in stale and held.begun_at is None:
+                self._end(held, cut_ending(held))
 
     def _lost(self, leases: list[int]) -> None:
         """Taken away by the reaper: whatever these functions do now is refused; they need not be waited for."""

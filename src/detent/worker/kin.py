@@ -7,10 +7,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from detent.model.service_records import SilentRow
 from detent.worker.aftermath import Cause, Death, Remains
 from detent.worker.board import Board, Line
 from detent.worker.channel import Channel
@@ -33,6 +35,7 @@ class Kin:
         self._lock = threading.Lock()
         self._leases: set[int] = set()
         self._told: dict[Attempt, float] = {}
+        self._stalled: dict[Attempt, float] = {}
         self.started_at = now
         self.is_ready = False
         self.tasks: tuple[str, ...] = ()
@@ -99,11 +102,14 @@ class Kin:
         return set()
 
     def lines(self) -> list[Line]:
-        """What it is doing; nothing once it is buried."""
+        """What it is doing; nothing once it is buried. The time of a stalled attempt is over."""
         try:
-            return self._board.lines()
+            lines = self._board.lines()
         except ValueError:
             return []
+        if not self._stalled:
+            return lines
+        return [replace(one, deadline=self._stalled.get((one.job_id, one.attempt), one.deadline)) for one in lines]
 
     @property
     def is_dead(self) -> bool:
@@ -122,6 +128,13 @@ class Kin:
         """Tell it to cancel these attempts. It may be told again; the first time counts."""
         self._told = still_told(self._told, self.lines(), attempts, now)
         self._channel.send("cancel", attempts=attempts)
+
+    def stop_silent(self, silent: list[SilentRow], now: float) -> None:
+        """Have it stop those of these attempts that it holds: nothing is heard of them."""
+        stalled = [(one.job_id, one.attempt) for one in silent if one.kind == "stalled"]
+        stale = [(one.job_id, one.attempt) for one in silent if one.kind == "stale"]
+        self._stalled = still_told(self._stalled, self.lines(), stalled, now)
+        self._channel.send("silent", stalled=stalled, stale=stale)
 
     def look_for_failures(self) -> None:
         """Have it look for failures that the application's hooks have not heard of."""

@@ -34,12 +34,19 @@ class Running:
     attempt: Attempt
     deadline: float = 0.0
     cancel_by: float = 0.0
+    is_stalled: bool = False
     line: int | None = None
     suspect: bool = False
     unknown: Unknown | None = None
     work: asyncio.Task[Any] | Future[None] | OnThread | None = None
     solo: Solo | None = None
     _solo_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def overdue(self, now: float) -> str | None:
+        """Why it must end now; None if it may go on."""
+        if self.deadline and now >= self.deadline:
+            return f"timed out after {self.attempt.task.options.timeout:g} s"
+        return "stalled: wrote no event for too long" if self.is_stalled else None
 
     @property
     def still_at_it(self) -> bool:

@@ -364,11 +364,19 @@ class Supervisor:
             running=sum(len(child.lines()) for child in children),
             stopping=bool(self._stop_asked),
         )
+        self._services.recovery.leases = [lease for child in children for lease in child.leases]
         try:
             left = self._services.tick(self._clock.monotonic(), asked_to_drain=self._options.drain and idle)
         except DatabaseError as error:
             self._patience.failed("serving the queue", error)
             return
+        if silent := self._services.recovery.take():
+            for row in silent:
+                log.warning(
+                    "job %d (%s) is %s, no event since %s; stopping it", row.job_id, row.task, row.kind, row.since
+                )
+            for child in children:
+                child.stop_silent(silent, self._clock.monotonic())
         if self._services.failures_found.is_set():
             self._hurry.ring()
         if left == 0 and self._options.drain and idle and not self._stop_asked:

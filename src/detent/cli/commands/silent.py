@@ -23,7 +23,7 @@ stalled_after = click.option(
 
 @click.group("silent", cls=Group)
 def command() -> None:
-    """Look at jobs that nothing is heard of; say which queues need no approval to stop theirs."""
+    """List jobs that nothing is heard of; choose the queues whose silent jobs are recovered automatically."""
 
 
 @command.command("list")
@@ -35,8 +35,8 @@ def command() -> None:
 def list_(session: Session, queue: str | None, stale_after: float, stalled_after: float, limit: int) -> None:
     """List jobs in flight that nothing is heard of.
 
-    Stale: claimed and not begun. Stalled: begun and fallen silent. `detent jobs cancel` stops them. What a task says of
-    itself (stale_after, stalled_after) goes before.
+    Stale: claimed and not begun. Stalled: begun and fallen silent. `detent jobs cancel` cancels one. The times of a
+    task (stale_after, stalled_after) go before these.
     """
     with session.open() as app:
         found = app.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)
@@ -53,7 +53,7 @@ def list_(session: Session, queue: str | None, stale_after: float, stalled_after
 @command.command()
 @click.pass_obj
 def queues(session: Session) -> None:
-    """List the queues whose silent jobs are cancelled without asking anybody."""
+    """List the queues whose silent jobs are stopped and run again without asking."""
     with session.open() as app:
         found = app.recoveries()
     if session.json:
@@ -73,7 +73,7 @@ def queues(session: Session) -> None:
 @reason_option
 @click.pass_obj
 def automatic(session: Session, queue: str, stale_after: float, stalled_after: float, reason: str | None) -> None:
-    """Let workers cancel silent jobs of a queue without asking."""
+    """Let workers stop silent jobs of a queue and run them again, without asking."""
     with session.open() as app:
         times = {"stale_after": stale_after, "stalled_after": stalled_after}
         _say(session, app.recover_automatically(queue, actor=session.who, reason=reason, **times))

@@ -182,10 +182,15 @@ class PostgresKeeping:
         return self._session.run(operating.operation_list(state, limit))
 
     def job_silent(
-        self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+        self,
+        queue: str | None,
+        stale_after: float | None,
+        stalled_after: float | None,
+        limit: int,
+        lease_ids: Sequence[int] | None = None,
     ) -> list[SilentRow]:
         """Found through their leases."""
-        return self._session.run(silence.job_silent(queue, stale_after, stalled_after, limit))
+        return self._session.run(silence.job_silent(queue, stale_after, stalled_after, limit, lease_ids))
 
     def times_put(self, items: Sequence[TaskTimes]) -> None:
         """A row for each that says something."""

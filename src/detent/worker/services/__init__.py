@@ -28,7 +28,7 @@ from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
 from detent.worker.services.reconcile import Reconcile
-from detent.worker.services.recovery import recovery
+from detent.worker.services.recovery import Recovery, ops_recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.schedules import schedules
 from detent.worker.services.service import Service
@@ -61,6 +61,7 @@ class Services:
         self._clock = clock or SystemClock()
         self._held_up_after = options.lease / 3
         self.heartbeat = Heartbeat(store, options, worker_id)
+        self.recovery = Recovery(store)
         self.failures_found = threading.Event()
         """Set while the application may have to hear of failed jobs."""
         stir = self.heartbeat.stir
@@ -84,7 +85,8 @@ class Services:
             schedules(store, ids),
             Reconcile(store, ids).service(),
             operations(store),
-            recovery(store),
+            self.recovery.service(),
+            ops_recovery(store),
             Breakers(store, stir).service(),
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),

@@ -1,33 +1,81 @@
 """Jobs that nothing is heard of (R1).
 
-A lease that is renewed says that a process lives, not that the job gets on. Where a queue allows it, a job that has not
-begun in time, or has fallen silent, is asked to stop with the reason `stale` or `stalled`: its own supervisor hears it
-with the next renewal and ends it. Nothing is taken away from anybody, so nothing runs twice. Elsewhere a person looks
-at the list, and decides. After how long is the queue's to say, and its task's before it.
+A lease that is renewed says that a process lives, not that the job gets on. If its queue allows it, a worker stops the
+silent jobs that it holds itself, so nothing is taken away from a process that still runs it:
+
+- `stalled` (begun, and no event for a while): the attempt ends as timed out, uses up an attempt, and the job runs again.
+- `stale` (claimed, and not begun for a while): the job goes back unharmed.
+
+In other queues a person looks at the list and decides. After how long is the queue's to say, and its task's before it.
+An ops run is held by a script, which no worker can stop, and is attempted once: a silent one is cancelled.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Sequence
+from datetime import datetime
 
+from detent.model.ops_records import OPS_TASK
+from detent.model.service_records import Agenda, SilentRow
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
-__all__ = ["recovery"]
+__all__ = ["Recovery", "ops_recovery"]
 
 log = logging.getLogger("detent.worker")
 
-_EVERY = 10.0
+_EVERY = 5.0
+_OPS_EVERY = 10.0
 _BATCH = 500
 
 
-def recovery(store: Store) -> Service:
+class Recovery:
+    """Finds the silent jobs of this worker, for its supervisor to stop. Safe from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._found: list[SilentRow] = []
+        self.leases: Sequence[int] = ()
+        """What this worker holds."""
+
+    def service(self) -> Service:
+        """Every five seconds, by every worker, while a queue allows it."""
+        return Service("recovery", _EVERY, self.run, at=_allowed)
+
+    def run(self, _now: float) -> None:
+        """Look at what this worker holds."""
+        leases = self.leases
+        if not leases:
+            return
+        for queue in self._store.recovery_list():
+            found = self._store.job_silent(queue.queue, queue.stale_after, queue.stalled_after, _BATCH, leases)
+            with self._lock:
+                self._found += found
+
+    def take(self) -> list[SilentRow]:
+        """The jobs to stop, found since this was last asked."""
+        with self._lock:
+            found, self._found = self._found, []
+        return found
+
+
+def ops_recovery(store: Store) -> Service:
     """Every ten seconds, by one worker."""
 
     def run(_now: float) -> None:
         for queue in store.recovery_list():
             for row in store.job_silent(queue.queue, queue.stale_after, queue.stalled_after, _BATCH):
-                log.warning("job %d of %s is %s since %s", row.job_id, row.worker, row.kind, row.since.isoformat())
-                store.job_cancel([row.job_id], "recovery", row.kind)
+                if row.task == OPS_TASK:
+                    log.warning(
+                        "ops run %d of %s is %s since %s", row.job_id, row.worker, row.kind, row.since.isoformat()
+                    )
+                    store.job_cancel([row.job_id], "recovery", row.kind)
 
-    return Service("recovery", _EVERY, run, alone=True, at=lambda agenda: agenda.now if agenda.recovery else None)
+    return Service("ops_recovery", _OPS_EVERY, run, alone=True, at=_allowed)
+
+
+def _allowed(agenda: Agenda) -> datetime | None:
+    return agenda.now if agenda.recovery else None

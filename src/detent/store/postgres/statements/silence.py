@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from detent.model.records import Moved, ResultsDropped
 from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
-from detent.store.postgres.statements.base import Statement, named, texts
+from detent.store.postgres.statements.base import Statement, named, numbers, texts
 
 __all__ = [
     "job_silent",
@@ -21,7 +21,7 @@ _SILENT = SilentRow.__struct_fields__
 _RECOVERY = RecoveryRow.__struct_fields__
 _FIND = f"""
 SELECT {", ".join(_SILENT)}
-  FROM detent.job_silent_v1(%s::text, %s::double precision, %s::double precision, %s::integer)
+  FROM detent.job_silent_v2(%s::text, %s::double precision, %s::double precision, %s::integer, %s::bigint[])
 """
 _SET = "SELECT detent.recovery_set_v1(%s::text, %s::double precision, %s::double precision, %s::text, %s::text)"
 _LIST = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
@@ -35,10 +35,14 @@ _DROP = "SELECT results, next_id FROM detent.result_drop_v1(%s::bigint, %s::inte
 
 
 def job_silent(
-    queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+    queue: str | None,
+    stale_after: float | None,
+    stalled_after: float | None,
+    limit: int,
+    lease_ids: Sequence[int] | None = None,
 ) -> Statement[list[SilentRow]]:
     """The longest silent first."""
-    params = (queue, stale_after, stalled_after, limit)
+    params = (queue, stale_after, stalled_after, limit, None if lease_ids is None else numbers(lease_ids))
     return Statement(_FIND, params, lambda rows: [SilentRow(**named(_SILENT, row)) for row in rows], writes=False)
 
 

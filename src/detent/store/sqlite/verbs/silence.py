@@ -24,7 +24,8 @@ SELECT {", ".join(_SILENT)} FROM (
     JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
     LEFT JOIN detent_task_times s ON s.task = j.task
    WHERE l.expires_at > :now AND j.committed_at IS NULL AND j.cancel_requested_at IS NULL
-     AND (:queue IS NULL OR j.queue = :queue))
+     AND (:queue IS NULL OR j.queue = :queue)
+     AND (:leases IS NULL OR l.id IN (SELECT value FROM json_each(:leases))))
  WHERE since <= :now - 1000000 * CASE kind WHEN 'stale' THEN coalesce(stale_after, :stale)
                                            ELSE coalesce(stalled_after, :stalled) END
  ORDER BY since, job_id LIMIT :limit
@@ -65,7 +66,12 @@ class SilenceVerbs(VerbBase):
     """`job_silent`, `times_put`, `times_list`, `result_drop`, `recovery_set` and `recovery_list`."""
 
     def job_silent(
-        self, queue: str | None, stale_after: float | None, stalled_after: float | None, limit: int
+        self,
+        queue: str | None,
+        stale_after: float | None,
+        stalled_after: float | None,
+        limit: int,
+        lease_ids: Sequence[int] | None = None,
     ) -> list[SilentRow]:
         """Found through their leases."""
         where = {
@@ -74,6 +80,7 @@ class SilenceVerbs(VerbBase):
             "stalled": stalled_after,
             "now": self._now(),
             "limit": limit,
+            "leases": None if lease_ids is None else ids_json(lease_ids),
         }
         return [SilentRow(**_timed(_SILENT, row, "since")) for row in self._db.rows(_FIND, where)]
 
