@@ -490,9 +490,8 @@ class Child:
             running = self._running.get(held)
             # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
             risky = running is not None and not running.attempt.task.options.idempotent
-            self._end(
-                held, cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
-            )
+            ending = cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
+            self._end(held, ending)
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
         self._given_up.say(math.inf)
         self._hooks.finish(max(1.0, deadline - self._clock.monotonic()))

@@ -372,9 +372,7 @@ class Supervisor:
             return
         if silent := self._services.recovery.take():
             for row in silent:
-                log.warning(
-                    "job %d (%s) is %s, no event since %s; stopping it", row.job_id, row.task, row.kind, row.since
-                )
+                log.warning("Job %d is %s, no event since %s; stopping it.", row.job_id, row.kind, row.since)
             for child in children:
                 child.stop_silent(silent, self._clock.monotonic())
         if self._services.failures_found.is_set():

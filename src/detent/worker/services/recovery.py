@@ -3,7 +3,7 @@
 A lease that is renewed says that a process lives, not that the job gets on. If its queue allows it, a worker stops the
 silent jobs that it holds itself, so nothing is taken away from a process that still runs it:
 
-- `stalled` (begun, and no event for a while): the attempt ends as timed out, uses up an attempt, and the job runs again.
+- `stalled` (begun, and no event for a while): the attempt ends as timed out and is used up, and the job runs again.
 - `stale` (claimed, and not begun for a while): the job goes back unharmed.
 
 In other queues a person looks at the list and decides. After how long is the queue's to say, and its task's before it.
@@ -69,9 +69,7 @@ def ops_recovery(store: Store) -> Service:
         for queue in store.recovery_list():
             for row in store.job_silent(queue.queue, queue.stale_after, queue.stalled_after, _BATCH):
                 if row.task == OPS_TASK:
-                    log.warning(
-                        "ops run %d of %s is %s since %s", row.job_id, row.worker, row.kind, row.since.isoformat()
-                    )
+                    log.warning("Ops run %d is %s since %s; cancelling it.", row.job_id, row.kind, row.since)
                     store.job_cancel([row.job_id], "recovery", row.kind)
 
     return Service("ops_recovery", _OPS_EVERY, run, alone=True, at=_allowed)
