@@ -18,7 +18,7 @@ from detent.schedule.firing import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt import Attempt
 from detent.worker.context import DirectSink
-from detent.worker.services.recovery import recovery
+from detent.worker.services.recovery import ops_recovery
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.unknown import look_back
 
@@ -148,7 +148,7 @@ class Harness:
         for operation in self.store.operation_list("running", _BATCH):
             self.app.operation(operation.id).wait()
             made += 1
-        recovery(self.store).run(self.clock.monotonic())
+        ops_recovery(self.store).run(self.clock.monotonic())
         failures = self.store.untold_take(sorted(self.app.tasks), _BATCH, self.lease)
         for job_id, _ in failures:
             self.app.tell_failure(job_id)
