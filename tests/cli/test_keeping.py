@@ -173,6 +173,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
         "database": "warn" if facts.version_caution else "ok",
         "schema": "ok",
         "durability": "warn" if facts.durability_caution else "ok",
+        **({} if world.app.store.log_growth() is None else {"log": "ok"}),
         "clock": "ok",
         "record": "ok",
         "jobs": "ok",
@@ -187,6 +188,18 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     assert f"job {job_id}, due" in ended.out
     assert "paused: mail" in ended.out
     assert "none is alive, and 1 jobs are pending" in ended.out
+
+
+def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G6: a reader that keeps its snapshot open makes the log grow, and doctor said nothing of it."""
+    world.pending()
+    monkeypatch.setattr("detent.store.sqlite.driver.log.LONG_BYTES", 1)
+    found = {one.check: one for one in doctor._facts(world.app.store)}
+    if world.app.store.log_growth() is None:
+        assert "log" not in found
+    else:
+        assert found["log"].verdict == "warn"
+        assert "keeps a snapshot open" in found["log"].detail
 
 
 @pytest.mark.parametrize(

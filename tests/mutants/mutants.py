@@ -409,7 +409,7 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/database.py",
-                "self._turnstile.enter(self.wait_seconds_max)",
+                "self._turnstile.enter(_left(turn.until))",
                 "pass",
             ),
         ),

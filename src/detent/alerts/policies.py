@@ -118,6 +118,7 @@ DEFAULTS: dict[str, Policy] = {
         ),
         _event("invariant_violated", "critical", "an invariant of the record does not hold"),
         _event("row_damaged", "critical", "a damaged row was set aside: everything else goes on"),
+        _event("log_growth", "warning", "a reader keeps the write-ahead log from being shortened"),
         _event("run_partial", "warning", "a batch run ended with failed targets"),
         _event("run_failed", "critical", "a batch run failed"),
         _event("mismatches_found", "warning", "reconciliation found what differs from what was applied"),

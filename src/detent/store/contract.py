@@ -81,6 +81,7 @@ from detent.store.deadlines import HasDeadlines
 from detent.store.effects import EFFECTS, EffectVerbs, KnowsIdentity
 from detent.store.keeping import KEEPING, KeepingVerbs
 from detent.store.limiting import LIMITING, LimitVerbs
+from detent.store.log_growth import HasLog
 from detent.store.looking import LOOKING, LookingVerbs
 from detent.store.ops import OPS, OpsVerbs
 from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
@@ -316,7 +317,7 @@ class AsyncVerbs(Protocol):
     async def job_commit(self, item: Commit) -> Committed | DetentError: ...
 
 
-class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, Protocol):
+class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, HasLog, Protocol):
     """A database with the record in it. Verbs called on it are durable when they return; a claim may be so only with
     the next of them, where all who can learn of it are gone if it is lost."""
 

@@ -12,6 +12,7 @@ verb given to the writer finds its own traces, so the same items are sent again.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -34,6 +35,8 @@ Sent = Callable[[], Sequence[Any]]
 Send = Callable[[Sequence[Any]], Sent | None]
 
 _LOOKS_MAX = 8
+_LOOK_SECONDS_MAX = 30.0
+"""Seconds in which a write whose answer was lost is looked up. Each look may wait for locks and connections."""
 _PAUSE_FIRST = 0.1
 _PAUSE_LONGEST = 2.0
 
@@ -304,16 +307,19 @@ class Writer:
         """Write it; where the answer to COMMIT was lost, look again, also while the database is away for some seconds.
         `OutcomeUnknown` only where nobody could tell by then."""
         unknown: OutcomeUnknown | None = None
-        pause = _PAUSE_FIRST
+        pause, until = _PAUSE_FIRST, math.inf
         for look in range(1 + _LOOKS_MAX):
             try:
                 return self._write(batch)
             except OutcomeUnknown as error:
                 unknown = error
+                until = min(until, self._clock.monotonic() + _LOOK_SECONDS_MAX)
+                if self._clock.monotonic() >= until:
+                    raise
             except DatabaseError as error:
                 if unknown is None or isinstance(error, GuardViolation):
                     raise
-                if look == _LOOKS_MAX:
+                if look == _LOOKS_MAX or self._clock.monotonic() + pause >= until:
                     raise unknown from error
                 # After a crash the server needs its time.
                 self._clock.sleep(pause)

@@ -12,6 +12,7 @@ import pytest
 
 from detent.errors import (
     DatabaseBusy,
+    DatabaseError,
     DatabaseReadOnly,
     DatabaseUnreachable,
     GuardViolation,
@@ -19,12 +20,17 @@ from detent.errors import (
     InvalidSetting,
     OutcomeUnknown,
 )
+from detent.model.clock import SystemClock
 from detent.model.records import Enqueued
 from detent.store.contract import Verbs
 from detent.store.open import open_store
 from detent.store.postgres.driver.failures import translated
+from detent.store.postgres.driver.pool import Pool
+from detent.store.postgres.driver.session import PoolSession
+from detent.store.postgres.statements.base import Statement
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import enqueue, job, new_job
+from detent.testing.stores import plain_connection
+from tests.contract.kit import claim, enqueue, job, new_job
 from tests.deadlines import scaled
 from tests.store.postgres.kit import as_user, behind_proxy, run_sql
 
@@ -195,3 +201,55 @@ def test_psycopg_is_never_seen(postgres_store_url: str) -> None:
         with pytest.raises(Exception, match="aborted") as caught:
             store.on(connection).job_get([1])
         assert not isinstance(caught.value, psycopg.Error)
+
+
+class _FiveSecondsALook(SystemClock):
+    """A clock by which five seconds pass between two looks at it."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def monotonic(self) -> float:
+        self._looks += 1
+        return 5.0 * self._looks
+
+
+_REFUSES = """
+CREATE SEQUENCE tries;
+CREATE FUNCTION refuses() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM nextval('tries');
+  RAISE lock_not_available;
+END $$
+"""
+
+
+@pytest.mark.parametrize(("clock", "tries"), [(SystemClock(), 6), (_FiveSecondsALook(), 1)])
+def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again(
+    postgres_url: str, clock: SystemClock, tries: int
+) -> None:
+    """R4: a call that waits 5 s for a lock took 30 s, since it was tried six times. What is refused at once is still
+    tried again."""
+    run_sql(postgres_url, _REFUSES)
+    with closing(Pool(postgres_url, "shop", size_max=1, wait_seconds_max=60.0)) as pool:
+        session = PoolSession(pool, "shop", clock, seed=0)
+        with pytest.raises(DatabaseBusy):
+            session.run(Statement("SELECT refuses()", (), lambda rows: None))
+    assert run_sql(postgres_url, "SELECT last_value FROM tries") == [(tries,)]
+
+
+def test_a_lost_commit_is_looked_up_for_a_bounded_time(
+    postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C6: six looks that were tried six times each took up to 6 minutes. Here the transaction that may have committed
+    keeps its lock for ever."""
+    monkeypatch.setattr("detent.store.postgres.store.SETTLE_SECONDS_MAX", 0.5)
+    with closing(open_store(postgres_store_url)) as store, closing(plain_connection(postgres_store_url)) as stuck:
+        assert isinstance(store, PostgresStore)
+        job_id = enqueue(store)
+        claim(store)
+        stuck.execute("SELECT 1 FROM detent.job WHERE id = %s FOR UPDATE", (job_id,))
+        with pytest.raises(DatabaseError):
+            store._settle(job_id, 1)
+        stuck.rollback()
+        assert store._settle(job_id, 1) is None

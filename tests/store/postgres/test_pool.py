@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 
 from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable
 from detent.store.postgres.driver import pool as pool_module
-from detent.store.postgres.driver.pool import SILENCE, Pool, PooledConnection
+from detent.store.postgres.driver.pool import READ_ONLY_SECONDS_MAX, SILENCE, Pool, PooledConnection
 from detent.testing.proxy import Proxy
 from tests.deadlines import scaled
 from tests.store.postgres.kit import run_sql
@@ -341,6 +342,21 @@ def test_one_whose_server_takes_no_writes_is_let_go(pool: Pool) -> None:
     assert number_of(pool) != before
 
 
+def test_one_whose_server_turned_read_only_is_let_go_with_those_at_rest(pool: Pool) -> None:
+    """W4: an idle worker mostly reads, so no statement failed, and its connections stayed on the old primary."""
+    with pool.connection() as first, pool.connection() as second:
+        for one in (first, second):
+            one.made_at -= READ_ONLY_SECONDS_MAX
+    with pool.connection() as used:
+        assert used is second or used is first
+        used.execute("SET default_transaction_read_only = on")
+    assert first.closed
+    assert second.closed
+    with pool.connection() as fresh:
+        fresh.execute("SET default_transaction_read_only = on")
+    assert not fresh.closed, "a reader of a standby would have to connect for each statement"
+
+
 def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Pool) -> None:
     with pool.connection() as connection:
         pool.close()
@@ -391,4 +407,10 @@ def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_url:
             closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0)) as pool,
             pool.connection() as connection,
         ):
-            assert connection.info.get_parameters()["tcp_user_timeout"] == str(patience)
+            given = connection.info.get_parameters()
+            assert given["tcp_user_timeout"] == str(patience)
+            assert {name: int(given[name]) for name in SILENCE} == {**SILENCE, "tcp_user_timeout": patience}
+            with socket.socket(fileno=os.dup(connection.fileno())) as way:
+                assert way.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == patience
+                assert way.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+                assert way.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == SILENCE["keepalives_idle"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import closing
 
+import pytest
+
 from detent.store.ahead import ClaimTerms
 from detent.store.open import open_store
+from detent.store.postgres.store import PostgresStore
 from tests.contract.kit import enqueue
 from tests.store.postgres.kit import run_sql
 
@@ -104,3 +108,23 @@ def test_a_listener_that_is_lost_while_the_claim_is_made_ready_ends_the_wait(pos
         enqueue(store, task="send")
         assert store.wake.wait(version, PATIENCE)
         assert len(claim()) == 1
+
+
+def test_listening_that_fails_is_logged_once_and_so_is_its_return(
+    postgres_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W3: it was swallowed: work was found once a second, and nothing said why."""
+    with closing(PostgresStore(postgres_url)) as store, caplog.at_level(logging.INFO, "detent.store"):
+        store.ready()
+        with monkeypatch.context() as patched:
+            patched.setattr("detent.store.postgres.wake._CHANNEL", "no channel")
+            for _ in range(3):
+                store.wake.version()
+            assert not store.wake.is_sure
+            (said,) = caplog.records
+            assert said.levelname == "WARNING"
+            assert "syntax error" in said.getMessage()
+        for _ in range(3):
+            store.wake.version()
+        assert store.wake.is_sure
+        assert [record.getMessage() for record in caplog.records[1:]] == ["notifications of new work arrive again"]

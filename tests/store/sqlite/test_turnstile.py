@@ -5,14 +5,17 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from detent.errors import DatabaseBusy, WrongPlace
 from detent.model.clock import SystemClock
-from detent.store.sqlite.driver.turnstile import FairLock
+from detent.store.sqlite.driver.database import Database
+from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
 from detent.store.sqlite.store import SqliteStore
 from tests.store.sqlite.kit import SECONDS_MAX, Process, eventually
 
@@ -149,3 +152,49 @@ def test_a_thread_that_writes_already_is_told_at_once(tmp_path: Path) -> None:
         store.together(lambda verbs: store.ids_reserve(1))
     assert store.ids_reserve(1) == 1
     store.close()
+
+
+def test_all_waits_of_a_call_have_one_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R4: a call waited for its thread's turn, for its process's turn, and for SQLite's own lock, each for the whole
+    time; behind a commit block once more."""
+    asked: list[float] = []
+    enter = Turnstile.enter
+
+    def spied(self: Turnstile, timeout: float) -> None:
+        asked.append(timeout)
+        enter(self, timeout)
+
+    monkeypatch.setattr(Turnstile, "enter", spied)
+    database = Database(str(tmp_path / "t.db"), wait_seconds_max=SECONDS_MAX)
+    database.create_file()
+    for waits in (
+        lambda: database.write(lambda connection: None),
+        lambda: database.blocks.join(lambda executor: None),
+    ):
+        with database.writing():
+            asked.clear()
+            thread = threading.Thread(target=waits)
+            thread.start()
+            eventually(lambda: database._turn.waiting == 1)
+        thread.join(SECONDS_MAX)
+        assert len(asked) == 1
+        assert asked[0] < SECONDS_MAX
+    with database.writing(database.wait_until() - SECONDS_MAX):
+        assert asked[-1] == 0.0
+    database.close()
+
+
+def test_a_lock_of_sqlite_itself_is_waited_for_until_the_same_deadline(tmp_path: Path) -> None:
+    """R4: a call that had waited for its turn already waited for the whole time once more."""
+    path = tmp_path / "t.db"
+    database = Database(str(path), wait_seconds_max=3600.0)
+    database.create_file()
+    database.write(lambda connection: None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with (
+            pytest.raises(DatabaseBusy, match="holds the write lock"),
+            database.writing(database.wait_until() - 3600.0),
+        ):
+            pass
+    database.close()

@@ -95,6 +95,14 @@ def _facts(store: Store) -> Iterator[Finding]:
         yield Finding("functions", "warn", f"{found}; run `detent migrate`")
     told = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
     yield _cautious("durability", told, facts.durability_caution)
+    if (growth := store.log_growth()) is not None:
+        yield (
+            Finding("log", "warn", growth.message) if growth.is_long else Finding("log", "ok", _megabytes(growth.bytes))
+        )
+
+
+def _megabytes(size: int) -> str:
+    return f"the write-ahead log holds {size / (1 << 20):.1f} MB"
 
 
 def _cautious(check: str, told: str, caution: str | None) -> Finding:

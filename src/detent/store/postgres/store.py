@@ -15,7 +15,7 @@ from typing import Any, TypeVar, Unpack
 from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, SystemClock
-from detent.model.facts import Facts
+from detent.model.facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.ahead import ClaimTerms, EnqueueSent
@@ -59,8 +59,10 @@ ON CONFLICT (name) DO UPDATE
   WHERE (l.version, l.table_name) <> (excluded.version, excluded.table_name)
 """
 
-LOOKS_MAX = 6
+SETTLE_SECONDS_MAX = 20.0
+"""Seconds in which a COMMIT whose answer was lost is looked up; longer than the wait for one lock."""
 LOOK_PAUSE_FIRST = 0.1
+LOOK_PAUSE_LONGEST = 2.0
 
 
 class PostgresStore(PostgresVerbs):
@@ -164,6 +166,10 @@ class PostgresStore(PostgresVerbs):
 
         with self._pool.connection() as connection, translating(self._name):
             return facts(connection, schema.applied_steps(connection, self._name))
+
+    def log_growth(self) -> LogGrowth | None:
+        """The server looks after its own log."""
+        return None
 
     def install_roles(self) -> None:
         """Make the group roles, and give them what the catalogue says. Whoever calls it needs CREATEROLE."""
@@ -312,12 +318,15 @@ class PostgresStore(PostgresVerbs):
 
     def _settle(self, job_id: int, attempt: int) -> DetentError | None:
         """C6: what became of a COMMIT whose answer was lost. Waits until the lost transaction has ended, one way or the
-        other, and for the server where it restarts."""
+        other, and for the server where it restarts; no longer than `SETTLE_SECONDS_MAX` in all."""
         pause = LOOK_PAUSE_FIRST
-        for _ in range(LOOKS_MAX - 1):
-            try:
-                return self._session.run(commit_check(job_id, attempt, settled=True))[0]
-            except DatabaseError:
+        until = self._clock.monotonic() + SETTLE_SECONDS_MAX
+        with answering_within(SETTLE_SECONDS_MAX):
+            while True:
+                try:
+                    return self._session.run(commit_check(job_id, attempt, settled=True))[0]
+                except DatabaseError:
+                    if self._clock.monotonic() + pause >= until:
+                        raise
                 self._clock.sleep(pause)
-                pause *= 2
-        return self._session.run(commit_check(job_id, attempt, settled=True))[0]
+                pause = min(2 * pause, LOOK_PAUSE_LONGEST)

@@ -8,6 +8,7 @@ race): whoever waits looks again after its time.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 from collections.abc import Callable
@@ -25,8 +26,11 @@ __all__ = ["PostgresWake"]
 
 T = TypeVar("T")
 
+log = logging.getLogger("detent.store")
+
 _CHANNEL = "detent"
 _RING_SECONDS_MAX = 1.0
+_UNHEARD = "the server accepts LISTEN, but a transaction pooler may stand before it"
 
 
 class PostgresWake:
@@ -38,6 +42,7 @@ class PostgresWake:
         self._announce = announce
         self._ring = ring
         self._is_heard = False
+        self._is_deaf = False
         self._connection: PooledConnection | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
@@ -59,8 +64,9 @@ class PostgresWake:
                 os.set_blocking(end, False)
         # Reading tells whether the connection is lost, and another one is needed.
         self._drain()
-        self._listening()
+        failure = self._listening()
         self._announce(2 * timeout + 1.0)
+        self._report(failure)
         return 0
 
     def wait(self, version: int, timeout: float) -> bool:
@@ -110,10 +116,11 @@ class PostgresWake:
             os.close(end)
         self._pipe = None
 
-    def _listening(self) -> None:
+    def _listening(self) -> str | None:
+        """Listen, if that is not done already; why new work is not heard of, if it is not."""
         if self._connection is not None and not self._connection.closed:
             if self._pool.trusts(self._connection):
-                return
+                return None if self._is_heard else _UNHEARD
             self._connection.close()
         try:
             connection = self._pool.connect()
@@ -121,8 +128,21 @@ class PostgresWake:
             self._connection = connection
             self._ring()
             self._is_heard = any(True for _ in connection.notifies(timeout=_RING_SECONDS_MAX, stop_after=1))
-        except (DatabaseError, psycopg.Error):
+        except (DatabaseError, psycopg.Error) as error:
             self._connection, self._is_heard = None, False
+            return str(error).partition("\n")[0]
+        return None if self._is_heard else _UNHEARD
+
+    def _report(self, failure: str | None) -> None:
+        """Log when listening fails, and when it works again: until then work is found by looking for it. If the
+        database does not answer at all, its caller says so."""
+        if (failure is not None) == self._is_deaf:
+            return
+        self._is_deaf = failure is not None
+        if failure is not None:
+            log.warning("notifications of new work do not arrive, looking for it once a second: %s", failure)
+        else:
+            log.info("notifications of new work arrive again")
 
     def _drain(self) -> None:
         with contextlib.suppress(BlockingIOError):

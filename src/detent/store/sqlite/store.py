@@ -12,7 +12,7 @@ from detent.errors import DatabaseBusy, DetentError, NotFound, SchemaMissing, Wr
 from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
-from detent.model.facts import Facts
+from detent.model.facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.ahead import ClaimTerms
@@ -56,7 +56,7 @@ class SqliteStore(EachAlone):
     """Every verb is a write transaction of its own, synced when it returns; looking never waits for writers.
 
     Nothing is touched before the first use. `path` may be ":memory:", which is this store's alone. Safe from any thread
-    and across forks; each wait for a lock ends after `wait_seconds_max` with `DatabaseBusy`.
+    and across forks; a call waits for locks at most `wait_seconds_max` in all, then `DatabaseBusy`.
     """
 
     def __init__(self, path: str, *, clock: Clock, wait_seconds_max: float = 10.0) -> None:
@@ -118,6 +118,10 @@ class SqliteStore(EachAlone):
         with self._as_found() as (connection, applied):
             return facts(connection, applied)
 
+    def log_growth(self) -> LogGrowth | None:
+        """None in memory."""
+        return self._file.log_growth()
+
     def install_roles(self) -> None:
         """A file has no roles."""
         raise WrongPlace("install_roles", "on SQLite", "who may read and write the file is its file system's to say")
@@ -157,7 +161,7 @@ class SqliteStore(EachAlone):
         )
 
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:
-        """Each wait for a lock has its own limit."""
+        """A call has its own limit for all its waits."""
         return nullcontext()
 
     def up_for(self) -> float | None:

@@ -24,6 +24,7 @@ from detent.worker.services.breakers import Breakers
 from detent.worker.services.failures import failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
+from detent.worker.services.log_growth import LogGrowth
 from detent.worker.services.operations import operations
 from detent.worker.services.queue import expire, promote
 from detent.worker.services.reap import Reaper
@@ -90,6 +91,7 @@ class Services:
             Breakers(store, stir).service(),
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
+            LogGrowth(store).service(),
             self._alerts.service(),
         ]
         self._due: dict[str, float] = {}

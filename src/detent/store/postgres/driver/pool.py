@@ -44,6 +44,9 @@ LOOK_EVERY = 2.0
 """Seconds after which those in line look whether one was lost that is on nobody's hands. As long waits for one of the
 others who could not make one, before it says so."""
 
+READ_ONLY_SECONDS_MAX = 5.0
+"""Seconds for which a connection to a server that takes no writes is used. A fresh one may lead to the new primary."""
+
 SILENCE: dict[str, int] = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -109,6 +112,14 @@ class PooledConnection(psycopg.Connection[TupleRow]):
     def is_worn(self, now: float) -> bool:
         """Whether nobody is to have it again."""
         return self.closed or now > self.made_at + AGE_SECONDS_MAX
+
+    def leads_astray(self, now: float) -> bool:
+        """Whether its server takes no writes, and the connection is not fresh. The server reports that with its
+        answers, so no statement needs to fail first. A transaction pooler does not pass it on."""
+        if self.closed or now < self.made_at + READ_ONLY_SECONDS_MAX:
+            return False
+        told = self.pgconn.parameter_status
+        return told(b"in_hot_standby") == b"on" or told(b"default_transaction_read_only") == b"on"
 
     def __del__(self, *_: Any) -> None:
         """One that was forgotten is closed by libpq; psycopg would say so, which helps nobody."""
@@ -266,6 +277,8 @@ class Pool:
         """It goes to the first in line, or rests."""
         slot.connection.come_to_rest()
         now = _REAL.monotonic()
+        if slot.connection.leads_astray(now):
+            self.distrust()
         old: Slot | None = None
         with self._lock:
             is_worn = slot.connection.is_worn(now) or not self.trusts(slot.connection)

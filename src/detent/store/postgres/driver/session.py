@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 TRIES_MAX = 6
 PAUSE_FIRST = 0.005
+TRY_SECONDS_MAX = 5.0
+"""Seconds from the start of a call in which it may be tried again. Functions wait for a lock at least as long: a call
+that has waited in vain is not repeated."""
 
 
 class Session(Protocol):
@@ -112,12 +115,15 @@ class PoolSession:
 
     def _again_and_again(self, attempt: Callable[[PooledConnection], T]) -> T:
         pause = PAUSE_FIRST
+        until = self._clock.monotonic() + TRY_SECONDS_MAX
         for tries in range(1, TRIES_MAX + 1):
             try:
                 with self._pool.connection() as connection:
                     return attempt(connection)
             except DetentError as error:
                 if tries == TRIES_MAX or error.__cause__ is None or not is_passing(error.__cause__):
+                    raise
+                if self._clock.monotonic() + pause >= until:
                     raise
             self._clock.sleep(pause * (0.5 + self._chance.random()))
             pause *= 2

@@ -68,9 +68,9 @@ class _RolledBack(Exception):
 class Group:
     """One write transaction and the blocks in it. Everything here is decided under the connection's `hand`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, until: float) -> None:
         self._database = database
-        self._transaction = database.writing()
+        self._transaction = database.writing(until)
         self.connection = self._transaction.__enter__()
         self.connection.lost = None
         self.executor = SqliteExecutor(self.connection)
@@ -293,7 +293,7 @@ class Blocks:
         return self._line.held
 
     def _take_part(self) -> Group:
-        wait = self._database.wait_seconds_max
+        wait, until = self._database.wait_seconds_max, self._database.wait_until()
         token = object()
         try:
             if not self._line.acquire(wait, token):
@@ -304,7 +304,7 @@ class Blocks:
                     if not group.ended:
                         self._database.lend(threading.get_ident())
                         return group
-            self._group = group = Group(self._database)
+            self._group = group = Group(self._database, until)
             return group
         except BaseException:
             self._line.release(token)

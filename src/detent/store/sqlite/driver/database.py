@@ -11,12 +11,13 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, WrongPlace
 from detent.model.clock import SystemClock
+from detent.model.facts import LogGrowth
 from detent.store.sqlite.driver import forks
 from detent.store.sqlite.driver.blocks import Blocks
 from detent.store.sqlite.driver.failures import translated, translating
@@ -34,6 +35,8 @@ _REAL = SystemClock()
 _IDLE_READERS_MAX = 4
 _RETRY_PAUSE = 0.001
 _FORK_PATIENCE = 1.0
+_BUSY_SLICE = 0.1
+"""Seconds that SQLite itself waits for the write lock, before the writer looks at its own deadline."""
 
 _SETTINGS = (
     "PRAGMA wal_autocheckpoint = 0",
@@ -44,18 +47,21 @@ _SETTINGS = (
 
 class _Turn:
     """Whose turn it is to write, and the lock of the turnstile, which a database in memory has not. Made before the
-    turn is asked for, so that an interrupt at any moment leaves something that can be given back."""
+    turn is asked for, so that an interrupt at any moment leaves something that can be given back. All its waits end
+    with the moment `until`."""
 
-    __slots__ = ("lock", "over", "process")
+    __slots__ = ("lock", "over", "process", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, until: float) -> None:
         self.process = os.getpid()
+        self.until = until
         self.lock: int | None = None
         self.over = False
 
 
 class Database:
-    """Opens lazily, serves any thread, survives a fork. `wait_seconds_max` bounds each wait for a lock."""
+    """Opens lazily, serves any thread, survives a fork. `wait_seconds_max` bounds the time that a call waits, for all
+    the locks that it needs together."""
 
     def __init__(self, path: str, *, wait_seconds_max: float = 10.0) -> None:
         self.name = url_of(path)
@@ -87,6 +93,10 @@ class Database:
         """The file; None in memory."""
         return None if self.in_memory else self._path
 
+    def log_growth(self) -> LogGrowth | None:
+        """How long the log is, by its file; None in memory."""
+        return None if self.in_memory else self._log.growth()
+
     def create_file(self) -> None:
         """Make the file where there is none. Refuses whatever `check_place` refuses, and what is not a database."""
         if self.in_memory:
@@ -105,17 +115,22 @@ class Database:
         """`WrongPlace` where this thread is writing already."""
         self._turn.check_owner()
 
+    def wait_until(self) -> float:
+        """Return the moment of the monotonic clock until which a call that begins now may wait for locks."""
+        return _REAL.monotonic() + self.wait_seconds_max
+
     @contextmanager
-    def writing(self) -> Iterator[GuardedConnection]:
-        """A write transaction, durable when the block has ended; whatever is raised inside rolls it back.
+    def writing(self, until: float | None = None) -> Iterator[GuardedConnection]:
+        """A write transaction, durable when the block has ended; whatever is raised inside rolls it back. A caller that
+        has waited already gives the moment `until` which it may wait.
 
         `DatabaseBusy` where the lock cannot be had in time, `WrongPlace` where this thread is writing already.
         """
-        turn = _Turn()
+        turn = _Turn(self.wait_until() if until is None else until)
         try:
             try:
                 self._enter(turn)
-                connection = self._begun()
+                connection = self._begun(turn)
                 try:
                     yield connection
                 except BaseException:
@@ -132,11 +147,11 @@ class Database:
     def write(self, work: Callable[[GuardedConnection], T], *, synced: bool = True) -> T:
         """The same around one function: the ordinary way, at half the price. Not `synced`, it is durable with the next
         one that is, whoever makes that; until then it is lost where the machine itself goes down."""
-        turn = _Turn()
+        turn = _Turn(self.wait_until())
         try:
             try:
                 self._enter(turn)
-                connection = self._begun(synced=synced)
+                connection = self._begun(turn, synced=synced)
                 try:
                     answer = work(connection)
                 except BaseException:
@@ -154,14 +169,14 @@ class Database:
     def _enter(self, turn: _Turn) -> None:
         """To be followed by `_leave`, whatever it raises."""
         self._check_carried()
-        if not self._turn.acquire(self.wait_seconds_max, turn):
+        if not self._turn.acquire(_left(turn.until), turn):
             raise DatabaseBusy(self.name, f"another thread has been writing for {self.wait_seconds_max:g} s")
         if self.in_memory:
             return
         if self._writer is None and not check_place(self._path, self.name, self._link):
             raise DatabaseUnreachable(self.name, "there is no such file")
         turn.lock = self._turnstile.open()
-        self._turnstile.enter(self.wait_seconds_max)
+        self._turnstile.enter(_left(turn.until))
 
     def _leave(self, turn: _Turn) -> None:
         """Once or again: whatever this turn has is given back."""
@@ -173,9 +188,9 @@ class Database:
             self._turn.release(turn)
             turn.over = True
 
-    def _begun(self, *, synced: bool = True) -> GuardedConnection:
-        connection = self._open_writer()
-        self._begin(connection, synced=synced)
+    def _begun(self, turn: _Turn, *, synced: bool = True) -> GuardedConnection:
+        connection = self._open_writer(turn.until)
+        self._begin(connection, turn.until, synced=synced)
         return connection
 
     def _give_up(self, turn: _Turn, connection: GuardedConnection) -> None:
@@ -235,11 +250,11 @@ class Database:
 
     # -- the write connection ----------------------------------------------------------------------------------
 
-    def _open_writer(self) -> GuardedConnection:
+    def _open_writer(self, until: float) -> GuardedConnection:
         if self._writer is None:
-            connection = self._connected(GuardedConnection)
+            connection = self._connected(GuardedConnection, busy_max=_BUSY_SLICE)
             try:
-                self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+                self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), until)
                 (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
                 if mode != "wal" and not self.in_memory:
                     raise DatabaseError(self.name, f"its journal mode is {mode} and cannot be changed to wal")
@@ -249,7 +264,7 @@ class Database:
             self._writer = connection
         return self._writer
 
-    def _begin(self, connection: GuardedConnection, *, synced: bool) -> None:
+    def _begin(self, connection: GuardedConnection, until: float, *, synced: bool) -> None:
         if connection.in_transaction:
             connection.say("ROLLBACK")
         if connection.synced is not synced:
@@ -257,22 +272,21 @@ class Database:
             connection.synced = None
             connection.say(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             connection.synced = synced
-        self._patiently(lambda: connection.say("BEGIN IMMEDIATE"))
+        self._patiently(lambda: connection.say("BEGIN IMMEDIATE"), until)
 
-    def _patiently(self, ask: Callable[[], object]) -> None:
-        """Ask again while others hold the lock, for a bounded time: not every lock of SQLite's waits by itself."""
-        deadline = _REAL.monotonic() + self.wait_seconds_max
+    def _patiently(self, ask: Callable[[], object], until: float) -> None:
+        """Ask again while others hold the lock, until that moment: not every lock of SQLite's waits by itself."""
         while True:
             try:
                 ask()
             except sqlite3.OperationalError as error:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
-                if _REAL.monotonic() > deadline:
+                if _REAL.monotonic() > until:
                     raise DatabaseBusy(
                         self.name,
-                        f"another connection has held the write lock for {self.wait_seconds_max:g} s; if it is yours, "
-                        "commit it, or write in its transaction with app.using(connection)",
+                        f"another connection holds the write lock, and this call may wait {self.wait_seconds_max:g} s; "
+                        "if it is yours, commit it, or write in its transaction with app.using(connection)",
                     ) from error
                 _REAL.sleep(_RETRY_PAUSE)
             else:
@@ -296,7 +310,7 @@ class Database:
             return
         self._log.copied()
         # What was committed is durable already: a checkpoint that fails is tried again by a later commit.
-        with suppress(sqlite3.Error):
+        try:
             self._keeper = self._keeper or self._connect()
             connection.execute("PRAGMA busy_timeout = 0")
             try:
@@ -305,7 +319,11 @@ class Database:
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-                connection.execute(f"PRAGMA busy_timeout = {int(self.wait_seconds_max * 1000)}")
+                connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SLICE * 1000)}")
+        except sqlite3.Error as error:
+            self._log.report(f"its write-ahead log cannot be copied back: {error}", self.name)
+        if (grown := self._log.has_outgrown()) is not None:
+            self._log.report(grown.message, self.name)
 
     # -- readers -----------------------------------------------------------------------------------------------
 
@@ -344,14 +362,14 @@ class Database:
             self._readers.notify_all()
 
     def _connect(self) -> sqlite3.Connection:
-        return self._connected(sqlite3.Connection)
+        return self._connected(sqlite3.Connection, busy_max=self.wait_seconds_max)
 
-    def _connected(self, kind: type[C]) -> C:
+    def _connected(self, kind: type[C], *, busy_max: float) -> C:
         where = MEMORY if self.in_memory else f"file:{quote(self._path)}?mode=rw"
         connection = kind(
             where,
             uri=not self.in_memory,
-            timeout=self.wait_seconds_max,
+            timeout=min(busy_max, self.wait_seconds_max),
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -412,6 +430,10 @@ class Database:
             if connection is not None:
                 connection.close()
         self._idle, self._writer, self._keeper, self._watcher = [], None, None, None
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - _REAL.monotonic())
 
 
 def _carried(call: str) -> WrongPlace:
