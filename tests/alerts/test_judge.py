@@ -10,7 +10,7 @@ from detent.alerts.judge import look
 from detent.alerts.policies import DEFAULTS
 from detent.model.alert_records import AlertRow
 from detent.model.limit_records import NewLimit
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
 from tests.contract.alert_kit import rested
 from tests.contract.kit import abort, claim, claim_one, enqueue, new_job
@@ -145,7 +145,7 @@ def test_what_comes_and_goes_is_one_alert(store: Store, clock: StoreClock) -> No
         dead(store, 1)
         look(store)
         clock.advance(30)
-        last = store.job_list(JobFilter(state="quarantined"))[-1]
+        last = store.job_list(JobSearch(state="quarantined")).rows[-1]
         store.job_discard([last.id], "ana")
         look(store)
         clock.advance(30)

@@ -22,12 +22,14 @@ def test_jobs_that_fit(shop: Shop) -> None:
     other = shop.later.enqueue(numbers=[])
     shop.app.cancel(mail[0].id, actor="ana")
     jobs = shop.app.jobs
-    assert jobs() == [*mail, other]
-    assert jobs(state="pending") == [mail[1], mail[2], other]
+    assert jobs() == [other, *mail[::-1]]
+    assert jobs(state="pending") == [other, mail[2], mail[1]]
     assert jobs(task="later") == jobs(queue="default") == jobs(tenant="") == [other]
     assert jobs(tenant="acme", state="cancelled") == [mail[0]]
-    assert jobs(limit=2) == mail[:2]
-    assert jobs(after_id=mail[1].id) == [mail[2], other]
+    page = jobs(limit=2)
+    assert page == [other, mail[2]]
+    assert jobs(after=page.next) == [mail[1], mail[0]]
+    assert jobs(after=page.next).next is None
     assert jobs(task="unheard of") == []
 
 
@@ -38,7 +40,11 @@ def test_jobs_that_fit(shop: Shop) -> None:
         ({"limit": 0}, "limit"),
         ({"limit": 10_001}, "limit"),
         ({"limit": "5"}, "limit"),
-        ({"after_id": -1}, "job id"),
+        ({"after": "17"}, "after"),
+        ({"after": 17}, "after"),
+        ({"run": -1}, "job id"),
+        ({"since": datetime(2026, 1, 1)}, "since"),  # noqa: DTZ001
+        ({"metadata": {"a": [1]}}, "metadata.a"),
         ({"queue": "a\0"}, "queue"),
         ({"tenant": 7}, "tenant"),
     ],
@@ -47,6 +53,22 @@ def test_a_filter_that_cannot_be_meant_is_refused(shop: Shop, filters: dict[str,
     with pytest.raises(InvalidInput) as refusal:
         shop.app.jobs(**filters)
     assert refusal.value.field == field
+
+
+def test_jobs_are_found_by_what_is_known_of_them(shop: Shop) -> None:
+    """A key, a correlation id, metadata, an error, a time."""
+    shop.welcome.enqueue(1)
+    told = {"key": "order-17", "correlation_id": "c-1", "metadata": {"order": 17}}
+    found = shop.app.enqueue(shop.welcome.call(2), **told)  # type: ignore[arg-type]
+    jobs = shop.app.jobs
+    assert jobs(key="order-17") == jobs(correlation_id="c-1") == jobs(metadata={"order": 17}) == [found]
+    assert jobs(metadata={"order": "17"}) == jobs(error="no price") == jobs(until=START) == []
+    assert len(jobs(since=START, metadata={})) == 2
+    assert (found.key, found.progress) == ("order-17", None)
+    with pytest.raises(InvalidInput, match="selection by key"):
+        jobs(key="order-17").cancel(actor="ana")
+    with pytest.raises(InvalidInput, match="selection by key"):
+        jobs(key="order-17").count()
 
 
 def test_listed_jobs_have_their_tasks_results(shop: Shop) -> None:

@@ -13,15 +13,15 @@ from tests.cli.kit import NASTY, SECONDS_MAX, Shell, World
 
 
 def test_list_shows_each_job_on_a_line(shell: Shell, world: World) -> None:
-    """U2: a table for people, by ascending id, with a heading."""
+    """U2: a table for people, the newest first, with a heading."""
     first, second = world.succeeded(), world.pending(task="other", queue="mail")
     ended = shell.run("jobs", "list")
     assert ended.code == 0
     head, *rows = ended.rows
     assert head[:5] == ["ID", "STATE", "TASK", "QUEUE", "ATTEMPTS"]
     assert [row[:5] for row in rows] == [
-        [str(first), "succeeded", "do", "default", "1/4"],
         [str(second), "pending", "other", "mail", "0/4"],
+        [str(first), "succeeded", "do", "default", "1/4"],
     ]
     assert ended.err == ""
 
@@ -31,7 +31,8 @@ def test_list_in_json_has_every_field_with_ids_as_strings_and_times_in_utc(shell
     job_id = world.pending()
     ended = shell.run("jobs", "list", "--json")
     (found,) = ended.json
-    assert list(found) == [name for name in JobRow.__struct_fields__ if name != "nonce"]
+    fields = [name for name in JobRow.__struct_fields__ if name != "nonce"]
+    assert list(found) == [*fields, "key", "worker", "progress"]
     assert found["id"] == str(job_id)
     assert found["payload"] == {"n": 12345678901234567890}
     assert found["created_at"].endswith("Z")
@@ -46,11 +47,37 @@ def test_list_takes_filters(shell: Shell, world: World, option: str) -> None:
     assert [one["id"] for one in shell.run("jobs", "ls", f"--{option}", value, "--json").json] == [str(wanted)]
 
 
-def test_list_goes_on_after_an_id(shell: Shell, world: World) -> None:
-    first, second, _third = (world.pending() for _ in range(3))
-    ended = shell.run("jobs", "list", "--limit", 1, "--after", first)
-    assert [row[0] for row in ended.rows[1:]] == [str(second)]
-    assert f"--after {second}" in ended.err
+def test_list_goes_on_after_a_place(shell: Shell, world: World) -> None:
+    first, second, third = (world.pending() for _ in range(3))
+    ended = shell.run("jobs", "list", "--limit", 1)
+    assert [row[0] for row in ended.rows[1:]] == [str(third)]
+    place = ended.err.split("--after ")[1].strip()
+    ended = shell.run("jobs", "list", "--after", place)
+    assert ([row[0] for row in ended.rows[1:]], ended.err) == ([str(second), str(first)], "")
+    refused = shell.run("jobs", "list", "--after", "yesterday")
+    assert (refused.code, "1767225600000000-17" in refused.err) == (2, True)
+
+
+def test_list_finds_a_job_by_what_is_known_of_it(shell: Shell, world: World) -> None:
+    """Its key, correlation id, metadata, error, worker and time; and the key is shown."""
+    dead = world.dead(error="ValueError: no price")
+    call = world.app.find_task("do").call(n=1)
+    wanted = world.app.enqueue(call, key="order-17", correlation_id="c-1", metadata={"order": 17}).id
+    world.pending()
+    world.pending()
+
+    def found(*options: str) -> list[str]:
+        return [one["id"] for one in shell.run("jobs", "list", "--json", *options).json]
+
+    assert found("--key", "order-17") == found("--correlation-id", "c-1") == [str(wanted)]
+    assert found("--metadata", "order=17", "--since", "1h") == [str(wanted)]
+    assert found("--metadata", "order=18") == found("--until", "1h") == found("--run", "99") == []
+    worker = world.app.executions(dead)[0].worker
+    assert found("--error", "no price") == found("--worker", worker) == [str(dead)]
+    assert len(found("--since", "2026-01-01")) == 4
+    assert "order-17" in shell.run("jobs", "list").out
+    assert "order-17" in shell.run("jobs", "show", wanted).out
+    assert shell.run("jobs", "list", "--since", "later").code == shell.run("jobs", "list", "--metadata", "x").code == 2
 
 
 def test_an_empty_list_says_so_beside_the_data(shell: Shell, world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from detent.errors import DetentError, InvalidInput
 from detent.model.records import Abort, NewEvent
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
 from tests.contract.kit import Untouched, claim_one, enqueue, new_job
 
@@ -67,7 +67,7 @@ def test_a_far_away_time_is_a_time(store: Store, clock: StoreClock) -> None:
     """The calendar's ends are kept like any other time."""
     far = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
     job_id = enqueue(store, due_at=far, expires_at=far)
-    (row,) = store.job_list(JobFilter())
+    (row,) = store.job_list(JobSearch()).rows
     assert (row.id, row.due_at, row.expires_at) == (job_id, far, far)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.model.records import Pruned
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
 from tests.contract.batches import REVERT, act, applied_run, drive, previewed_run, run, work
 from tests.contract.test_reconcile_record import begun
@@ -31,16 +31,16 @@ def test_an_old_run_goes_and_then_its_jobs(store: Store, clock: StoreClock) -> N
     before = clock.now()
     clock.advance(1)
     store.lease_reap(100)
-    kept = len(store.job_list(JobFilter()))
+    kept = len(store.job_list(JobSearch()).rows)
     assert store.job_prune(before, 0, 1000, "retention").jobs == 0
-    assert len(store.job_list(JobFilter())) == kept
+    assert len(store.job_list(JobSearch()).rows) == kept
     assert store.batch_prune(before, 0, 100, "retention") == Pruned(1, None)
     assert store.batch_get(gone) is None
     assert store.target_list(gone) == []
     assert store.reconciliation_list(gone) == []
     assert store.batch_get(young.id) is not None
     store.job_prune(before, 0, 1000, "retention")
-    assert {job.run_id for job in store.job_list(JobFilter()) if job.state == "succeeded"} == {young.id}
+    assert {job.run_id for job in store.job_list(JobSearch()).rows if job.state == "succeeded"} == {young.id}
 
 
 def test_what_is_young_at_work_or_to_be_looked_at_stays(store: Store, clock: StoreClock) -> None:

@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Barrier as ProcessBarrier
 
 import pytest
 
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from tests.contract.racers import PATIENCE, Bid, Outcome, race_for_keys
 
 CALLERS = 64
@@ -48,7 +48,7 @@ def test_one_job_whoever_comes_first(store: Store, store_url: str) -> None:
     first = store.ids_reserve(CALLERS)
     bids = [Bid(first + n, "welcome:7", '{"to":7}', rolls_back=n % 3 == 0) for n in range(CALLERS)]
     outcomes = race(store_url, bids)
-    (winner,) = store.job_list(JobFilter())
+    (winner,) = store.job_list(JobSearch()).rows
     kept = [outcome for outcome in outcomes if not outcome.bid.rolls_back]
     assert len(outcomes) == CALLERS
     assert {outcome.job_id for outcome in kept} == {winner.id}
@@ -64,7 +64,7 @@ def test_another_payload_is_a_conflict_that_names_the_first(store: Store, store_
     first = store.ids_reserve(CALLERS)
     bids = [Bid(first + n, "welcome:7", f'{{"to":{n % 2}}}', rolls_back=n % 8 >= 6) for n in range(CALLERS)]
     outcomes = race(store_url, bids)
-    (winner,) = store.job_list(JobFilter())
+    (winner,) = store.job_list(JobSearch()).rows
     kept = [outcome for outcome in outcomes if not outcome.bid.rolls_back]
     assert {outcome.job_id for outcome in kept} == {winner.id}
     for outcome in kept:

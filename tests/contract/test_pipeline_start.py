@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.errors import IdConflict, RunInProgress
 from detent.model.pipeline_records import PipelineRunRow
 from detent.store.contract import Store
-from detent.store.words import JobFilter
+from detent.store.words import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.kit import Untouched, refused
 from tests.contract.pipes import claim_of, completed, described, run_of, start, started
@@ -59,7 +59,7 @@ def test_the_same_id_again_is_the_same_run(store: Store) -> None:
 def test_a_plan_that_somebody_stops_says_why(store: Store) -> None:
     """E4, J8: the run has failed, and its record has the reason that was given."""
     run = started(store)
-    (job,) = store.job_list(JobFilter(task="detent.pipeline.plan/p"))
+    (job,) = store.job_list(JobSearch(task="detent.pipeline.plan/p")).rows
     store.job_cancel([job.id], "ana", "the wrong supplier")
     *_, last = store.transitions("pipeline_run", str(run.id))
     assert (last.to_state, last.reason) == ("failed", f"job {job.id} is cancelled: the wrong supplier")

@@ -11,7 +11,7 @@ import pytest
 
 from detent.errors import IdConflict
 from detent.model.service_records import Fire
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock, another_store
 from tests.contract.kit import Untouched, enqueue, job, new_job
 from tests.contract.racers import PATIENCE
@@ -73,5 +73,5 @@ def test_of_many_schedulers_one_fires(store: Store, store_url: str, clock: Store
 
     with ThreadPoolExecutor(4) as schedulers:
         fired = [ids for ids in schedulers.map(fire, range(4)) if ids is not None]
-    assert [row.id for row in store.job_list(JobFilter())] == fired[0]
+    assert [row.id for row in store.job_list(JobSearch()).rows] == fired[0]
     assert len(fired) == 1

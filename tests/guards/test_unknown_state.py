@@ -8,7 +8,7 @@ import pytest
 
 from detent.errors import DetentError, UnknownState
 from detent.lifecycle.library import JOB
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import dump
 from tests.contract.kit import claim, enqueue
 from tests.guards.prompt import Prompt
@@ -55,7 +55,10 @@ def test_it_is_reported(store: Store, strange: int, look: str) -> None:
 def test_it_does_not_hide_the_others_in_a_list(store: Store, strange: int) -> None:
     """L8: a list shows it with the state that was found, beside all others."""
     other = enqueue(store)
-    assert [(row.id, row.state) for row in store.job_list(JobFilter())] == [(strange, "melted"), (other, "pending")]
+    assert [(row.id, row.state) for row in store.job_list(JobSearch()).rows] == [
+        (other, "pending"),
+        (strange, "melted"),
+    ]
 
 
 @pytest.mark.parametrize("move", MOVES)

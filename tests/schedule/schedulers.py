@@ -13,7 +13,7 @@ from detent.model.ids import ReservedIds
 from detent.model.service_records import NewSchedule
 from detent.schedule.cron import next_tick
 from detent.schedule.firing import fire_due
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock, another_store
 
 __all__ = ["Schedulers", "schedulers", "ticks", "weekly"]
@@ -57,5 +57,5 @@ def weekly(store: Store, name: str, cron: str, zone: str, catch_up: str = "all")
 
 def ticks(store: Store, name: str) -> list[str]:
     """The ticks of a schedule that made jobs, one for each job, in the order of time."""
-    told = [msgspec.json.decode(row.metadata or "{}") for row in store.job_list(JobFilter(), limit=10_000)]
+    told = [msgspec.json.decode(row.metadata or "{}") for row in store.job_list(JobSearch(), limit=10_000).rows]
     return sorted(one["tick"].removesuffix("+00:00") for one in told if one.get("schedule") == name)

@@ -9,7 +9,7 @@ import pytest
 
 from detent.model.ids import ReservedIds
 from detent.schedule.firing import fire_due
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock, plain_connection, table
 from tests.schedule.changes import CHANGES
 from tests.schedule.schedulers import schedulers, ticks, weekly
@@ -85,4 +85,4 @@ def test_a_schedule_that_cannot_be_read_here_does_not_stop_the_others(
     clock.set(START + timedelta(minutes=30))
     with schedulers(store_url, clock) as three:
         assert len(three.fire()) == 1
-    assert len(store.job_list(JobFilter())) == 1
+    assert len(store.job_list(JobSearch()).rows) == 1

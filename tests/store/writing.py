@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from detent.errors import DetentError, OutcomeUnknown
 from detent.model.records import Enqueued, NewJob
-from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.contract import JobSearch, Store, Verbs
 from detent.store.writer import Writer
 
 T = TypeVar("T")
@@ -65,4 +65,4 @@ def held(writer: Writer, crowd: ThreadPoolExecutor) -> Iterator[None]:
 
 
 def jobs_of(store: Store) -> list[int]:
-    return [row.id for row in store.job_list(JobFilter(), limit=10_000)]
+    return [row.id for row in store.job_list(JobSearch(), limit=10_000).rows]

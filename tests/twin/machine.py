@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from detent.errors import DetentError
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
-from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.contract import JobSearch, Store, Verbs
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
 from tests.twin.dump import Reader, difference, dump_model
@@ -346,7 +346,11 @@ class Twin(RuleBasedStateMachine):
         at = from_micros(self.model.clock) - timedelta(seconds=ago)
         ids = [*self.model.job, NO_SUCH_ID]
         self.looked_at("job_get", ids)
-        self.looked_at("job_list", JobFilter(), 0, 100)
+        self.looked_at("job_list", JobSearch())
+        for state in ("pending", "running", "quarantined", "cancelled"):
+            self.looked_at("job_list", JobSearch(state=state), None, 2)
+        self.looked_at("job_list", JobSearch(error="o"))
+        self.looked_at("job_details", ids)
         for verb in ("counts", "now"):
             self.looked_at(verb)
         self.looked_at("counts_as_of", at)

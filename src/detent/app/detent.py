@@ -21,6 +21,7 @@ from detent.client.job import Job
 from detent.client.operation import Jobs
 from detent.client.pipeline_run import PipelineRun
 from detent.client.run import Run
+from detent.client.search import check_limit, checked_search, place_of, text_of
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
@@ -30,7 +31,6 @@ from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, NotFound, UnknownTask
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.backoff import Retry
 from detent.model.clock import Clock, to_micros
@@ -66,7 +66,6 @@ R = TypeVar("R")
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
 _LIST = 100
-_LIST_MAX = 10_000
 
 
 class Detent(Declared, Alerting, Pipelining, Batching):
@@ -306,27 +305,35 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         task: str | None = None,
         queue: str | None = None,
         tenant: str | None = None,
-        after_id: int = 0,
+        key: str | None = None,
+        correlation_id: str | None = None,
+        run: int | str | None = None,
+        worker: str | None = None,
+        error: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: str | None = None,
         limit: int | None = None,
     ) -> Jobs:
-        """Jobs that fit, by ascending id above `after_id`, 100 of them unless `limit` says otherwise; and the way to do
-        something to all that fit:
+        """List jobs that fit, the newest first by creation, 100 of them unless `limit` says otherwise. `.next` of the
+        list is the `after` of the next page, None at the end.
 
-        `app.jobs(state="quarantined", queue="mail").retry(actor="ana").wait().changed`, with `.count()` before. Such
-        an action refuses a selection with `limit` or `after_id`: it changes every job that fits.
+        A key (of the tenant), a run, a correlation id and a time of creation (`since`, `until`) are found by an index.
+        The other filters are compared: a part of an `error`, a `worker`, members of `metadata` (`{"order": 17}`). A
+        page looks at 100,000 jobs at most, so it may be short, or empty, and have a `next` all the same.
+
+        The list also acts on every job that fits: `app.jobs(state="quarantined", queue="mail").retry(actor="ana")`,
+        with `.count()` before. That takes `state`, `task`, `queue` and `tenant` only. `InvalidInput`.
         """
-        page = "limit" if limit is not None else "after_id" if after_id else None
-        limit = _LIST if limit is None else limit
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
-            raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_LIST_MAX}")
-        if state is not None and state not in JOB.states:
-            raise InvalidInput("state", repr(state), ", ".join(JOB.states))
-        for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
-            if name is not None:
-                jsondoor.text(name, field=field, bytes_max=self.settings.name_max, allow_empty=True)
-        chosen = JobFilter(state, task, queue, tenant)
-        rows = self._wiring.store.job_list(chosen, check_id(after_id), limit)
-        return Jobs(map(self._wiring.prepared.job, rows), chosen, self._operations, page=page)
+        asked = {name: value for name, value in locals().items() if name not in ("self", "after", "limit")}
+        chosen = checked_search(asked, self.settings)
+        page = self._wiring.store.job_list(chosen, place_of(after), check_limit(_LIST if limit is None else limit))
+        cut = [name for name, value in (*asked.items(), ("after", after), ("limit", limit)) if value not in (None, {})]
+        partial = next((name for name in cut if name not in ("state", "task", "queue", "tenant")), None)
+        every = JobFilter(state, task, queue, tenant)
+        found = map(self._wiring.prepared.job, page.rows)
+        return Jobs(found, every, self._operations, partial=partial, next=text_of(page.next))
 
     def get_run(self, run_id: int | str) -> Run | PipelineRun:
         """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""

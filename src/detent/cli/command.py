@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
 from detent.cli.session import Session
 from detent.errors import DetentError
+from detent.model.clock import SystemClock
 
-__all__ = ["COMMON", "Command", "Group", "duration", "reason_option"]
+__all__ = ["COMMON", "Command", "Group", "duration", "moment", "reason_option"]
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -71,6 +74,18 @@ def duration(text: str) -> float:
         return parse_duration(text)
     except DetentError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def moment(text: str) -> datetime:
+    """For an option: a time such as `2026-11-17T09:30:00Z` or `2026-11-17`, or how long ago, such as `15m` or `7d`."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    try:
+        return SystemClock().now() - timedelta(seconds=duration(text))
+    except (click.BadParameter, OverflowError):
+        said = f"{text!r} is neither a time such as 2026-11-17T09:30:00Z nor how long ago, such as 2h"
+        raise click.BadParameter(said) from None
 
 
 def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from detent.cli import render
 from detent.cli.session import Session
-from detent.client.job import Job
+from detent.client.operation import Jobs
 from detent.errors import essence
-from detent.model.records import ExecutionRow, JobRow, TransitionRow
+from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
 
 __all__ = ["job_object", "list_dead", "list_jobs", "show_job"]
 
@@ -20,39 +22,61 @@ def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
     return {name: value for name, value in render.plain(row, **more).items() if name != "nonce"}
 
 
-def list_jobs(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str) -> None:
+def _details_object(details: JobDetails | None) -> dict[str, Any]:
+    """What is shown beside a job's row, as JSON values."""
+    if details is None:
+        return {"key": None, "worker": None, "progress": None}
+    progress = None if details.progress is None else msgspec.Raw(details.progress.encode())
+    return {"key": details.key, "worker": details.worker, "progress": progress}
+
+
+def _progress(text: str | None) -> str:
+    """Return a job's progress for people: `30 of 90`, or `30`."""
+    if text is None:
+        return ""
+    try:
+        found = msgspec.json.decode(text)
+        done = f"{found['done']:g}"
+        return f"{done} of {found['total']:g}" if "total" in found else done
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return text
+
+
+def list_jobs(session: Session, jobs: Jobs, details: Sequence[JobDetails], *, where: str) -> None:
     """Print jobs as a table or as JSON. `where` is the database: an empty answer names it, since it may not be the one
-    that was meant."""
-    rows = [job.row for job in jobs]
+    that was meant. Columns that no job fills are left out."""
+    rows, beside = [job.row for job in jobs], {one.job_id: one for one in details}
     if session.json:
-        render.json_value([job_object(row) for row in rows])
+        render.json_value([job_object(row, **_details_object(beside.get(row.id))) for row in rows])
+        _say_more(jobs)
         return
-    tenants = any(row.tenant for row in rows)
+    running = {row.id for row in rows if row.state == "running"}
+    more: list[tuple[str, dict[int, str | None]]] = [
+        ("TENANT", {row.id: row.tenant for row in rows}),
+        ("KEY", {one.job_id: one.key for one in details}),
+        ("PROGRESS", {one.job_id: _progress(one.progress) for one in details if one.job_id in running}),
+    ]
+    shown = [(name, values) for name, values in more if any(values.values())]
     render.table(
-        ["ID", "STATE", "TASK", "QUEUE", *(["TENANT"] if tenants else []), "ATTEMPTS", "CREATED", "FINISHED"],
+        ["ID", "STATE", "TASK", "QUEUE", *(name for name, _ in shown), "ATTEMPTS", "CREATED", "FINISHED"],
         [
             [
-                str(row.id),
-                row.state,
-                row.task,
-                row.queue,
-                *([row.tenant] if tenants else []),
-                _attempts(row),
-                row.created_at,
-                row.finished_at,
+                *(str(row.id), row.state, row.task, row.queue, *(values.get(row.id) for _, values in shown)),
+                *(_attempts(row), row.created_at, row.finished_at),
             ]
             for row in rows
         ],
         empty=f"no jobs to show in {where}",
     )
-    _say_more(rows, limit)
+    _say_more(jobs)
 
 
-def list_dead(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: str) -> None:
+def list_dead(session: Session, jobs: Jobs, *, where: str) -> None:
     """Print dead jobs with their errors. State and creation are left out, so that the error has room on a terminal."""
     rows = [job.row for job in jobs]
     if session.json:
         render.json_value([job_object(row) for row in rows])
+        _say_more(jobs)
         return
     tenants = any(row.tenant for row in rows)
     render.table(
@@ -66,21 +90,26 @@ def list_dead(session: Session, jobs: Sequence[Job[Any]], limit: int, *, where: 
         ],
         empty=f"no dead jobs in {where}",
     )
-    _say_more(rows, limit)
+    _say_more(jobs)
 
 
-def _say_more(rows: Sequence[JobRow], limit: int) -> None:
-    if len(rows) == limit:
-        render.note(f"there may be more: --after {rows[-1].id}")
+def _say_more(jobs: Jobs) -> None:
+    if jobs.next is not None:
+        render.note(f"there may be more: --after {jobs.next}")
 
 
 def show_job(
-    session: Session, row: JobRow, executions: Sequence[ExecutionRow], transitions: Sequence[TransitionRow]
+    session: Session,
+    row: JobRow,
+    details: Sequence[JobDetails],
+    executions: Sequence[ExecutionRow],
+    transitions: Sequence[TransitionRow],
 ) -> None:
     """One job with its attempts and its transitions."""
+    beside = details[0] if details else None
     if session.json:
         both = {"executions": render.records(executions), "transitions": render.records(transitions)}
-        render.json_value(job_object(row, **both))
+        render.json_value(job_object(row, **_details_object(beside), **both))
         return
     render.fields(
         {
@@ -89,10 +118,14 @@ def show_job(
             "task": row.task,
             "queue": row.queue,
             "tenant": row.tenant,
+            "key": beside.key if beside else None,
+            "run": None if row.run_id is None else str(row.run_id),
             "priority": row.priority,
             "attempts": _attempts(row),
             "limit key": row.limit_key,
             "cost": row.cost,
+            "worker": beside.worker if beside else None,
+            "progress": _progress(beside.progress) if beside else None,
             "created": row.created_at,
             "due": row.due_at if row.state == "pending" else None,
             "expires": row.expires_at,

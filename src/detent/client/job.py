@@ -13,7 +13,7 @@ from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultE
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import Clock
-from detent.model.records import JobRow
+from detent.model.records import JobDetails, JobRow
 from detent.store.contract import Verbs
 
 __all__ = ["Job", "Origin"]
@@ -106,6 +106,24 @@ class Job(Generic[R]):
         depth_max = self._origin.settings.depth_max
         found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=depth_max)
         return found
+
+    @property
+    def key(self) -> str | None:
+        """The key it was enqueued with, while the key is kept. Reads the database."""
+        return None if (found := self._details()) is None else found.key
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """What it reported last with `ctx.progress` in its current attempt: `{"done": 30, "total": 90}`. Reads the
+        database."""
+        found = self._details()
+        if found is None or found.progress is None:
+            return None
+        told: dict[str, Any] = jsondoor.decode(found.progress, field="progress")
+        return told
+
+    def _details(self) -> JobDetails | None:
+        return next(iter(self._origin.verbs.job_details([self.id])), None)
 
     @property
     def due_at(self) -> datetime:

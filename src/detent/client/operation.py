@@ -148,21 +148,33 @@ class Operations:
 class Jobs(list[Job[Any]]):
     """The jobs that were asked for; and, for what is done to many at once, the filter itself.
 
-    As a list it holds at most as many as were asked for. `count()` and the actions mean every job that fits, so the
-    actions refuse a selection that was cut off with `limit` or `after_id` (`page` names which).
+    As a list it holds at most as many as were asked for; `next` is the `after` of the next page, None at the end.
+    `count()` and the actions mean every job that fits, so they refuse a selection that is narrower than what they can
+    choose by: one that was cut off, or asks for more than state, task, queue and tenant (`partial` names what for).
     """
 
     def __init__(
-        self, found: Iterable[Job[Any]], chosen: JobFilter, operations: Operations, *, page: str | None = None
+        self,
+        found: Iterable[Job[Any]],
+        chosen: JobFilter,
+        operations: Operations,
+        *,
+        partial: str | None = None,
+        next: str | None = None,
     ) -> None:
         super().__init__(found)
         self._chosen = chosen
         self._operations = operations
-        self._page = page
+        self._partial = partial
+        self.next = next
 
     def count(self, *value: Any) -> int:
         """How many jobs fit, now: what an action would look at. With a value, how often it is in the list."""
-        return super().count(value[0]) if value else self._operations.count(self._chosen)
+        if value:
+            return super().count(value[0])
+        if self._partial not in (None, "after", "limit"):
+            self._refuse("count")
+        return self._operations.count(self._chosen)
 
     def retry(self, *, actor: str, reason: str | None = None) -> Operation:
         """Bring all of them that rest without success back to pending."""
@@ -185,10 +197,13 @@ class Jobs(list[Job[Any]]):
         return self._start("move", actor, reason, queue=queue, priority=priority)
 
     def _start(self, action: Action, actor: str, reason: str | None, **how: Any) -> Operation:
-        if self._page is not None:
-            raise InvalidInput(
-                self._page,
-                f"{action} of a selection that was cut off by {self._page}",
-                f"a selection without it, since {action} changes every job that fits; or the handles one by one",
-            )
+        if self._partial is not None:
+            self._refuse(action)
         return self._operations.start(self._chosen, action, actor, reason, **how)
+
+    def _refuse(self, action: str) -> None:
+        found = f"{action} of a selection by {self._partial}"
+        if self._partial in ("after", "limit"):
+            found = f"{action} of a selection that was cut off by {self._partial}"
+        allowed = f"a selection without it, since {action} means every job that fits; or the handles one by one"
+        raise InvalidInput(self._partial or "", found, allowed)

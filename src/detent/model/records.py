@@ -28,6 +28,9 @@ __all__ = [
     "ExecutionRow",
     "Finish",
     "Finished",
+    "JobDetails",
+    "JobPage",
+    "JobPlace",
     "JobRow",
     "Moved",
     "NewEvent",
@@ -113,6 +116,30 @@ class Claimed(Struct, frozen=True, gc=False, array_like=True):
     spared: int
     attempts_max: int
     committed: bool = False
+
+
+class JobPlace(Struct, frozen=True, order=True):
+    """A place in the order of creation: a search goes on with the jobs created before it."""
+
+    created_at: datetime
+    id: int
+
+
+class JobPage(Struct, frozen=True):
+    """Jobs that were found, and the place to go on after; None at the end."""
+
+    rows: list[JobRow]
+    next: JobPlace | None
+
+
+class JobDetails(Struct, frozen=True):
+    """What lists show of a job beside its row: its key, the worker that holds or held it last, and its progress as the
+    JSON text that it reported last."""
+
+    job_id: int
+    key: str | None
+    worker: str | None
+    progress: str | None
 
 
 class Started(Struct, frozen=True):

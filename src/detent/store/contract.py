@@ -85,9 +85,9 @@ from detent.store.log_growth import HasLog
 from detent.store.looking import LOOKING, LookingVerbs
 from detent.store.ops import OPS, OpsVerbs
 from detent.store.pipelining import PIPELINING, HoldersBlocks, PipelineVerbs
-from detent.store.words import JobFilter, Verb, Wake
+from detent.store.words import JobFilter, JobSearch, Verb, Wake
 
-__all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "Store", "Tx", "Verb", "Verbs", "Wake"]
+__all__ = ["CATALOGUE", "AsyncVerbs", "JobFilter", "JobSearch", "Store", "Tx", "Verb", "Verbs", "Wake"]
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
-from detent.store.words import JobFilter, Verb
+from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow, TransitionRow
+from detent.store.words import LOOKS_MAX, JobSearch, Verb
 
 __all__ = ["LOOKING", "LookingVerbs"]
 
@@ -20,8 +20,20 @@ class LookingVerbs(Protocol):
 
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]: ...
 
-    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
-        """Jobs that fit the filter, by ascending id above `after_id`; each with its state as found, known or not."""
+    def job_list(
+        self, chosen: JobSearch, after: JobPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> JobPage:
+        """A page of jobs that fit, the newest first by creation (then by id), after a place; each with its state as
+        found, known or not.
+
+        It looks at no more than `looks` jobs, give or take a portion: then the page may be short, or empty, and names
+        the place to go on after. A key, a run, a correlation id and a time are found by an index. So are the jobs of a
+        state, if they are few. Everything else is compared while looking.
+        """
+        ...
+
+    def job_details(self, ids: Sequence[int]) -> list[JobDetails]:
+        """What lists show of jobs beside their rows, for those that are there, by id."""
         ...
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
@@ -54,6 +66,7 @@ class LookingVerbs(Protocol):
 LOOKING = (
     Verb("job_get", "viewer"),
     Verb("job_list", "viewer"),
+    Verb("job_details", "viewer"),
     Verb("job_executions", "viewer"),
     Verb("job_events", "viewer"),
     Verb("transitions", "viewer"),

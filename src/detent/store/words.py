@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from detent.errors import DetentError
 
-__all__ = ["JobFilter", "Verb", "Wake"]
+__all__ = ["LOOKS_MAX", "JobFilter", "JobSearch", "Verb", "Wake"]
+
+LOOKS_MAX = 100_000
+"""How many jobs, or lines of the record, one page of a search looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,25 @@ class JobFilter:
     task: str | None = None
     queue: str | None = None
     tenant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSearch(JobFilter):
+    """Which jobs, by more than an action on many jobs can choose; None means any.
+
+    `key` is that of the tenant, or of none. `worker` holds the job or has made an attempt at it. `error` is a part of
+    the job's error or of that of an attempt. `metadata` are members at the top: a name, and a JSON array of the values
+    that fit. `since` and `until` are about the time of creation; `until` itself is not included.
+    """
+
+    key: str | None = None
+    correlation_id: str | None = None
+    run_id: int | None = None
+    worker: str | None = None
+    error: str | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from detent.errors import IdConflict, InvalidInput, OutcomeUnknown
 from detent.model.records import Enqueued
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from detent.store.words import JobFilter
+from detent.store.words import JobSearch
 from tests.contract.kit import enqueue, new_job
 from tests.processes.kit import until
 from tests.store.postgres.kit import run_sql
@@ -72,7 +72,7 @@ def test_who_would_have_to_wait_sends_nothing(store: PostgresStore, postgres_url
     job = new_job(store)
     assert run_sql(postgres_url, f"SELECT pg_terminate_backend({sender}, 10000)") == [(True,)]
     assert store.job_enqueue_sent([job]) is None
-    assert len(store.job_list(JobFilter())) == 2
+    assert len(store.job_list(JobSearch()).rows) == 2
     with closing(open_store(postgres_url)) as fresh:
         assert fresh.job_enqueue_sent([new_job(store)]) is None, "it has no connection yet"
 

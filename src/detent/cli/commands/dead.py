@@ -51,13 +51,12 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 @command.command("list")
 @_filters
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="Only jobs with ids above this one.")
+@click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
 @click.pass_obj
-def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
-    """List dead jobs with the error of each."""
+def list_(session: Session, /, **chosen: Any) -> None:
+    """List dead jobs with the error of each, those created last first."""
     with session.open() as app:
-        jobs = app.jobs(state=_STATE, after_id=after, limit=limit, **chosen)
-        list_dead(session, jobs, limit, where=app.store.name)
+        list_dead(session, app.jobs(state=_STATE, **chosen), where=app.store.name)
 
 
 @command.command()
@@ -100,7 +99,7 @@ def show(session: Session, job_id: str) -> None:
         row = app.get(job_id).row
         if row.state != _STATE:
             raise CommandFailed(f"job {row.id} is not dead: it is {row.state}", NOT_FOUND)
-        show_job(session, row, app.executions(job_id), app.transitions(job_id))
+        show_job(session, row, app.store.job_details([row.id]), app.executions(job_id), app.transitions(job_id))
 
 
 @command.command()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
+import msgspec
 
 from detent.cli import render
 from detent.cli.acting import act_on
 from detent.cli.bulk import bulk_by_state
-from detent.cli.command import Group, duration, reason_option
+from detent.cli.command import Group, duration, moment, reason_option
 from detent.cli.failures import FAILED, OK
 from detent.cli.jobview import job_object, list_jobs, show_job
 from detent.cli.session import Session
@@ -34,13 +36,45 @@ def command() -> None:
 @click.option("--task", metavar="NAME", help="Only jobs of this task.")
 @click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
 @click.option("--tenant", metavar="NAME", help="Only jobs of this tenant.")
+@click.option("--key", metavar="KEY", help="The job that was enqueued with this key (of --tenant, if it has one).")
+@click.option("--correlation-id", metavar="ID", help="Only jobs with this correlation id.")
+@click.option("--run", metavar="ID", help="Only jobs of this batch run or pipeline run.")
+@click.option("--worker", metavar="NAME", help="Only jobs that this worker holds or has tried.")
+@click.option("--error", metavar="TEXT", help="Only jobs with this text in their error, or in that of an attempt.")
+@click.option(
+    *("--metadata", "metadata"),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only jobs with this metadata (repeatable). VALUE is text or JSON.",
+)
+@click.option("--since", type=moment, metavar="TIME", help="Only jobs created since: a time, or how long ago (2h, 7d).")
+@click.option("--until", type=moment, metavar="TIME", help="Only jobs created before: a time, or how long ago.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="ID", help="Only jobs with ids above this one.")
+@click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
 @click.pass_obj
-def list_(session: Session, /, limit: int, after: int, **chosen: Any) -> None:
-    """List jobs by ascending id."""
+def list_(session: Session, /, metadata: tuple[str, ...], **chosen: Any) -> None:
+    """List jobs, the newest first.
+
+    A key, a run, a correlation id and times are found at once. The other filters are compared job by job, the newest
+    first; after 100,000 jobs a page ends and names the place to go on after.
+    """
     with session.open() as app:
-        list_jobs(session, app.jobs(after_id=after, limit=limit, **chosen), limit, where=app.store.name)
+        jobs = app.jobs(metadata=_metadata(metadata), **chosen)
+        list_jobs(session, jobs, app.store.job_details([job.id for job in jobs]), where=app.store.name)
+
+
+def _metadata(wanted: Sequence[str]) -> dict[str, Any]:
+    """Each value as the text it is, and as the JSON value that it may be."""
+    found: dict[str, Any] = {}
+    for pair in wanted:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise click.UsageError(f"--metadata takes NAME=VALUE, not {pair!r}.")
+        found[name] = (value,)
+        with suppress(msgspec.DecodeError):
+            decoded = msgspec.json.decode(value)
+            found[name] = (value,) if isinstance(decoded, dict | list) else (value, decoded)
+    return found
 
 
 @command.command()
@@ -52,7 +86,8 @@ def show(session: Session, job_id: str) -> None:
     Its fields, its attempts and its transitions.
     """
     with session.open() as app:
-        show_job(session, app.get(job_id).row, app.executions(job_id), app.transitions(job_id))
+        row = app.get(job_id).row
+        show_job(session, row, app.store.job_details([row.id]), app.executions(job_id), app.transitions(job_id))
 
 
 @command.command()

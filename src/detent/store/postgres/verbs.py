@@ -26,6 +26,9 @@ from detent.model.records import (
     ExecutionRow,
     Finish,
     Finished,
+    JobDetails,
+    JobPage,
+    JobPlace,
     JobRow,
     Moved,
     NewEvent,
@@ -38,7 +41,7 @@ from detent.model.records import (
     TransitionRow,
 )
 from detent.store.ahead import ClaimTerms
-from detent.store.contract import JobFilter
+from detent.store.contract import JobSearch
 from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import Session
@@ -49,6 +52,7 @@ from detent.store.postgres.verbs_batching import PostgresBatching
 from detent.store.postgres.verbs_keeping import PostgresKeeping
 from detent.store.postgres.verbs_ops import PostgresOps
 from detent.store.postgres.verbs_pipelining import PostgresPipelining
+from detent.store.words import LOOKS_MAX
 
 __all__ = ["PostgresVerbs"]
 
@@ -252,9 +256,15 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """In the order asked."""
         return self._session.run(looking.job_get(ids, self._name)) if ids else []
 
-    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
-        """A walk along the ids."""
-        return self._session.run(looking.job_list(chosen, after_id, limit))
+    def job_list(
+        self, chosen: JobSearch, after: JobPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> JobPage:
+        """Portion by portion, until the page is full."""
+        return self._session.run(looking.job_list(chosen, after, limit, looks))
+
+    def job_details(self, ids: Sequence[int]) -> list[JobDetails]:
+        """One statement for all."""
+        return self._session.run(looking.job_details(ids)) if ids else []
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
         """Ended and in flight."""

@@ -3,7 +3,6 @@
 -- The bodies of the verbs' functions are compared with the setting detent.functions, a JSON object of name and digest,
 -- if the caller has set it and the database has the functions of the same version (detent.functions_mark).
 WITH wanted_index (name) AS (VALUES
-    ('job_key_until_claim'),
     ('job_key_expiring'),
     ('ready_expiring'),
     ('waiting_due'),
@@ -26,7 +25,13 @@ WITH wanted_index (name) AS (VALUES
     ('ops_run_of_environment'),
     ('portion_open'),
     ('horizon_before'),
-    ('untold_of_task')
+    ('untold_of_task'),
+    ('job_by_time'),
+    ('job_by_run'),
+    ('job_by_correlation'),
+    ('job_key_of_job'),
+    ('transition_log_by_time'),
+    ('transition_log_by_actor')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),

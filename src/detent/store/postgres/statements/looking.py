@@ -7,13 +7,15 @@ from datetime import datetime
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
-from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
-from detent.store.contract import JobFilter
-from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, utc
+from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow, TransitionRow
+from detent.store.contract import JobSearch
+from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts, utc
+from detent.store.searching import bounds_of, page_of
 
 __all__ = [
     "counts",
     "counts_as_of",
+    "job_details",
     "job_events",
     "job_executions",
     "job_get",
@@ -25,7 +27,13 @@ __all__ = [
 
 _JOB = ", ".join(JobRow.__struct_fields__)
 _GET = f"SELECT {_JOB} FROM detent.job_get_v1(%s::bigint[])"
-_LIST = f"SELECT {_JOB} FROM detent.job_list_v1(%s::text, %s::text, %s::text, %s::text, %s::bigint, %s::integer)"
+_LIST = f"""
+SELECT fits, {", ".join(f"(job).{name}" for name in JobRow.__struct_fields__)}
+  FROM detent.job_list_v2(%s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::text, %s::text,
+                          %s::text[], %s::text[], %s::timestamptz, %s::timestamptz, %s::bigint, %s::integer,
+                          %s::integer)
+"""
+_DETAILS = "SELECT job_id, key, worker, progress FROM detent.job_details_v1(%s::bigint[]) ORDER BY job_id"
 _EXECUTIONS = f"SELECT {', '.join(ExecutionRow.__struct_fields__)} FROM detent.job_executions_v1(%s::bigint)"
 _EVENTS = (
     f"SELECT {', '.join(EventRow.__struct_fields__)} FROM detent.job_events_v1(%s::bigint, %s::integer, %s::integer)"
@@ -46,11 +54,28 @@ def job_get(ids: Sequence[int], database: str) -> Statement[list[JobRow | None]]
     return Statement(_GET, (numbers(ids),), decode, writes=False)
 
 
-def job_list(chosen: JobFilter, after_id: int, limit: int) -> Statement[list[JobRow]]:
-    """A walk along the ids."""
-    params = (chosen.state, chosen.task, chosen.queue, chosen.tenant, after_id, limit)
-    fields = JobRow.__struct_fields__
-    return Statement(_LIST, params, lambda rows: [JobRow(**named(fields, row)) for row in rows], writes=False)
+def job_list(chosen: JobSearch, after: JobPlace | None, limit: int, looks: int) -> Statement[JobPage]:
+    """The last row says where it stopped looking, if it did."""
+    since, place = bounds_of(chosen, after)
+    wanted = chosen.metadata or None
+    params = (
+        *(chosen.state, chosen.task, chosen.queue, chosen.tenant, chosen.key, chosen.correlation_id, chosen.run_id),
+        *(chosen.worker, chosen.error),
+        *(wanted and texts(name for name, _ in wanted), wanted and texts(values for _, values in wanted)),
+        *(moment(since, field="since"), moment(place.created_at, field="until"), place.id, limit, looks),
+    )
+
+    def decode(rows: Sequence[Row]) -> JobPage:
+        found = [JobRow(**named(JobRow.__struct_fields__, row[1:])) for row in rows]
+        stopped = found.pop() if rows and not rows[-1][0] else None
+        return page_of(found, limit, None if stopped is None else JobPlace(stopped.created_at, stopped.id))
+
+    return Statement(_LIST, params, decode, writes=False)
+
+
+def job_details(ids: Sequence[int]) -> Statement[list[JobDetails]]:
+    """By id."""
+    return Statement(_DETAILS, (numbers(ids),), lambda rows: [JobDetails(*row) for row in rows], writes=False)
 
 
 def _job(row: Row, database: str) -> JobRow:

@@ -108,6 +108,7 @@ class EachAlone:
     cancel_find = _reading(SqliteVerbs.cancel_find)
     job_get = _reading(SqliteVerbs.job_get)
     job_list = _reading(SqliteVerbs.job_list)
+    job_details = _reading(SqliteVerbs.job_details)
     job_executions = _reading(SqliteVerbs.job_executions)
     job_events = _reading(SqliteVerbs.job_events)
     transitions = _reading(SqliteVerbs.transitions)

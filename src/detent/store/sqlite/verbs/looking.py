@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Count, EventRow, ExecutionRow, JobRow, TransitionRow
-from detent.store.contract import JobFilter
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase, ids_json
+from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verbs.searching import JOB_COLUMNS, SearchVerbs, fields_named
 
 __all__ = ["LookingVerbs"]
 
@@ -20,16 +19,8 @@ _JOB_FIELDS = JobRow.__struct_fields__
 _EXECUTION_FIELDS = ExecutionRow.__struct_fields__
 _EVENT_FIELDS = EventRow.__struct_fields__
 _LINE_FIELDS = TransitionRow.__struct_fields__
-_FLAGS = frozenset(("dead_letter", "idempotent", "counted", "forced"))
 
-_JOB = f"SELECT {', '.join('j.' + name for name in _JOB_FIELDS)}"
-_GET = f"{_JOB} FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value"
-_LIST = f"""
-{_JOB} FROM detent_job j
- WHERE j.id > :after AND (:state IS NULL OR j.state = :state) AND (:task IS NULL OR j.task = :task)
-   AND (:queue IS NULL OR j.queue = :queue) AND (:tenant IS NULL OR j.tenant = :tenant)
- ORDER BY j.id LIMIT :limit
-"""
+_GET = f"SELECT {JOB_COLUMNS} FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value"
 _EXECUTIONS = f"SELECT {', '.join(_EXECUTION_FIELDS)} FROM detent_executions WHERE job_id = ? ORDER BY attempt"
 _EVENTS = f"""
 SELECT {", ".join(_EVENT_FIELDS)} FROM detent_event WHERE job_id = ? AND seq > ? ORDER BY seq LIMIT ?
@@ -53,7 +44,7 @@ SELECT j.tenant, j.queue, then_.to_state, count(*)
 """
 
 
-class LookingVerbs(VerbBase):
+class LookingVerbs(SearchVerbs):
     """The viewer's verbs."""
 
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
@@ -61,27 +52,19 @@ class LookingVerbs(VerbBase):
         found = {row[0]: self._job(row) for row in self._db.rows(_GET, (ids_json(dict.fromkeys(ids)),))}
         return [found.get(job_id) for job_id in ids]
 
-    def job_list(self, chosen: JobFilter, after_id: int = 0, limit: int = 100) -> list[JobRow]:
-        """A walk along the ids."""
-        fits = {"state": chosen.state, "task": chosen.task, "queue": chosen.queue, "tenant": chosen.tenant}
-        return [
-            JobRow(**_named(_JOB_FIELDS, row))
-            for row in self._db.rows(_LIST, fits | {"after": after_id, "limit": limit})
-        ]
-
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
         """Out of the view `executions`."""
         rows = self._db.rows(_EXECUTIONS, (job_id,))
-        return [ExecutionRow(**_named(_EXECUTION_FIELDS, row)) for row in rows]
+        return [ExecutionRow(**fields_named(_EXECUTION_FIELDS, row)) for row in rows]
 
     def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]:
         """In the order of their numbers."""
         rows = self._db.rows(_EVENTS, (job_id, after_seq, limit))
-        return [EventRow(**_named(_EVENT_FIELDS, row)) for row in rows]
+        return [EventRow(**fields_named(_EVENT_FIELDS, row)) for row in rows]
 
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
         """Out of the view `transition`."""
-        return [TransitionRow(**_named(_LINE_FIELDS, row)) for row in self._lines(entity, entity_id)]
+        return [TransitionRow(**fields_named(_LINE_FIELDS, row)) for row in self._lines(entity, entity_id)]
 
     def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
         """The last line that is not younger than the moment."""
@@ -115,21 +98,8 @@ class LookingVerbs(VerbBase):
         return [(row[0], str(row[1]), *row[2:]) for row in self._db.rows(_OF_JOB, where)]
 
     def _job(self, row: Row) -> JobRow:
-        job = JobRow(**_named(_JOB_FIELDS, row))
+        job = JobRow(**fields_named(_JOB_FIELDS, row))
         if job.state not in JOB.states:
             known = tuple(JOB.states)
             raise UnknownState(self._database, "nothing was changed", "job", str(job.id), job.state, known)
         return job
-
-
-def _named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """A row by its names, with times as times and flags as flags."""
-    return {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
-
-
-def _value(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name == "at" or name.endswith("_at"):
-        return from_micros(value)
-    return bool(value) if name in _FLAGS else value
