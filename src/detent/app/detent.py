@@ -23,6 +23,7 @@ from detent.client.pipeline_run import PipelineRun
 from detent.client.run import Run
 from detent.client.search import check_limit, checked_search, place_of, text_of
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
+from detent.declare.around import Around, AroundHook, hook_of
 from detent.declare.context import Context
 from detent.declare.enqueue import SendingOptions, encode_metadata
 from detent.declare.fields import options_of
@@ -62,6 +63,7 @@ log = logging.getLogger("detent.app")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+HookT = TypeVar("HookT", bound=AroundHook)
 
 _PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
 _ENTITY_ID_MAX = 200
@@ -87,6 +89,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         self._schedules: dict[str, NewSchedule] = {}
         self._queue_limits: dict[str, NewLimit] = {}
         self._on_failure: list[Callable[[Job[Any]], None]] = []
+        self.around_hooks: list[Around] = []
 
     # -- declaring ---------------------------------------------------------------------------------------------
 
@@ -424,6 +427,16 @@ class Detent(Declared, Alerting, Pipelining, Batching):
     def store_as_found(self) -> Store:
         """The store, not made ready: for looking at a database whose schema may be missing or of another version."""
         return self._wiring.bare_store
+
+    def around(self, hook: HookT, /) -> HookT:
+        """Declare a hook around every attempt at every task: a function of the context with one `yield`, or one that
+        returns a context manager. For error trackers, context variables and sessions.
+
+        Hooks nest in the order of their declaration. An async hook is for async tasks only. A hook sees the error of
+        the function and cannot swallow it; its own error fails the attempt, as if the function had raised it.
+        """
+        self.around_hooks.append(hook_of(hook))
+        return hook
 
     def on_failure(self, hook: Callable[[Job[Any]], None], /) -> Callable[[Job[Any]], None]:
         """Declare a hook: called in the worker's process with each job that came to rest quarantined or failed."""

@@ -76,6 +76,11 @@ class Context(Protocol):
         ...
 
     @property
+    def task(self) -> str:
+        """The name of its task."""
+        ...
+
+    @property
     def attempt(self) -> int:
         """Which attempt this is, counted from 1; it is also the fence."""
         ...

@@ -27,6 +27,7 @@ from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
 from detent.store.contract import Store
+from detent.worker.around import surrounded
 from detent.worker.carry import Waiting, carry_on, set_out
 from detent.worker.context import AttemptContext, EventSink
 from detent.worker.foreign import AlreadyThere
@@ -65,8 +66,16 @@ class Attempt:
         self._asking = unknown is not None
         self.claimed = claimed
         self.task = app.find_task(claimed.task)
+        self._hooks = app.around_hooks
         self._ids = ids = app.ids
         self.context = AttemptContext(claimed, self.task, store, sink, ids, app.settings)
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        task = self.task
+        if not self._hooks:
+            return task.function
+        return surrounded(self._hooks, task.function, task.name, is_async=task.is_async)
 
     @property
     def needs_preparing(self) -> bool:
@@ -85,7 +94,7 @@ class Attempt:
             with self.context.current():
                 if self._asking and (ending := self._ask(arguments)) is not None:
                     return ending
-                value = _called(self.task.function, self.context, arguments)
+                value = _called(self._function, self.context, arguments)
             return self._finished(value)
         except BaseException as error:
             return self._cannot_tell(error) if self._asking else self._failed(error)
@@ -99,7 +108,11 @@ class Attempt:
         if probe is None:
             raise Fatal("nobody can tell whether its effect has happened: the task has no probe")
         self.context.event(f"attempt {self.unknown.since} may have had its effect: asking the probe", level="warning")
-        found = _called(probe, self.context, arguments)
+        hooks = self._hooks
+        asked = (
+            surrounded(hooks, probe, self.task.name, is_async=inspect.iscoroutinefunction(probe)) if hooks else probe
+        )
+        found = _called(asked, self.context, arguments)
         if not isinstance(found, Probed):
             raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")
         if found.found == "cannot tell":
@@ -136,7 +149,7 @@ class Attempt:
         """Call an async function in this `process`, inside a task of whoever calls, until it ends or waits; one that
         waits is to be carried on in the same task."""
         try:
-            coroutine = self.task.function(self.context, **self._arguments())
+            coroutine = self._function(self.context, **self._arguments())
             value = set_out(coroutine, self.context.alone(), process)
             return value if type(value) is Waiting else self._finished(value)
         except BaseException as error:

@@ -98,6 +98,10 @@ class AttemptContext:
         return self._claimed.job_id
 
     @property
+    def task(self) -> str:
+        return self._task.name
+
+    @property
     def attempt(self) -> int:
         return self._claimed.attempt
 
