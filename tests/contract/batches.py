@@ -18,7 +18,7 @@ from detent.model.batch_records import (
     TargetJob,
     TargetRow,
 )
-from detent.model.records import Abort, Claimed, Finish, Finished
+from detent.model.records import Abort, Claimed, Finish, Finished, Violation
 from detent.store.contract import Store
 from tests.contract.kit import claim, new_job
 
@@ -26,6 +26,7 @@ __all__ = [
     "act",
     "add",
     "applied_run",
+    "broken",
     "create",
     "drive",
     "finish",
@@ -40,12 +41,18 @@ __all__ = [
     "work",
 ]
 
-NUMBERS = count(1_000_000_000)
-"""Ids that nobody has reserved: where nothing may change, not even a number may be taken."""
+NUMBERS = count(1_000_000_000, 1000)
+"""Ids that nobody has reserved: where nothing may change, not even a number may be taken. Between two of them there is room
+for those that are reserved, which are above all that are in use."""
 
 PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK = (
     f"detent.batch.{name}" for name in ("plan", "preview", "drive", "apply", "revert", "look")
 )
+
+
+def broken(store: Store) -> list[Violation]:
+    """Return what `verify` finds, but that the numbers of these tests were never reserved."""
+    return [one for one in store.verify() if one.invariant != "ids_are_ahead"]
 
 
 def new_run(store: Store, **overrides: Any) -> NewBatchRun:

@@ -6,7 +6,20 @@ import pytest
 
 from detent.model.batch_records import BatchRunRow, Portion, Previewed, Stepped
 from detent.store.contract import Store
-from tests.contract.batches import DRIVE, PREVIEW, act, drive, finish, held, planned, previewed_run, run, stepping, work
+from tests.contract.batches import (
+    DRIVE,
+    PREVIEW,
+    act,
+    broken,
+    drive,
+    finish,
+    held,
+    planned,
+    previewed_run,
+    run,
+    stepping,
+    work,
+)
 from tests.contract.kit import claim
 from tests.faults.test_statements import die_everywhere
 from tests.faults.trap import killed_at
@@ -25,7 +38,7 @@ def test_a_step_killed_anywhere_moves_each_target_once(store: Store, whole: bool
         assert isinstance(portion, Portion)
         jobs = stepping(store, portion)
         died = killed_at(k, lambda: store.batch_step(holder, action_id, 0, portion.to_cursor, jobs, True), after=after)
-        assert store.verify() == [], (k, after)
+        assert broken(store) == [], (k, after)
         again = store.batch_step(holder, action_id, 0, portion.to_cursor, jobs, True)
         assert again == Stepped(action_id=action_id, cursor=2, moved=2, done=True), (k, after)
         finish(store, holder)
@@ -34,7 +47,7 @@ def test_a_step_killed_anywhere_moves_each_target_once(store: Store, whole: bool
         return died
 
     die_everywhere(whole, die)
-    assert store.verify() == []
+    assert broken(store) == []
 
 
 @pytest.mark.timeout(600)
@@ -46,7 +59,7 @@ def test_a_preview_killed_anywhere_is_counted_once(store: Store, whole: bool) ->
         holder = held(store, PREVIEW)
         items = [Previewed(n=n, before="1", after="2") for n in (1, 2)]
         died = killed_at(k, lambda: store.target_previewed(holder, made.id, items), after=after)
-        assert store.verify() == [], (k, after)
+        assert broken(store) == [], (k, after)
         row = store.target_previewed(holder, made.id, items)
         assert isinstance(row, BatchRunRow)
         assert (row.previewed, row.previewed_at is None) == (2, False), (k, after)
@@ -58,4 +71,4 @@ def test_a_preview_killed_anywhere_is_counted_once(store: Store, whole: bool) ->
         return died
 
     die_everywhere(whole, die)
-    assert store.verify() == []
+    assert broken(store) == []

@@ -80,6 +80,42 @@ def unique_index_over_something_else(owner: Owner, life: Life) -> None:
     )
 
 
+@corrupts("definitions_are_in_place", lambda *_: ("index", "waiting_due"), heals=False, only="postgres")
+def index_over_something_else(owner: Owner, life: Life) -> None:
+    owner.run("DROP INDEX {waiting_due}", "CREATE INDEX waiting_due ON {waiting} (due_at)")
+
+
+@corrupts("definitions_are_in_place", lambda *_: ("column", "schedule.unique_pending"), heals=False, only="postgres")
+def default_changed(owner: Owner, life: Life) -> None:
+    owner.run("ALTER TABLE {schedule} ALTER COLUMN unique_pending SET DEFAULT true")
+
+
+@corrupts("definitions_are_in_place", lambda *_: ("column", "execution.worker"), heals=False, only="postgres")
+def column_that_may_be_empty(owner: Owner, life: Life) -> None:
+    owner.run("ALTER TABLE {execution} ALTER COLUMN worker DROP NOT NULL")
+
+
+@corrupts("definitions_are_in_place", lambda *_: ("column", "alert.raised"), heals=False, only="postgres")
+def column_of_another_type(owner: Owner, life: Life) -> None:
+    owner.run("ALTER TABLE {alert} ALTER COLUMN raised TYPE smallint")
+
+
+@corrupts("guards_are_in_place", lambda *_: ("trigger", "event_keep"), heals=True, only="postgres")
+def guard_that_is_never_asked(owner: Owner, life: Life) -> None:
+    ((text,),) = owner.rows("SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'event_keep'")
+    owner.run("DROP TRIGGER event_keep ON {event}", text.replace("EXECUTE", "WHEN (1 = 2) EXECUTE"))
+
+
+@corrupts("guards_are_in_place", lambda *_: ("trigger", "execution_keep"), heals=True, only="postgres")
+def guard_switched_off(owner: Owner, life: Life) -> None:
+    owner.run("ALTER TABLE {execution} DISABLE TRIGGER execution_keep")
+
+
+@corrupts("guards_are_in_place", lambda *_: ("function", "keep"), heals=True, only="postgres")
+def guard_emptied(owner: Owner, life: Life) -> None:
+    owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN NEW; END ' WHERE proname = 'keep'")
+
+
 @corrupts("definitions_are_in_place", lambda *_: ("function", "job_claim_v1"), heals=False, only="postgres")
 def verb_emptied(owner: Owner, life: Life) -> None:
     owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_claim_v1'")
@@ -132,6 +168,26 @@ def index_changed(owner: Owner, life: Life) -> None:
 @corrupts("constraints_are_in_place", lambda *_: ("table", "detent_execution"), heals=False, only="sqlite")
 def check_edited_away(owner: Owner, life: Life) -> None:
     owner.rewrite_schema("detent_execution", "attempt >= 1", "TRUE")
+
+
+@corrupts("constraints_are_in_place", lambda *_: ("table", "detent_dead"), heals=False, only="sqlite")
+def type_edited(owner: Owner, life: Life) -> None:
+    owner.rewrite_schema("detent_dead", "reason         TEXT", "reason         INTEGER")
+
+
+@corrupts("constraints_are_in_place", lambda *_: ("table", "detent_execution"), heals=False, only="sqlite")
+def column_edited_to_be_empty(owner: Owner, life: Life) -> None:
+    owner.rewrite_schema("detent_execution", "worker       TEXT        NOT NULL", "worker       TEXT")
+
+
+@corrupts("constraints_are_in_place", lambda *_: ("table", "detent_alert"), heals=False, only="sqlite")
+def table_of_any_type(owner: Owner, life: Life) -> None:
+    owner.rewrite_schema("detent_alert", "STRICT, WITHOUT ROWID", "WITHOUT ROWID")
+
+
+@corrupts("guards_are_in_place", lambda *_: ("trigger", "detent_execution_keep"), heals=True, only="sqlite")
+def guard_dropped_from_the_record(owner: Owner, life: Life) -> None:
+    owner.run("DROP TRIGGER detent_execution_keep")
 
 
 @corrupts("constraints_are_in_place", lambda *_: ("index", "detent_execution_one_commit"), heals=False, only="sqlite")

@@ -64,7 +64,7 @@ def ghost_run(_: Owner, __: Life) -> tuple[str, str]:
 @corrupts("watermark_stands_on_its_run", ghost_run, heals=False)
 def a_completed_run_of_nothing(owner: Owner, life: Life) -> None:
     """Half of its partitions, five records that nobody consolidated, no line in the log, and no watermark."""
-    now = owner.at("2026-01-01 00:00:00")
+    now = "(SELECT max(at) FROM {transition_log})"
     yes, no = ("1", "0") if owner.sqlite else ("true", "false")
     owner.plant(
         "INSERT INTO {pipeline_run} (id, name, payload, watermark, captured_at, is_full, started_by, queue, replicas, "

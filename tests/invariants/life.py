@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, get_args
 
+from detent.model.alert_records import Route
 from detent.model.batch_records import BatchRunRow
 from detent.model.jsondoor import fingerprint
+from detent.model.limit_records import NewLimit
 from detent.model.ops_records import NewOpsRun, OpsEnd
 from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob
+from detent.model.service_records import NewOperation, NewSchedule, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.batches import APPLY, act, drive, previewed_run, work
+from tests.contract.batches import APPLY, NUMBERS, act, drive, previewed_run, work
+from tests.contract.alert_kit import policy
 from tests.contract.kit import abort, claim
+from tests.contract.pipes import completed
 
 HOUR = 3600.0
 
@@ -66,6 +71,10 @@ def live(store: Store, clock: StoreClock) -> Life:
     _waiting_ones(life)
     _ops_runs(life)
     _batch_run(life)
+    store.ids_reserve(next(NUMBERS))  # above those that the batch run has taken without asking
+    life.ids["pipeline_run"] = completed(store, {"a": "1", "b": "2"}).id
+    clock.advance(1)
+    _services(life)
     _running_ones(life)
     _finished_ones(life)
     return life
@@ -121,6 +130,38 @@ def _batch_run(life: Life) -> None:
     abort(life.store, claim(life.store, tasks=[APPLY], limit=1)[0])
     work(life.store, fails=["b"])
     life.clock.advance(1)
+
+
+def _services(life: Life) -> None:
+    """A schedule, a limit, an alert that a sink was told of, an operation that is done, and times of a queue and a task."""
+    store, clock = life.store, life.clock
+    store.schedule_put(
+        NewSchedule(
+            name="nightly",
+            cron="0 3 * * *",
+            zone="UTC",
+            catch_up="latest",
+            next_at=clock.now() + timedelta(days=1),
+            task="report",
+            payload="{}",
+            queue="default",
+            attempts_max=4,
+        )
+    )
+    store.limit_put(NewLimit(key="shop", rate=5.0, per=1.0, burst=5.0, concurrency_max=2, tasks=("limited",)))
+    life.enqueue("limited")
+    life.claim("limited")
+    store.alert_policy_put(policy(), "ana")
+    store.alert_raise("dead_letters", "whole", "warning", "60 jobs are dead", None, 60.0)
+    store.alert_spread([Route("log", ("warning",))])
+    operation = NewOperation(id=store.ids_reserve(1), action="retry", actor="ana", job_state="quarantined", task="none")
+    life.ids["operation"] = operation.id
+    store.operation_start(operation)
+    store.operation_step(operation.id, 100)
+    store.recovery_set("mail", 60.0, 600.0, "ana")
+    store.times_put([TaskTimes(task="report", result_ttl=60.0)])
+    store.declaration_put("schedule", "nightly", "f1", False)
+    clock.advance(1)
 
 
 def _running_ones(life: Life) -> None:

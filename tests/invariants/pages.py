@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PAGES", "PageDamage", "spoil_page"]
+__all__ = ["PAGES", "PAGES_BESIDE_JOBS", "PageDamage", "spoil_page"]
 
 HEADER = 100
 """Bytes of the file's own header, which the first page begins with."""
@@ -45,8 +45,17 @@ _THINGS = ("event", "execution", "transition_log", "dead", "job_key", "waiting",
 PAGES = [PageDamage(thing, spoil) for thing in _THINGS for spoil in (zeroed, of_no_kind, cells_elsewhere)]
 
 
+_BESIDE_JOBS = (
+    *("schedule", "rate_limit", "limit_slot", "alert", "alert_policy", "alert_notice", "alert_delivery", "operation"),
+    *("recovery", "task_times", "untold", "batch_run", "target", "pipeline_run", "partition", "watermark", "ops_run"),
+    *("service", "worker", "declaration", "queue", "horizon"),
+)
+PAGES_BESIDE_JOBS = [PageDamage(thing, zeroed) for thing in _BESIDE_JOBS]
+"""Tables that ordinary jobs do not need."""
+
+
 def spoil_page(path: Path, damage: PageDamage) -> None:
-    """Damage the file, which nobody has open."""
+    """Damage the file."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         ((size,),) = connection.execute("PRAGMA page_size").fetchall()

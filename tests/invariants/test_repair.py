@@ -9,14 +9,9 @@ import pytest
 from detent.errors import DatabaseBusy
 from detent.store.contract import Store
 from detent.testing.stores import dump, plain_connection
-from tests.invariants import corruption_of_definitions, corruption_of_records, corruption_of_runs
-from tests.invariants.corruption import CASES, Corruption, pairs
+from tests.invariants.cases import CASES, Corruption, pairs
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
-
-assert corruption_of_records  # its cases are among CASES
-assert corruption_of_runs
-assert corruption_of_definitions
 
 RECORDS = ("execution", "event", "horizon", "migration")
 """What is never rewritten, and to which repair adds nothing."""

@@ -9,15 +9,10 @@ import pytest
 from detent.store.contract import Store
 from detent.store.invariants import load
 from detent.store.invariants.walk import UNWALKED
-from tests.invariants import corruption_of_definitions, corruption_of_records, corruption_of_runs
-from tests.invariants.corruption import CASES, Corruption, pairs
+from tests.invariants.cases import CASES, Corruption, pairs
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 from tests.invariants.walking import walked
-
-assert corruption_of_records  # its cases are among CASES
-assert corruption_of_runs
-assert corruption_of_definitions
 
 
 @pytest.mark.parametrize(("kind", "case"), pairs(CASES), indirect=["kind"])

@@ -57,7 +57,7 @@ def deliver(store: Store, sink: Sink, timeout: float, clock: Clock | None = None
         if not found:
             return taken
         began_at = clock.monotonic()
-        messages = _messages(found, room)
+        messages = _messages(found, min(room, sink.at_once_max))
         while messages:
             message = messages.pop(0)
             outcome = sink.send([one.notice for one in message])

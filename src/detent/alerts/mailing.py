@@ -29,7 +29,7 @@ class MailSink:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self.route = Route("mail", severities_from(options.mail_severity))
-        self.minute_max = options.minute_max
+        self.minute_max = self.at_once_max = options.minute_max
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
         """Taken where the server took it for at least one mailbox."""

@@ -82,7 +82,7 @@ class WebhookSink:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self.route = Route("webhook", severities_from(options.webhook_severity))
-        self.minute_max = options.minute_max
+        self.minute_max = self.at_once_max = options.minute_max
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
         """What was called `<!channel>` by somebody calls nobody."""
@@ -115,7 +115,7 @@ class PagerSink:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self.route = Route("pager", severities_from(options.pager_severity))
-        self.minute_max = options.minute_max
+        self.minute_max = self.at_once_max = options.minute_max
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
         """Whoever is paged hears of each alert on its own."""

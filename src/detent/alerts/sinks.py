@@ -63,6 +63,11 @@ class Sink(Protocol):
         """How many messages it bears in a minute."""
         ...
 
+    @property
+    def at_once_max(self) -> int:
+        """How many messages it is sent one after the other; the last is about all notices that are left."""
+        ...
+
     def send(self, notices: Sequence[Notice]) -> Outcome:
         """Tell these in one message. Never raises what the world does; takes a few time-outs at most."""
         ...
@@ -74,6 +79,7 @@ class LogSink:
     route = Route("log", ("info", "warning", "critical"))
     summarises = True
     minute_max = _LINES_MINUTE_MAX
+    at_once_max = 1
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
         """What is resolved is only information."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from detent.errors import DetentError
 from detent.model.batch_records import BatchRunRow
 from detent.model.ids import Ids
 from detent.model.records import NewJob
+from detent.store.apart import is_of_one_row
 from detent.store.contract import Store
 
 __all__ = ["begin_due"]
@@ -15,28 +18,37 @@ _ATTEMPTS_MAX = 21
 _ACTOR = "reconciler"
 
 
-def begin_due(store: Store, ids: Ids) -> int:
-    """Begin every look that is due; how many. Whoever is second changes nothing.
+def begin_due(store: Store, ids: Ids, bad: Callable[[BatchRunRow, Exception], None] | None = None) -> int:
+    """Begin every reconciliation that is due; return how many. A second caller changes nothing.
 
-    Whoever does this need not know the batch: its job goes to the queue of the run's other jobs, to be done by a worker
-    that does.
+    The caller need not know the batch: its job goes to the queue of the run's other jobs, to be done by a worker that
+    does. A run that cannot be looked at because it is damaged is given to `bad`, and the others go on.
     """
     begun = 0
     for row in store.reconcile_due(_AT_ONCE):
-        job = NewJob(
-            id=ids.take(1)[0],
-            task=f"{row.batch}.reconcile",
-            payload=f'{{"run":{row.id}}}',
-            nonce=ids.nonce(),
-            fingerprint="",
-            tenant=row.tenant,
-            queue=_queue(store, row),
-            correlation_id=row.correlation_id or str(row.id),
-            run_id=row.id,
-            attempts_max=_ATTEMPTS_MAX,
-        )
-        begun += not isinstance(store.reconcile_begin(row.id, row.reconcile_no, job, _ACTOR), DetentError)
+        try:
+            begun += _begin(store, ids, row)
+        except Exception as error:
+            if bad is None or not is_of_one_row(error):
+                raise
+            bad(row, error)
     return begun
+
+
+def _begin(store: Store, ids: Ids, row: BatchRunRow) -> bool:
+    job = NewJob(
+        id=ids.take(1)[0],
+        task=f"{row.batch}.reconcile",
+        payload=f'{{"run":{row.id}}}',
+        nonce=ids.nonce(),
+        fingerprint="",
+        tenant=row.tenant,
+        queue=_queue(store, row),
+        correlation_id=row.correlation_id or str(row.id),
+        run_id=row.id,
+        attempts_max=_ATTEMPTS_MAX,
+    )
+    return not isinstance(store.reconcile_begin(row.id, row.reconcile_no, job, _ACTOR), DetentError)
 
 
 def _queue(store: Store, row: BatchRunRow) -> str:

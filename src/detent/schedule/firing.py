@@ -12,21 +12,21 @@ Any number of schedulers may do this at once: each tick is dealt with by one of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import assert_never
 
 import msgspec
-from cronsim import CronSimError
 from msgspec.structs import replace
 
-from detent.errors import InvalidInput
 from detent.model.ids import Ids
 from detent.model.jsondoor import fingerprint, unique_key
 from detent.model.records import NewJob
 from detent.model.service_records import Fire, NewSchedule, ScheduleRow
 from detent.schedule.cron import next_tick, ticks_after
+from detent.store.apart import is_of_one_row
 from detent.store.contract import Verbs
 
 __all__ = ["NEVER", "Plan", "fire_due", "from_now", "plan", "upcoming"]
@@ -63,12 +63,21 @@ def plan(row: ScheduleRow, now: datetime) -> Plan:
             chosen = ticks[-1:] if coming > now else []
         case "skip":
             chosen = [tick for tick in ticks if now - tick <= _MISSED_AFTER]
+        case _:
+            assert_never(row.catch_up)
     return Plan(ticks, frozenset(chosen), coming)
 
 
-def fire_due(verbs: Verbs, ids: Ids) -> list[int]:
-    """Deal with every tick that has come; the jobs that were made of them by this caller. A schedule whose words this
-    machine cannot read, such as a zone that it does not know, is said and left; the others go on."""
+def _log_bad(name: str, error: Exception) -> None:
+    log.error("schedule %s cannot be fired and is passed over: %r", name, error)
+
+
+def fire_due(verbs: Verbs, ids: Ids, bad: Callable[[str, Exception], None] = _log_bad) -> list[int]:
+    """Deal with every tick that has come; the jobs that were made of them by this caller.
+
+    A schedule that cannot be read here, such as one of a zone that this machine does not know, or that is damaged, is
+    given to `bad` and passed over. The others go on.
+    """
     made: list[int] = []
     unreadable: set[str] = set()
     while due := [row for row in verbs.schedule_due(_SCHEDULES_AT_ONCE) if row.name not in unreadable]:
@@ -76,8 +85,10 @@ def fire_due(verbs: Verbs, ids: Ids) -> list[int]:
         for row in due:
             try:
                 made += _fire(verbs, ids, row, now)
-            except (InvalidInput, CronSimError, StopIteration) as error:
-                log.error("schedule %s cannot be read here: %r", row.name, error)
+            except Exception as error:
+                if not is_of_one_row(error):
+                    raise
+                bad(row.name, error)
                 unreadable.add(row.name)
     return made
 

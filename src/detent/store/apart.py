@@ -19,7 +19,7 @@ from detent.errors import (
     SchemaTooOld,
 )
 
-__all__ = ["cause_of", "is_of_one_row"]
+__all__ = ["cause_of", "is_damage", "is_of_one_row"]
 
 _OF_ALL = (
     DatabaseBusy,
@@ -39,6 +39,11 @@ _CAUSE_MAX = 300
 def is_of_one_row(error: BaseException) -> bool:
     """Return whether a row may have caused the error: a guard, a constraint or a value that cannot be read."""
     return isinstance(error, Exception) and not isinstance(error, _OF_ALL)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether damaged rows or pages may have caused the error. What does not touch them still works."""
+    return is_of_one_row(error) or isinstance(error, NotADatabase)
 
 
 def cause_of(error: BaseException) -> str:

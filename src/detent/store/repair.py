@@ -47,7 +47,13 @@ def repair(hands: Hands, actor: str, reason: str, *, apply: bool) -> list[Repair
 def _carried_out(hands: Hands, group: Group, actor: str, reason: str) -> Iterator[RepairStep]:
     def work() -> None:
         for step in group:
-            if step.line is not None and step.act is not None:
+            if step.line is None or step.act is None:
+                continue
+            if step.line.entity == "sequence":
+                # It may be the one that numbers the lines of the log.
+                step.act(hands)
+                hands.log(step.line, actor, reason)
+            else:
                 hands.log(step.line, actor, reason)
                 step.act(hands)
 

@@ -35,11 +35,12 @@ BEYOND_REPAIR = {
     "no_job_is_stuck": "nothing to rebuild: the reaper of any worker ends the attempt",
     "horizons_are_past": "a horizon is on record, and a record is never rewritten",
     "no_row_is_orphaned": "its job is gone, and a record is never removed",
+    "checks_hold": "the records do not say what it should be",
     "batch_times_are_in_order": "the time is on record as it is, and a record is never rewritten",
     "storage_is_sound": "pages of the database are damaged: restore a backup",
     "times_are_in_order": "the time is on record as it is, and a record is never rewritten",
 }
-SCHEMA = ("trigger", "function", "constraint", "index", "table")
+SCHEMA = ("trigger", "function", "constraint", "index", "table", "sequence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Actions(Protocol):
         ...
 
     def restore(self, kind: str, name: str) -> None:
-        """Put a guard back as it was installed."""
+        """Put a guard back as it was installed; let a sequence go on above all numbers in use."""
         ...
 
 
@@ -182,7 +183,8 @@ def _schema(look: Look, violation: Violation) -> Step:
     kind, name = violation.entity, violation.entity_id
     if statement := look.owner_must(kind, name):
         return _left(violation, f"for its owner: {statement}")
-    shown = RepairStep(violation.invariant, kind, name, f"install {kind} {name} again")
+    does = f"let {name} go on above all numbers in use" if kind == "sequence" else f"install {kind} {name} again"
+    shown = RepairStep(violation.invariant, kind, name, does)
     return Step(shown, _line(shown, "broken", "restored"), lambda actions: actions.restore(kind, name))
 
 

@@ -13,9 +13,13 @@ from detent.lifecycle.guard import literal
 from detent.lifecycle.library import JOB
 from detent.model.records import OUTCOMES
 from detent.store.invariants import Dialect
+from detent.store.invariants.checks import checks_sql
 from detent.store.invariants.definitions import (
     CANONICAL,
+    condition_digest,
     digest,
+    index_digest,
+    postgres_columns,
     postgres_indexes,
     postgres_views,
     sqlite_definitions,
@@ -27,6 +31,7 @@ from detent.store.invariants.expected import (
     sqlite_schema,
 )
 from detent.store.invariants.text import (
+    CHECKS,
     CONSTRAINTS_POSTGRES,
     DEFINITIONS_POSTGRES,
     DEFINITIONS_SQLITE,
@@ -55,13 +60,15 @@ def generated(dialect: Dialect) -> dict[str, str]:
             states=_listed(JOB.states),
             yes="true" if dialect == "postgres" else "1",
         ),
+        "checks_hold": CHECKS.format(checks=checks_sql(dialect)),
         **(_schema_postgres() if dialect == "postgres" else _schema_sqlite()),
     }
 
 
 def _schema_postgres() -> dict[str, str]:
     triggers = [
-        (t.name, t.table, t.function, t.kind, ",".join(t.columns), t.conditional) for t in postgres_triggers().values()
+        (t.name, t.table, t.function, t.kind, ",".join(t.columns), condition_digest(t))
+        for t in postgres_triggers().values()
     ]
     # md5 is what PostgreSQL can say without an extension; it tells edits apart and proves nothing against malice.
     functions = [
@@ -69,14 +76,23 @@ def _schema_postgres() -> dict[str, str]:
     ]
     constraints = [(c.name, c.table, c.kind, digest(c)) for c in postgres_constraints().values()]
     return {
-        "guards_are_in_place": GUARDS_POSTGRES.format(triggers=_values(triggers), functions=_values(functions)),
+        "guards_are_in_place": GUARDS_POSTGRES.format(
+            triggers=_values(triggers),
+            functions=_values(functions),
+            condition_text=CANONICAL.format(
+                definition="substring(pg_get_triggerdef(t.oid) from ' WHEN \\((.*)\\) EXECUTE FUNCTION')"
+            ),
+        ),
         "constraints_are_in_place": CONSTRAINTS_POSTGRES.format(
             constraints=_values(constraints),
             constraint_text=CANONICAL.format(definition="pg_get_constraintdef(c.oid)"),
             index_text=CANONICAL.format(definition="split_part(pg_get_indexdef(x.indexrelid), ' ON ', 2)"),
         ),
         "definitions_are_in_place": DEFINITIONS_POSTGRES.format(
-            indexes=_values((name,) for name in postgres_indexes()),
+            indexes=_values((name, index_digest(statement)) for name, statement in postgres_indexes().items()),
+            index_text=CANONICAL.format(definition="split_part(pg_get_indexdef(x.indexrelid), ' ON ', 2)"),
+            columns=_values((*where, *what) for where, what in postgres_columns().items()),
+            default_text=CANONICAL.format(definition="coalesce(pg_get_expr(d.adbin, d.adrelid), '')"),
             views=_values((name,) for name in postgres_views()),
             triggers=_values((name,) for name in postgres_triggers()),
         ),

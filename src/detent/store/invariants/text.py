@@ -47,10 +47,17 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
  ORDER BY l.n;
 """
 
+CHECKS = """\
+-- G4, R3: every row satisfies every CHECK of its table. A row that does not was written past the CHECK.
+-- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
+{checks}
+ ORDER BY 1, 2;
+"""
+
 GUARDS_POSTGRES = """\
 -- L2, E1, G4, R3: every guard is there, enabled, for the same events and columns, with its function's own body.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
-WITH wanted (name, relation, function, kind, columns, conditional) AS (VALUES
+WITH wanted (name, relation, function, kind, columns, condition) AS (VALUES
     {triggers}
   ),
   body (name, digest) AS (VALUES
@@ -66,7 +73,7 @@ SELECT 'trigger' AS entity, w.name AS entity_id,
   LEFT JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
  WHERE t.oid IS NULL OR t.tgenabled NOT IN ('O', 'A')
     OR t.tgtype <> w.kind OR p.proname <> w.function OR p.pronamespace <> 'detent'::regnamespace
-    OR (t.tgqual IS NOT NULL) <> w.conditional
+    OR w.condition <> CASE WHEN t.tgqual IS NULL THEN '' ELSE coalesce(md5({condition_text}), '') END
     OR w.columns <> coalesce((SELECT string_agg(a.attname, ',' ORDER BY a.attname COLLATE "C")
                                 FROM pg_catalog.pg_attribute a
                                WHERE a.attrelid = t.tgrelid AND a.attnum = ANY (t.tgattr)), '')
@@ -107,12 +114,16 @@ SELECT CASE WHEN w.kind = 'i' THEN 'index' ELSE 'constraint' END AS entity, w.na
 """
 
 DEFINITIONS_POSTGRES = """\
--- L2, R3: every function, view and index is there, and nothing on Detent's tables that Detent did not install.
+-- L2, R3: every function, view, index and column is there as it was defined, and nothing on Detent's tables that Detent
+-- did not install.
 -- Generated from the migrations by `python -m detent.store.invariants.generate`; a test keeps it equal.
 -- The bodies of the verbs' functions are compared with the setting detent.functions, a JSON object of name and digest,
 -- if the caller has set it and the database has the functions of the same version (detent.functions_mark).
-WITH wanted_index (name) AS (VALUES
+WITH wanted_index (name, digest) AS (VALUES
     {indexes}
+  ),
+  wanted_column (relation, name, type, required, standard) AS (VALUES
+    {columns}
   ),
   wanted_view (name) AS (VALUES
     {views}
@@ -131,9 +142,19 @@ WITH wanted_index (name) AS (VALUES
            IS NOT DISTINCT FROM obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')
   )
 SELECT 'index' AS entity, w.name AS entity_id,
-       CASE WHEN x.indexrelid IS NULL THEN 'it is missing' ELSE 'it is not valid' END AS detail
+       CASE WHEN x.indexrelid IS NULL THEN 'it is missing' WHEN NOT (x.indisvalid AND x.indisready) THEN 'it is not valid'
+            ELSE 'its definition was changed' END AS detail
   FROM wanted_index w LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
- WHERE x.indexrelid IS NULL OR NOT (x.indisvalid AND x.indisready)
+ WHERE x.indexrelid IS NULL OR NOT (x.indisvalid AND x.indisready) OR md5({index_text}) <> w.digest
+UNION ALL
+SELECT 'column', w.relation || '.' || w.name,
+       CASE WHEN a.attnum IS NULL THEN 'it is missing' ELSE 'its type, its default or whether it must have a value was changed' END
+  FROM wanted_column w
+  LEFT JOIN pg_catalog.pg_attribute a
+    ON a.attrelid = to_regclass('detent.' || w.relation) AND a.attname = w.name AND NOT a.attisdropped
+  LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+ WHERE a.attnum IS NULL OR format_type(a.atttypid, a.atttypmod) <> w.type OR a.attnotnull <> w.required
+    OR {default_text} <> w.standard
 UNION ALL
 SELECT 'view', w.name, 'it is missing'
   FROM wanted_view w

@@ -27,15 +27,17 @@ WHOLE = frozenset(
         "definitions_are_in_place",
         "guards_are_in_place",
         "horizons_are_past",
+        "ids_are_ahead",
         "run_counters_equal_parts",
         "run_state_equals_record",
+        "times_are_near",
         "watermark_stands_on_its_run",
     }
 )
 """Not judged by job: they look at the schema and at runs, and cost the same however many jobs there are."""
 
-UNWALKED = frozenset({"storage_is_sound"})
-"""Reads every page of the database, so it is left to `verify`."""
+UNWALKED = frozenset({"checks_hold", "storage_is_sound"})
+"""Read every row or page of every table, also of those that are not kept by job, so they are left to `verify`."""
 
 BY_RUN = frozenset({"batch_counts_equal_targets", "batch_state_equals_record", "batch_times_are_in_order"})
 """Judged for one batch run at a time, with all its targets."""

@@ -113,6 +113,16 @@ UPDATE detent.batch_run b
  WHERE id = %s
 """
 
+_GO_ON = {
+    "id_seq": b"""
+        SELECT setval('detent.id_seq', greatest((SELECT max(id) FROM detent.job), (SELECT max(id) FROM detent.lease)))
+    """,
+    "lane_id_seq": b"SELECT setval('detent.lane_id_seq', (SELECT max(id) FROM detent.lane))",
+    "transition_log_n_seq": b"SELECT setval('detent.transition_log_n_seq', (SELECT max(n) FROM detent.transition_log))",
+    "horizon_n_seq": b"SELECT setval('detent.horizon_n_seq', (SELECT max(n) FROM detent.horizon))",
+    "alert_notice_n_seq": b"SELECT setval('detent.alert_notice_n_seq', (SELECT max(n) FROM detent.alert_notice))",
+}
+
 _STATEMENTS = Statements(
     jobs=_JOBS,
     executions=_EXECUTIONS,
@@ -193,7 +203,7 @@ class PostgresHands(CommonHands):
     def owner_must(self, kind: str, name: str) -> str | None:
         if kind == "function" and name not in postgres_functions():
             return "run `detent migrate`, which installs the functions of this version"
-        if kind in ("trigger", "function"):
+        if kind in ("trigger", "function", "sequence"):
             return None
         if kind == "table":
             return f"ALTER TABLE detent.{name} SET LOGGED;"
@@ -224,6 +234,9 @@ class PostgresHands(CommonHands):
         return None
 
     def restore(self, kind: str, name: str) -> None:
+        if kind == "sequence":
+            self._db.execute(_GO_ON[name])
+            return
         if kind == "function":
             self._db.execute(postgres_functions()[name].ddl.encode())
             return

@@ -106,6 +106,11 @@ UPDATE detent_batch_run
  WHERE id = ?
 """
 
+_GO_ON = """
+INSERT INTO detent_ids (next)
+SELECT 1 + max(coalesce((SELECT max(id) FROM detent_job), 0), coalesce((SELECT max(id) FROM detent_lease), 0))
+"""
+
 _STATEMENTS = Statements(
     jobs=_JOBS,
     executions=_EXECUTIONS,
@@ -174,7 +179,7 @@ class SqliteHands(CommonHands):
 
     def owner_must(self, kind: str, name: str) -> str | None:
         match kind:
-            case "trigger":
+            case "trigger" | "sequence":
                 return None
             case "index":
                 definition = sqlite_schema().get((kind, name)) or sqlite_definitions()[kind, name]
@@ -191,7 +196,9 @@ class SqliteHands(CommonHands):
         self._execute("SAVEPOINT detent_repair")
         try:
             work()
-        except sqlite3.IntegrityError as error:
+        except sqlite3.DatabaseError as error:
+            if not can_go_on(translated(error, "this file")):
+                raise
             self._execute("ROLLBACK TO detent_repair")
             return str(error)
         finally:
@@ -199,5 +206,9 @@ class SqliteHands(CommonHands):
         return None
 
     def restore(self, kind: str, name: str) -> None:
+        if kind == "sequence":
+            self._execute("DELETE FROM detent_ids")
+            self._execute(_GO_ON)
+            return
         self._execute(f"DROP TRIGGER IF EXISTS {name}")
         self._execute(sqlite_schema()[kind, name])

@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 from detent.alerts.options import SinkOptions
 from detent.errors import DatabaseError, DatabaseUnreachable
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
+from detent.store.apart import cause_of, is_damage
 from detent.store.contract import JobFilter, Store
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
@@ -42,6 +45,7 @@ _LOOK_EVERY = 1.0
 _AGAIN = 0.4
 _OLD = 3.0
 _LEASE_MIN = 10.0
+_SAID_EVERY = 60.0
 _ANSWER_MAX = 60.0
 """Seconds until a connection on which a service gets no answer is given up."""
 
@@ -98,11 +102,12 @@ class Services:
         self._served: dict[str, object] = {}
         self._asked: dict[str, tuple[float, bool]] = {}
         self._look_at: float | None = None
+        self._said: dict[str, float] = {}
         self.failures: Counter[str] = Counter()
 
     def tick(self, now: float, *, asked_to_drain: bool) -> int | None:
         """Do what is due of what every worker does; how much is left to do, where that was asked, once a second. Raises
-        the first `DatabaseError` at the end."""
+        the first `DatabaseError` at the end, but for one that damaged rows or pages cause: that is no outage."""
         try:
             self._pass([one for one in self.services if not one.alone], now, self._run_in_haste)
         except DatabaseError:
@@ -155,17 +160,29 @@ class Services:
                 run(service, now)
                 if service.calm_every is not None and self.heartbeat.stir.is_calm:
                     self._due[service.name] = now + service.calm_every
-            except DatabaseError as error:
+            except Exception as error:
                 self.failures[service.name] += 1
+                if is_damage(error) or not isinstance(error, DatabaseError):
+                    self._say(service, error, now)
+                    continue
                 away = away or error
                 if isinstance(error, DatabaseUnreachable):
                     break
-            except Exception:
-                self.failures[service.name] += 1
-                cause = {"cause": f"service {service.name}"}
-                log.exception("service %s failed", service.name, extra=cause)
         if away is not None:
             raise away
+
+    def _say(self, service: Service, error: Exception, now: float) -> None:
+        """Log once a minute that damage, or a defect, stops a service."""
+        log.debug("service %s failed", service.name, exc_info=error)
+        if now < self._said.get(service.name, now):
+            return
+        self._said[service.name] = now + _SAID_EVERY
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        log.error(
+            "service %s failed and is tried again, everything else goes on: %s: %s (%s:%d); run `detent verify`",
+            *(service.name, type(error).__name__, cause_of(error), Path(place.filename).name, place.lineno or 0),
+            extra={"cause": "service"},
+        )
 
     def _has_come(self, service: Service, now: float) -> bool:
         """Whether there is something to do for it, by the last agenda and the time that has passed since; without one,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -32,6 +32,7 @@ _ROWS_MIN = 10
 _ROWS_MAX = 2_000
 _REMEMBERED_MAX = 10_000
 _NAMED_MAX = 20
+_LINES_MAX = 2
 _POLICY = "invariant_violated"
 
 
@@ -106,20 +107,27 @@ class Invariants:
         """Log and alert what was not found before."""
         new = sorted(found - self._known - self._found, key=lambda one: (one.invariant, one.entity, one.entity_id))
         new = new[: max(0, _REMEMBERED_MAX - len(self._found))]
-        for violation in new:
-            log.error(
-                "invariant %s does not hold for %s %s: %s",
-                *(violation.invariant, violation.entity, violation.entity_id, violation.detail),
-            )
+        self._say(new)
         self._found |= {*new, *(found & self._known)}
         self._alert(new)
 
+    def _say(self, new: Sequence[Violation]) -> None:
+        """Log each violation; more than two are one line, which names one row of each invariant."""
+        if len(new) <= _LINES_MAX:
+            for one in new:
+                log.error(
+                    "invariant %s does not hold for %s %s: %s", one.invariant, one.entity, one.entity_id, one.detail
+                )
+            return
+        named = [
+            f"{invariant} ({rows[0].entity} {rows[0].entity_id}" + (f" and {len(rows) - 1} more)" if rows[1:] else ")")
+            for invariant, rows in _by_invariant(new)
+        ]
+        log.error("%d rows break invariants: %s; run `detent verify`", len(new), ", ".join(named))
+
     def _alert(self, violations: Iterable[Violation]) -> None:
         """One alert for each invariant, however many break it."""
-        broken: dict[str, list[Violation]] = {}
-        for one in violations:
-            broken.setdefault(one.invariant, []).append(one)
-        for invariant, rows in sorted(broken.items()):
+        for invariant, rows in _by_invariant(violations):
             first = min(rows, key=lambda one: (one.entity, one.entity_id))
             named = [f"{one.entity} {one.entity_id}" for one in rows[:_NAMED_MAX]]
             self._store.alert_raise(
@@ -138,3 +146,10 @@ class Invariants:
             invariant = row.scope.removeprefix("invariant:")
             if row.policy == _POLICY and invariant not in broken:
                 self._store.alert_resolve(_POLICY, row.scope, f"invariant {invariant} holds again")
+
+
+def _by_invariant(violations: Iterable[Violation]) -> list[tuple[str, list[Violation]]]:
+    broken: dict[str, list[Violation]] = {}
+    for one in violations:
+        broken.setdefault(one.invariant, []).append(one)
+    return sorted(broken.items())

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from detent.model.ids import Ids
+from detent.model.records import BadRow
 from detent.model.service_records import Agenda
+from detent.store.apart import cause_of
 from detent.store.contract import Store
+from detent.worker.services.apart import Apart
 from detent.worker.services.service import Service
 
 __all__ = ["schedules"]
@@ -18,11 +21,15 @@ def _next_tick(agenda: Agenda) -> datetime | None:
 
 def schedules(store: Store, ids: Ids) -> Service:
     """Within a second of its time; two at once would only be in each other's way."""
+    apart = Apart("schedules", store)
 
-    def run(_now: float) -> None:
+    def run(now: float) -> None:
         # Calendars and zones are had only where a tick comes.
         from detent.schedule.firing import fire_due
 
-        fire_due(store, ids)
+        bad: list[BadRow] = []
+        fire_due(store, ids, lambda name, error: bad.append(BadRow("schedule", name, cause_of(error), len(bad))))
+        if bad:
+            apart.tell(bad, now)
 
     return Service("schedules", 1.0, run, alone=True, at=_next_tick)

@@ -12,7 +12,7 @@ BEGIN
   INSERT INTO detent.horizon (before, actor, at)
     SELECT p_before, p_actor, detent.clock() WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
   old := ARRAY(
-    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND j.finished_at >= j.created_at
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   RETURN cardinality(old);

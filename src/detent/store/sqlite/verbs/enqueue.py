@@ -16,7 +16,14 @@ from detent.store.sqlite.verbs.base import Insert, VerbBase, ids_json, micros
 
 __all__ = ["EnqueueVerbs"]
 
-_RESERVE = "UPDATE detent_ids SET next = next + ? RETURNING next"
+# Above all that are in use, wherever the numbers stand: a restored or damaged database may count from the beginning again.
+_RESERVE = """
+UPDATE detent_ids
+   SET next = ? + max(next, 1 + coalesce((SELECT max(id) FROM detent_job), 0),
+                      1 + coalesce((SELECT max(id) FROM detent_lease), 0))
+RETURNING next
+"""
+_BEGIN_IDS = "INSERT INTO detent_ids (next) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM detent_ids)"
 _KNOWN_ID = "SELECT id, task, payload, nonce FROM detent_job WHERE id = ?"
 _KNOWN_IDS = """
 SELECT j.id, j.task, j.payload, j.nonce FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value
@@ -53,8 +60,11 @@ class EnqueueVerbs(VerbBase):
         """One row that only grows. Refuses a negative count."""
         if count < 0:
             raise InvalidInput("count", str(count), "zero or more")
-        ((following,),) = self._db.rows(_RESERVE, (count,))
-        return int(following) - count
+        rows = self._db.rows(_RESERVE, (count,))
+        if not rows:
+            self._db.change(_BEGIN_IDS)
+            rows = self._db.rows(_RESERVE, (count,))
+        return int(rows[0][0]) - count
 
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """Judged as a whole before anything is inserted: a refusal takes its group with it, and the rest is judged

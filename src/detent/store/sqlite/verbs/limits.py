@@ -162,7 +162,9 @@ class _Limit(NamedTuple):
 
     def tokens_at(self, now: int) -> float:
         """How many may begin as far as the rate goes, with what is left of the next one."""
-        return min(self.burst, self.tokens + (self.rate or 0) / self.per * (max(now - self.refilled_at, 0) / 1_000_000))
+        # A rate or time that a CHECK would refuse gives nothing back: it must not stop the claims of other jobs.
+        rate = max(self.rate or 0.0, 0.0) / self.per if self.per > 0 else 0.0
+        return min(self.burst, self.tokens + rate * (max(now - self.refilled_at, 0) / 1_000_000))
 
 
 _CLOSED: dict[str, Any] = {

@@ -25,12 +25,12 @@ SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM d
 """
 # What a run that is there was made by goes with the run, not before it.
 _LOOK = """
-SELECT id, coalesce(finished_at < ? AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
+SELECT id, coalesce(finished_at < ? AND finished_at >= created_at AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
   FROM detent_job WHERE id > ? ORDER BY id LIMIT ?
 """
 _OLD_OF = """
 SELECT id FROM detent_job
- WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ?
+ WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id)
 """
 # The job first: the guards let records go only when their job is gone.

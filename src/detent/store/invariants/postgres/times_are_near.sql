@@ -1,0 +1,29 @@
+-- R2, R3: what is held, seen or counted now has no time far in the future. Such a time would keep a lease, a service or a
+-- limit from everybody for as long. A lease is held for a day at most.
+SELECT 'lease' AS entity, CAST(id AS TEXT) AS entity_id, 'expires_at is more than two days ahead' AS detail
+  FROM detent.lease WHERE expires_at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'service', name, 'expires_at is more than two days ahead'
+  FROM detent.service WHERE expires_at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'worker', CAST(id AS TEXT), 'seen_at is more than two days ahead'
+  FROM detent.worker WHERE seen_at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'rate_limit', key, 'refilled_at is more than two days ahead'
+  FROM detent.rate_limit WHERE refilled_at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'schedule', name, 'last_at is more than two days ahead'
+  FROM detent.schedule WHERE last_at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'untold', CAST(job_id AS TEXT), 'taken_until is more than two days ahead'
+  FROM detent.untold WHERE taken_until > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'alert_delivery', CAST(notice_n AS TEXT) || '/' || sink, 'taken_until is more than two days ahead'
+  FROM detent.alert_delivery WHERE taken_until > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'alert_look', name, 'at is more than two days ahead'
+  FROM detent.alert_look WHERE at > detent.clock() + interval '2 days'
+UNION ALL
+SELECT 'alert', policy || '/' || scope, 'last_at is more than two days ahead'
+  FROM detent.alert WHERE last_at > detent.clock() + interval '2 days'
+ ORDER BY 1, 2;

@@ -1,0 +1,18 @@
+"""Every planted corruption: importing a module adds its cases."""
+
+from __future__ import annotations
+
+from tests.invariants import (
+    corruption_of_definitions,
+    corruption_of_records,
+    corruption_of_runs,
+    corruption_of_services,
+)
+from tests.invariants.corruption import CASES, Corruption, pairs
+
+__all__ = ["CASES", "Corruption", "pairs"]
+
+assert corruption_of_definitions
+assert corruption_of_records
+assert corruption_of_runs
+assert corruption_of_services
