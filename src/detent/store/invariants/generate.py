@@ -91,7 +91,7 @@ def _schema_postgres() -> dict[str, str]:
         "definitions_are_in_place": DEFINITIONS_POSTGRES.format(
             indexes=_values((name, index_digest(statement)) for name, statement in postgres_indexes().items()),
             index_text=CANONICAL.format(definition="split_part(pg_get_indexdef(x.indexrelid), ' ON ', 2)"),
-            columns=_values((*where, *what) for where, what in postgres_columns().items()),
+            columns=_columns(),
             default_text=CANONICAL.format(definition="coalesce(pg_get_expr(d.adbin, d.adrelid), '')"),
             views=_values((name,) for name in postgres_views()),
             triggers=_values((name,) for name in postgres_triggers()),
@@ -116,6 +116,14 @@ def _schema_sqlite() -> dict[str, str]:
             triggers=_values((name,) for _, name, _ in guards),
         ),
     }
+
+
+def _columns() -> str:
+    """Rows for VALUES, one line for each table."""
+    tables: dict[str, list[str]] = {}
+    for (table, name), what in postgres_columns().items():
+        tables.setdefault(table, []).append(f"({', '.join(_value(value) for value in (table, name, *what))})")
+    return ",\n    ".join(", ".join(rows) for rows in tables.values())
 
 
 def _listed(names: Iterable[str]) -> str:

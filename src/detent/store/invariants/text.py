@@ -142,13 +142,13 @@ WITH wanted_index (name, digest) AS (VALUES
            IS NOT DISTINCT FROM obj_description(to_regprocedure('detent.migrations_v1()'), 'pg_proc')
   )
 SELECT 'index' AS entity, w.name AS entity_id,
-       CASE WHEN x.indexrelid IS NULL THEN 'it is missing' WHEN NOT (x.indisvalid AND x.indisready) THEN 'it is not valid'
-            ELSE 'its definition was changed' END AS detail
+       CASE WHEN x.indexrelid IS NULL THEN 'it is missing'
+            WHEN NOT (x.indisvalid AND x.indisready) THEN 'it is not valid' ELSE 'its definition was changed' END AS detail
   FROM wanted_index w LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
  WHERE x.indexrelid IS NULL OR NOT (x.indisvalid AND x.indisready) OR md5({index_text}) <> w.digest
 UNION ALL
 SELECT 'column', w.relation || '.' || w.name,
-       CASE WHEN a.attnum IS NULL THEN 'it is missing' ELSE 'its type, its default or whether it must have a value was changed' END
+       CASE WHEN a.attnum IS NULL THEN 'it is missing' ELSE 'its type, its default or NOT NULL was changed' END
   FROM wanted_column w
   LEFT JOIN pg_catalog.pg_attribute a
     ON a.attrelid = to_regclass('detent.' || w.relation) AND a.attname = w.name AND NOT a.attisdropped
