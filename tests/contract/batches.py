@@ -42,8 +42,8 @@ __all__ = [
 ]
 
 NUMBERS = count(1_000_000_000, 1000)
-"""Ids that nobody has reserved: where nothing may change, not even a number may be taken. Between two of them there is room
-for those that are reserved, which are above all that are in use."""
+"""Ids that nobody has reserved: where nothing may change, not even a number may be taken. Between two of them
+is room for those that are reserved, which are above all that are in use."""
 
 PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK = (
     f"detent.batch.{name}" for name in ("plan", "preview", "drive", "apply", "revert", "look")

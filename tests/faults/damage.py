@@ -1,4 +1,4 @@
-"""Planted damage while workers run: a database with a long history, one damage, and jobs that have nothing to do with it."""
+"""Planted damage while workers run: a database with a history, one damage, and jobs that have nothing to do with it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def of_page(damage: PageDamage) -> Corruption:
 
 
 def endure(ring: Ring, past: Past, kinds: Sequence[Corruption]) -> None:
-    """Plant each damage while a worker runs; nothing else may suffer, `verify` names each, and `repair` is idempotent."""
+    """Plant each damage while a worker runs. Nothing else suffers, `verify` names each, and `repair` is idempotent."""
     life = Life(ring.app.store, TurnableClock(datetime.now(UTC)), past.ids)
     with closing(Owner(ring.url)) as owner:
         first = ring.worker(lease=LEASE)

@@ -7,14 +7,31 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from detent.testing.postgres import Cluster
 from tests.conftest import RUN
-from tests.faults.damage import Past, endure, live_until_now
+from tests.faults.damage import Past, endure, live_until_now, of_page
 from tests.faults.kit import Ring
 from tests.invariants.cases import CASES, Corruption
+from tests.invariants.pages import PAGES_BESIDE_JOBS
+
+KINDS_MIN = 80
+KINDS = [
+    *{case.name: case for case in CASES if case.name != "nobody_at_work"}.values(),
+    *map(of_page, PAGES_BESIDE_JOBS),
+]
+"""Each once. That nobody is at work cannot be while a worker runs."""
+SLICE = {
+    "schedule_that_catches_up_in_a_strange_way",
+    "limit_with_a_rate_below_nothing",
+    "finished_long_ago",
+    "place_in_the_queue_of_nobody",
+    "numbers_of_jobs_begin_again",
+    "operation_that_does_what_nobody_knows",
+}
 
 
 @pytest.fixture(scope="session")
@@ -48,20 +65,36 @@ def ring_with_past(kind: str, directory: Path, request: pytest.FixtureRequest) -
         cluster.drop_database(name)
 
 
-GROUP = 1
+def _portions(whole: bool) -> list[Any]:
+    """Each kind in a database of its own, or a few together in one."""
+    portions = {
+        kind: [[case] for case in KINDS if case.only in (None, kind)]
+        if whole
+        else [[case for case in KINDS if case.name in SLICE]]
+        for kind in ("sqlite", "postgres")
+    }
+    return [
+        pytest.param(kind, cases, id=f"{kind}-{cases[0].name}") for kind, found in portions.items() for cases in found
+    ]
 
 
-def groups() -> Iterator[object]:
-    for kind in ("sqlite", "postgres"):
-        cases = [case for case in CASES if case.only in (None, kind) and case.name != "nobody_at_work"]
-        for start in range(0, len(cases), GROUP):
-            yield pytest.param(kind, cases[start : start + GROUP], id=f"{kind}-{cases[start].name}")
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kinds" in metafunc.fixturenames:
+        metafunc.parametrize(("kind", "kinds"), _portions(metafunc.config.getoption("--whole")))
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("kind", "kinds"), list(groups()))
 def test_damage_harms_nothing_else(
     kind: str, kinds: Sequence[Corruption], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    """R3, G1, G6, C1: unrelated jobs run, each with one effect; at most two lines a second are logged; `verify` names
+    the damage; a second `repair` has nothing to do, and neither has changed a record."""
     with ring_with_past(kind, tmp_path, request) as (ring, past):
         endure(ring, past, kinds)
+
+
+def test_there_are_many_kinds_of_damage() -> None:
+    """R3"""
+    for kind in ("sqlite", "postgres"):
+        assert len({case.name for case in KINDS if case.only in (None, kind)}) >= KINDS_MIN
+    assert {case.name for case in KINDS} > SLICE

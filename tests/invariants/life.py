@@ -14,8 +14,8 @@ from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJo
 from detent.model.service_records import NewOperation, NewSchedule, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.batches import APPLY, NUMBERS, act, drive, previewed_run, work
 from tests.contract.alert_kit import policy
+from tests.contract.batches import APPLY, NUMBERS, act, drive, previewed_run, work
 from tests.contract.kit import abort, claim
 from tests.contract.pipes import completed
 
@@ -133,7 +133,7 @@ def _batch_run(life: Life) -> None:
 
 
 def _services(life: Life) -> None:
-    """A schedule, a limit, an alert that a sink was told of, an operation that is done, and times of a queue and a task."""
+    """A schedule, a limit, an alert that a sink was told of, an operation that is done, times of a queue and a task."""
     store, clock = life.store, life.clock
     store.schedule_put(
         NewSchedule(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from detent.errors import (
     DatabaseBusy,
+    DatabaseForbidden,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -23,6 +24,7 @@ __all__ = ["cause_of", "is_damage", "is_of_one_row"]
 
 _OF_ALL = (
     DatabaseBusy,
+    DatabaseForbidden,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,

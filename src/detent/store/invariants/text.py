@@ -143,7 +143,8 @@ WITH wanted_index (name, digest) AS (VALUES
   )
 SELECT 'index' AS entity, w.name AS entity_id,
        CASE WHEN x.indexrelid IS NULL THEN 'it is missing'
-            WHEN NOT (x.indisvalid AND x.indisready) THEN 'it is not valid' ELSE 'its definition was changed' END AS detail
+            WHEN NOT (x.indisvalid AND x.indisready) THEN 'it is not valid'
+            ELSE 'its definition was changed' END AS detail
   FROM wanted_index w LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = to_regclass('detent.' || w.name)
  WHERE x.indexrelid IS NULL OR NOT (x.indisvalid AND x.indisready) OR md5({index_text}) <> w.digest
 UNION ALL

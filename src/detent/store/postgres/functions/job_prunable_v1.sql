@@ -14,7 +14,8 @@ BEGIN
   looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
   ids := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+       AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
      ORDER BY j.id FOR UPDATE SKIP LOCKED);
   next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
   RETURN NEXT;

@@ -18,7 +18,8 @@ BEGIN
   looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
   old := ARRAY(
     SELECT j.id FROM detent.job j
-     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+       AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
        FOR UPDATE SKIP LOCKED);
   PERFORM detent.jobs_go(old);
   jobs := cardinality(old);

@@ -16,7 +16,7 @@ from detent.store.sqlite.verbs.base import Insert, VerbBase, ids_json, micros
 
 __all__ = ["EnqueueVerbs"]
 
-# Above all that are in use, wherever the numbers stand: a restored or damaged database may count from the beginning again.
+# Above all that are in use: a restored or damaged database may count from the beginning again.
 _RESERVE = """
 UPDATE detent_ids
    SET next = ? + max(next, 1 + coalesce((SELECT max(id) FROM detent_job), 0),

@@ -23,9 +23,11 @@ HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-# What a run that is there was made by goes with the run, not before it.
+# What a run that is there was made by goes with the run, not before it. A job that finished before it was created is
+# damaged: when it finished is not known.
 _LOOK = """
-SELECT id, coalesce(finished_at < ? AND finished_at >= created_at AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
+SELECT id, coalesce(finished_at < ? AND finished_at >= created_at
+                    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
   FROM detent_job WHERE id > ? ORDER BY id LIMIT ?
 """
 _OLD_OF = """
