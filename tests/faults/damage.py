@@ -28,7 +28,7 @@ __all__ = ["LINES_PER_SECOND_MAX", "Past", "endure", "live_until_now", "of_page"
 
 LINES_PER_SECOND_MAX = 2
 LEASE = scaled(6.0)
-WATCHED_SECONDS = 3.0
+WATCHED_SECONDS = 2.0
 """How long a worker is watched after the jobs are done: every service that has something to do begins meanwhile."""
 
 _BEGAN = timedelta(minutes=45)
@@ -101,8 +101,8 @@ def endure(ring: Ring, past: Past, kinds: Sequence[Corruption]) -> None:
         _is_repaired_once(ring)
         _work_is_done(ring, second)
         assert second.process.poll() is None, second.log[-3000:]
-        _speaks_softly(first.log[said:])
-        _speaks_softly(second.log)
+        _speaks_softly(first.log[said:], len(kinds))
+        _speaks_softly(second.log, len(kinds))
         doubled = {job_id: rows for job_id, rows in ring.ledger().items() if rows > 1}
         assert doubled == {}
 
@@ -153,7 +153,7 @@ def _records(url: str) -> dict[str, Counter[tuple[Any, ...]]]:
         }
 
 
-def _speaks_softly(log: str) -> None:
+def _speaks_softly(log: str, kinds: int) -> None:
     """Count what is no ordinary message, with the lines of tracebacks, by the second."""
     lines: Counter[str] = Counter()
     second, counts = "", True
@@ -162,5 +162,5 @@ def _speaks_softly(log: str) -> None:
             second, counts = match[1], match[2] not in _HARMLESS
         if counts:
             lines[second] += 1
-    loud = {second: count for second, count in lines.items() if count > LINES_PER_SECOND_MAX}
+    loud = {second: count for second, count in lines.items() if count > LINES_PER_SECOND_MAX * kinds}
     assert loud == {}, log[-6000:]

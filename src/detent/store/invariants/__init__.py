@@ -21,6 +21,8 @@ __all__ = ["Dialect", "Invariant", "can_go_on", "load", "unchecked", "watched"]
 
 Dialect = Literal["postgres", "sqlite"]
 
+_STORAGE = "storage_is_sound"
+
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
@@ -51,4 +53,6 @@ def can_go_on(error: DatabaseError) -> bool:
 
 def unchecked(name: str, error: DatabaseError) -> Violation:
     """Return the violation of an invariant whose query fails."""
-    return Violation("storage_is_sound", "invariant", name, f"it cannot be checked: {cause_of(error)}")
+    if name == _STORAGE:
+        return Violation(_STORAGE, "file", "database", f"its pages cannot be checked: {cause_of(error)}")
+    return Violation(_STORAGE, "invariant", name, f"it cannot be checked: {cause_of(error)}")

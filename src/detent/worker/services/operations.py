@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.model.records import BadRow
-from detent.model.service_records import OperationRow
+from detent.model.service_records import ACTIONS, OperationRow
 from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store
 from detent.worker.services.apart import Apart
@@ -22,6 +22,11 @@ def operations(store: Store) -> Service:
 
     def run(now: float) -> None:
         for row in store.operation_list("running", _AT_ONCE):
+            if row.action not in ACTIONS:
+                # No job is to blame: it would be refused by every one of them.
+                cause = f"action {row.action} is not known"
+                apart.tell([BadRow("operation", str(row.id), cause, row.id)], now)
+                continue
             try:
                 _carry_on(store, row, apart, now)
             except Exception as error:
