@@ -8,7 +8,7 @@ from typing import Any
 from detent.model.records import JobPlace
 from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
-from tests.contract.kit import Untouched, abort, claim_one, enqueue, finish, new_job, quarantined
+from tests.contract.kit import Untouched, abort, claim, claim_one, enqueue, finish, new_job, quarantined
 from tests.contract.pipes import fanned_out
 
 
@@ -162,3 +162,12 @@ def test_by_metadata(store: Store) -> None:
     assert listed(store, metadata=(("new", "[1]"),)) == []
     assert listed(store, metadata=(("order", "[17.0]"),)) == [one]
     assert listed(store, metadata=(("list", "[17]"),)) == []
+
+
+def test_a_job_that_two_leases_name_is_listed_once(store: Store, clock: StoreClock) -> None:
+    """The lease of an attempt that was handed back lasts until the reaper takes it."""
+    first, second = enqueue(store), enqueue(store)
+    for held in claim(store):
+        abort(store, held, "released")
+    claim(store)
+    assert listed(store, state="running") == [second, first]

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Cancelled, ClaimedEach, Enqueued, Moved, ResultsDropped
+from detent.model.records import Cancelled, ClaimedEach, Enqueued, Moved, NewJob, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     Declared,
@@ -167,6 +167,14 @@ class WholeModel(Model):
             self.log_of("schedule", name, "active", "paused", "pause", actor, reason, tenant=row.tenant)
             self.schedule[name] = row._replace(paused_at=self.clock, paused_by=actor, reason=reason)
         return Moved(name, "paused", row.paused_at is None)
+
+    def schedule_run(self, name: str, job: NewJob, actor: str, reason: str | None = None) -> Enqueued | DetentError:
+        row = self.schedule.get(name)
+        if row is None:
+            return NotFound("schedule", name)
+        self.log_of("schedule", name, row.state, row.state, "run_now", actor, reason, tenant=row.tenant)
+        (answer,) = self.job_enqueue([job])
+        return answer
 
     def schedule_resume(
         self, name: str, next_at: datetime, actor: str, reason: str | None = None

@@ -19,6 +19,7 @@ from detent.errors import DetentError
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
 from detent.store.contract import JobSearch, Store, Verbs
+from detent.store.words import RecordSearch
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
 from tests.twin.dump import Reader, difference, dump_model
@@ -351,6 +352,7 @@ class Twin(RuleBasedStateMachine):
             self.looked_at("job_list", JobSearch(state=state), None, 2)
         self.looked_at("job_list", JobSearch(error="o"))
         self.looked_at("job_details", ids)
+        self.looked_at("record_search", RecordSearch(actor="ana"), None, 5)
         for verb in ("counts", "now"):
             self.looked_at(verb)
         self.looked_at("counts_as_of", at)

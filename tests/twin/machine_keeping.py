@@ -77,6 +77,12 @@ class WholeTwin(Twin):
         next_at = [from_micros(self.model.clock) + timedelta(seconds=5)] if verb == "schedule_resume" else []
         self.everywhere(verb, name, *next_at, actor, reason)
 
+    @action(name=st.sampled_from(some.SCHEDULES), actor=some.actors, reason=some.reasons)
+    def schedule_run(self, name: str, actor: str, reason: str | None) -> None:
+        if len(self.model.job) < JOBS_MAX:
+            job = NewJob(id=self.take_id(), task="mail", payload="{}", nonce=1, fingerprint="mail {}")
+            self.everywhere("schedule_run", name, job, actor, reason)
+
     # -- many jobs at once -------------------------------------------------------------------------------------
 
     @action(

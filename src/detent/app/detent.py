@@ -20,6 +20,7 @@ from detent.client.follow import follow_events
 from detent.client.job import Job
 from detent.client.operation import Jobs
 from detent.client.pipeline_run import PipelineRun
+from detent.client.replace import replace_job
 from detent.client.run import Run
 from detent.client.search import check_limit, checked_search, place_of, text_of
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
@@ -247,6 +248,21 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is
         later. `InvalidTransition`, `NotFound`."""
         return self._wiring.client.retry(job_id, actor=actor, reason=reason)
+
+    def replace(self, job_id: int | str, payload: Mapping[str, Any] | str, /, *, actor: str, reason: str) -> Job[Any]:
+        """Enqueue a dead or failed job's task with corrected arguments, and discard the old job. Return the new job.
+
+        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
+        signature (`InvalidArguments`). The old job stays on record as it was, with who, why and the id of the new one,
+        which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a run
+        and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
+        """
+        who, why = actor_and_reason(actor, reason, self.settings)
+        if not why:
+            raise InvalidInput("reason", repr(reason), "a reason: what was wrong with the arguments")
+        number, wiring = check_id(job_id), self._wiring
+        task = self._tasks.get(self.get(number).task)
+        return self.get(replace_job(wiring.store, wiring.ids, task, number, payload, who, why, self.settings))
 
     def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job: cancelled. `InvalidTransition`, `NotFound`."""

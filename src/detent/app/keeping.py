@@ -7,13 +7,16 @@ from typing import Any
 
 from detent.app.wiring import Wiring
 from detent.client.client import actor_and_reason, check_id, one
+from detent.client.job import Job
 from detent.client.operation import Operation, Operations
+from detent.client.search import RecordLines, check_limit, place_of
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, check_seconds
 from detent.errors import DetentError, InvalidInput, NotFound, WrongPlace
 from detent.model import jsondoor
-from detent.model.records import Moved
+from detent.model.clock import to_micros
+from detent.model.records import Moved, RecordPlace
 from detent.model.service_records import (
     CATCH_UP,
     CatchUp,
@@ -26,8 +29,9 @@ from detent.model.service_records import (
     WorkerRow,
 )
 from detent.schedule.cron import check_cron, next_tick
-from detent.schedule.firing import NEVER, from_now, upcoming
+from detent.schedule.firing import NEVER, from_now, job_now, upcoming
 from detent.store.contract import Verbs
+from detent.store.words import RecordSearch
 
 __all__ = ["Keeping"]
 
@@ -152,6 +156,20 @@ class Keeping:
         store = self._wiring.store
         return one(store.schedule_resume(row.name, next_tick(row.cron, row.zone, store.now()), *who))
 
+    def run_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Job[Any]:
+        """Enqueue the job of a schedule now, on record. Its next tick stays where it is, and a pause does not hinder.
+
+        If the task is unique while pending and an equal job waits, return that one (`created` is False). `NotFound`.
+        """
+        who, why = actor_and_reason(actor, reason, self.settings)
+        row, wiring = self._schedule(name), self._wiring
+        (number,) = wiring.ids.take(1)
+        item = job_now(row, number, wiring.ids.nonce(), who)
+        made = one(wiring.store.schedule_run(row.name, item, who, why))
+        found = wiring.client.get(made.job_id)
+        found.created = made.created
+        return found
+
     def schedules(self) -> list[ScheduleRow]:
         """Every schedule, by name."""
         return self._wiring.store.schedule_list()
@@ -242,6 +260,41 @@ class Keeping:
     def recoveries(self) -> list[RecoveryRow]:
         """The queues whose silent jobs are stopped and run again without asking."""
         return self._wiring.store.recovery_list()
+
+    def search_record(
+        self,
+        *,
+        actor: str | None = None,
+        entity: str | None = None,
+        entity_id: object = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> RecordLines:
+        """List the changes that somebody asked for, of anything, the newest first: who, when, what and why.
+
+        `entity` is what was changed: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the
+        name of a lifecycle of yours; `entity_id` is which one. `.next` of the list is the `after` of the next page,
+        None at the end. The ordinary steps of attempts (claim, start, commit, finish) are not among them:
+        `transitions` has those.
+        """
+        for field, text in (("actor", actor), ("entity", entity)):
+            if text is not None:
+                jsondoor.text(text, field=field, bytes_max=self.settings.name_max)
+        if entity_id is not None and entity is None:
+            raise InvalidInput(
+                "entity_id", "an entity_id without its entity", "both, such as entity='job', entity_id=17"
+            )
+        for field, at in (("since", since), ("until", until)):
+            if at is not None:
+                to_micros(at, field=field)
+        chosen = RecordSearch(actor, entity, None if entity_id is None else str(entity_id), since, until)
+        place = place_of(after)
+        found = self._wiring.store.record_search(
+            chosen, None if place is None else RecordPlace(place.created_at, place.id), check_limit(limit)
+        )
+        return RecordLines(found.rows, found.next)
 
     @property
     def identity(self) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from detent.cli import render
+from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.session import Session
 from detent.client.operation import Jobs
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
 
-__all__ = ["job_object", "list_dead", "list_jobs", "show_job"]
+__all__ = ["job_object", "list_dead", "list_jobs", "show_job", "show_past"]
 
 
 def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
@@ -140,6 +142,41 @@ def show_job(
             "error": row.error,
         }
     )
+    _show_history(executions, transitions)
+
+
+def show_past(
+    session: Session,
+    row: JobRow,
+    at: datetime,
+    state: str | None,
+    executions: Sequence[ExecutionRow],
+    transitions: Sequence[TransitionRow],
+) -> None:
+    """A job at a past time: the attempts that had begun and the transitions until then. What ended later is open."""
+    then = [one if _ended(one, at) else _open(one) for one in executions]
+    if state is None:
+        raise CommandFailed(f"job {row.id} did not exist at {render.when(at)}: it was created later", NOT_FOUND)
+    if session.json:
+        told = {"id": str(row.id), "task": row.task, "queue": row.queue, "tenant": row.tenant, "at": at, "state": state}
+        render.json_value(told | {"executions": render.records(then), "transitions": render.records(transitions)})
+        return
+    render.fields({"id": str(row.id), "at": at, "state": state, "task": row.task, "payload": row.payload})
+    _show_history(then, transitions)
+
+
+def _ended(one: ExecutionRow, at: datetime) -> bool:
+    ended = one.done_at or one.aborted_at
+    return ended is not None and ended <= at
+
+
+def _open(one: ExecutionRow) -> ExecutionRow:
+    """Return an attempt without its end."""
+    nothing = dict.fromkeys(("done_at", "aborted_at", "outcome", "error", "next_state", "next_due_at", "committed_at"))
+    return msgspec.structs.replace(one, state="in_progress" if one.started_at else "leased", **nothing)
+
+
+def _show_history(executions: Sequence[ExecutionRow], transitions: Sequence[TransitionRow]) -> None:
     if executions:
         render.out("")
         render.table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from detent.client.client import check_id
@@ -11,10 +11,10 @@ from detent.errors import InvalidInput
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import JobPlace
+from detent.model.records import JobPlace, RecordPlace, TransitionRow
 from detent.store.words import JobSearch
 
-__all__ = ["check_limit", "checked_search", "place_of", "text_of"]
+__all__ = ["RecordLines", "check_limit", "checked_search", "place_of", "text_of"]
 
 _LIST_MAX = 10_000
 _NAMES = ("task", "queue", "tenant", "key", "correlation_id", "worker", "error")
@@ -80,3 +80,11 @@ def place_of(text: str | None) -> JobPlace | None:
     if not (dash and all(part.isascii() and part.isdecimal() and len(part) < 20 for part in (micros, number))):
         raise InvalidInput("after", repr(text)[:80], "the `next` of the page before, such as 1767225600000000-17")
     return JobPlace(from_micros(int(micros)), int(number))
+
+
+class RecordLines(list[TransitionRow]):
+    """Lines of the record; `next` is the `after` of the next page, None at the end."""
+
+    def __init__(self, found: Iterable[TransitionRow], place: RecordPlace | None) -> None:
+        super().__init__(found)
+        self.next = None if place is None else text_of(JobPlace(place.at, place.n))

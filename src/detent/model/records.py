@@ -39,6 +39,8 @@ __all__ = [
     "Prunable",
     "Pruned",
     "Reaped",
+    "RecordPage",
+    "RecordPlace",
     "Renewal",
     "RepairStep",
     "ResultsDropped",
@@ -410,6 +412,20 @@ class TransitionRow(Struct, frozen=True, kw_only=True):
     attempt: int
     rank: int
     n: int
+
+
+class RecordPlace(Struct, frozen=True, order=True):
+    """A place in the record: a search goes on with the lines before it."""
+
+    at: datetime
+    n: int
+
+
+class RecordPage(Struct, frozen=True):
+    """Lines of the record that were found, and the place to go on after; None at the end."""
+
+    rows: list[TransitionRow]
+    next: RecordPlace | None
 
 
 class Violation(Struct, frozen=True):

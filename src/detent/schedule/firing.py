@@ -29,7 +29,7 @@ from detent.schedule.cron import next_tick, ticks_after
 from detent.store.apart import is_of_one_row
 from detent.store.contract import Verbs
 
-__all__ = ["NEVER", "Plan", "fire_due", "from_now", "plan", "upcoming"]
+__all__ = ["NEVER", "Plan", "fire_due", "from_now", "job_now", "plan", "upcoming"]
 
 log = logging.getLogger("detent.schedule")
 
@@ -101,9 +101,17 @@ def _fire(verbs: Verbs, ids: Ids, row: ScheduleRow, now: datetime) -> list[int]:
     return verbs.schedule_fire(row.name, row.next_at, fires, doing.next_at) or []
 
 
+def job_now(row: ScheduleRow, job_id: int, nonce: int, actor: str) -> NewJob:
+    """Return the job of a schedule that is run now, out of turn."""
+    return _new_job(row, None, {"schedule": row.name, "run_by": actor}, job_id, nonce)
+
+
 def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
+    return _new_job(row, tick, {"schedule": row.name, "tick": tick.isoformat()}, job_id, nonce)
+
+
+def _new_job(row: ScheduleRow, due_at: datetime | None, told: dict[str, str], job_id: int, nonce: int) -> NewJob:
     own = fingerprint(row.task, row.payload)
-    told = {"schedule": row.name, "tick": tick.isoformat()}
     return NewJob(
         id=job_id,
         task=row.task,
@@ -113,7 +121,7 @@ def _job(row: ScheduleRow, tick: datetime, job_id: int, nonce: int) -> NewJob:
         tenant=row.tenant,
         queue=row.queue,
         priority=row.priority,
-        due_at=tick,
+        due_at=due_at,
         metadata=msgspec.json.encode(told).decode(),
         attempts_max=row.attempts_max,
         dead_letter=row.dead_letter,

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol, Unpack
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.model.records import ClaimedEach, EachDone, Moved, Prunable, Reaped, ResultsDropped
+from detent.model.records import ClaimedEach, EachDone, Enqueued, Moved, NewJob, Prunable, Reaped, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -107,6 +107,11 @@ class KeepingVerbs(Protocol):
         self, name: str, next_at: datetime, actor: str, reason: str | None = None
     ) -> Moved | DetentError:
         """Ticks come again, the first at `next_at`: those of the pause are not made up for. Recorded. `NotFound`."""
+        ...
+
+    def schedule_run(self, name: str, job: NewJob, actor: str, reason: str | None = None) -> Enqueued | DetentError:
+        """Enqueue a job of a schedule out of turn, active or paused, in one transaction with the line that says so. Its
+        ticks stay as they are. `created` is False if an equal job waits under the same key. `NotFound`."""
         ...
 
     def schedule_list(self) -> list[ScheduleRow]:
@@ -332,6 +337,7 @@ KEEPING = (
     Verb("schedule_remove", "admin", (NotFound,)),
     Verb("schedule_pause", "admin", (NotFound,)),
     Verb("schedule_resume", "admin", (NotFound,)),
+    Verb("schedule_run", "admin", (NotFound,)),
     Verb("schedule_list", "viewer"),
     Verb("schedule_due", "worker"),
     Verb("schedule_fire", "worker"),

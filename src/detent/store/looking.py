@@ -9,8 +9,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow, TransitionRow
-from detent.store.words import LOOKS_MAX, JobSearch, Verb
+from detent.model.records import (
+    Count,
+    EventRow,
+    ExecutionRow,
+    JobDetails,
+    JobPage,
+    JobPlace,
+    JobRow,
+    RecordPage,
+    RecordPlace,
+    TransitionRow,
+)
+from detent.store.words import LOOKS_MAX, JobSearch, RecordSearch, Verb
 
 __all__ = ["LOOKING", "LookingVerbs"]
 
@@ -46,6 +57,17 @@ class LookingVerbs(Protocol):
         """Every change of one entity in order. An execution is an entity of its own: `execution`, `<job>/<attempt>`."""
         ...
 
+    def record_search(
+        self, chosen: RecordSearch, after: RecordPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> RecordPage:
+        """A page of the explicit changes that fit, of anything, the newest first, after a place. The ordinary steps of
+        attempts (claim, start, commit, finish) are not among them: `transitions` has those of one job.
+
+        An actor, an entity with its id, and times are found by an index. It looks at no more than `looks` lines, give
+        or take a portion: then the page may be short, or empty, and names the place to go on after.
+        """
+        ...
+
     def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
         """The state at a past moment: folded from the record; None before its beginning."""
         ...
@@ -70,6 +92,7 @@ LOOKING = (
     Verb("job_executions", "viewer"),
     Verb("job_events", "viewer"),
     Verb("transitions", "viewer"),
+    Verb("record_search", "viewer"),
     Verb("state_as_of", "viewer"),
     Verb("counts", "viewer"),
     Verb("counts_as_of", "viewer"),

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from detent.errors import DetentError
 
-__all__ = ["LOOKS_MAX", "JobFilter", "JobSearch", "Verb", "Wake"]
+__all__ = ["LOOKS_MAX", "JobFilter", "JobSearch", "RecordSearch", "Verb", "Wake"]
 
 LOOKS_MAX = 100_000
 """How many jobs, or lines of the record, one page of a search looks at."""
@@ -39,6 +39,17 @@ class JobSearch(JobFilter):
     worker: str | None = None
     error: str | None = None
     metadata: tuple[tuple[str, str], ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSearch:
+    """Which lines of the record; None means any. An `entity_id` goes with its `entity`; `until` is not included."""
+
+    actor: str | None = None
+    entity: str | None = None
+    entity_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 

@@ -13,7 +13,7 @@ from detent.cli.acting import act_on
 from detent.cli.bulk import bulk
 from detent.cli.command import Group, reason_option
 from detent.cli.failures import NOT_FOUND, CommandFailed
-from detent.cli.jobview import list_dead, show_job
+from detent.cli.jobview import job_object, list_dead, show_job
 from detent.cli.session import Session
 from detent.model import jsondoor
 
@@ -144,6 +144,25 @@ def settle(session: Session, /, job_id: str, done: bool | None, result: str | No
         value = None if result is None else jsondoor.decode(result, field="--result")
         act = partial(app.settle, done=done, actor=session.who, reason=reason, result=value)
         return act_on(session, (job_id,), lambda one: act(one).state)
+
+
+@command.command()
+@click.argument("job_id", metavar="ID")
+@click.argument("payload", metavar="JSON")
+@click.option("--reason", required=True, metavar="TEXT", help="What was wrong with the arguments, for the record.")
+@click.pass_obj
+def replace(session: Session, job_id: str, payload: str, reason: str) -> None:
+    """Enqueue a dead job's task with corrected arguments.
+
+    JSON are all arguments by name. The dead job is discarded and stays on record, with the id of the new one. With
+    --app the arguments must fit the task's signature.
+    """
+    with session.open() as app:
+        job = app.replace(job_id, payload, actor=session.who, reason=reason)
+        if session.json:
+            render.json_value(job_object(job.row))
+        else:
+            render.out(f"job {job_id}: replaced by job {job.id}")
 
 
 def _act(

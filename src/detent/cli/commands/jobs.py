@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from detent.cli.acting import act_on
 from detent.cli.bulk import bulk_by_state
 from detent.cli.command import Group, duration, moment, reason_option
 from detent.cli.failures import FAILED, OK
-from detent.cli.jobview import job_object, list_jobs, show_job
+from detent.cli.jobview import job_object, list_jobs, show_job, show_past
 from detent.cli.session import Session
 from detent.lifecycle.library import JOB
 from detent.model.escape import block, line
@@ -79,15 +80,41 @@ def _metadata(wanted: Sequence[str]) -> dict[str, Any]:
 
 @command.command()
 @job_id
+@click.option("--at", type=moment, metavar="TIME", help="As it was then: a time, or how long ago (2h, 7d).")
 @click.pass_obj
-def show(session: Session, job_id: str) -> None:
+def show(session: Session, job_id: str, at: datetime | None) -> None:
     """Show all that is on record about a job.
 
-    Its fields, its attempts and its transitions.
+    Its fields, its attempts and its transitions. With --at: its state at that time, and what had happened until then.
     """
     with session.open() as app:
+        if at is not None:
+            job = app.get(job_id)
+            moves = [one for one in app.transitions(job_id) if one.at <= at]
+            tried = [one for one in app.executions(job_id) if one.leased_at <= at]
+            show_past(session, job.row, at, app.state_as_of(job_id, at), tried, moves)
+            return
         row = app.get(job_id).row
         show_job(session, row, app.store.job_details([row.id]), app.executions(job_id), app.transitions(job_id))
+
+
+@command.command()
+@click.option("--at", type=moment, metavar="TIME", help="At that time: a time, or how long ago (2h, 7d).")
+@click.pass_obj
+def counts(session: Session, at: datetime | None) -> None:
+    """Count jobs by tenant, queue and state, now or at a past time within retention."""
+    with session.open() as app:
+        found = [one for one in app.counts(as_of=at) if one.jobs]
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    head = ["QUEUE", "STATE", "JOBS"]
+    tenants = any(one.tenant for one in found)
+    render.table(
+        ["TENANT", *head] if tenants else head,
+        [[*([one.tenant] if tenants else []), one.queue, one.state, one.jobs] for one in found],
+        empty="no jobs" + ("" if at is None else f" at {render.when(at)}"),
+    )
 
 
 @command.command()

@@ -35,6 +35,8 @@ from detent.model.records import (
     NewJob,
     Pruned,
     Reaped,
+    RecordPage,
+    RecordPlace,
     Renewal,
     Started,
     ToldBy,
@@ -52,7 +54,7 @@ from detent.store.postgres.verbs_batching import PostgresBatching
 from detent.store.postgres.verbs_keeping import PostgresKeeping
 from detent.store.postgres.verbs_ops import PostgresOps
 from detent.store.postgres.verbs_pipelining import PostgresPipelining
-from detent.store.words import LOOKS_MAX
+from detent.store.words import LOOKS_MAX, RecordSearch
 
 __all__ = ["PostgresVerbs"]
 
@@ -277,6 +279,12 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
         """Out of the view `transition`."""
         return self._session.run(looking.transitions(entity, entity_id))
+
+    def record_search(
+        self, chosen: RecordSearch, after: RecordPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> RecordPage:
+        """Portion by portion, until the page is full."""
+        return self._session.run(looking.record_search(chosen, after, limit, looks))
 
     def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
         """The last line that is not younger than the moment."""

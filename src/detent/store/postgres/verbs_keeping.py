@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
-from detent.model.records import Moved, Prunable, ResultsDropped
+from detent.model.records import Enqueued, Moved, NewJob, Prunable, ResultsDropped
 from detent.model.service_records import (
     Agenda,
     DeadGroup,
@@ -108,6 +108,19 @@ class PostgresKeeping:
     ) -> Moved | DetentError:
         """On record."""
         return self._session.run(scheduling.schedule_resume(name, next_at, actor, reason))
+
+    def schedule_run(self, name: str, job: NewJob, actor: str, reason: str | None = None) -> Enqueued | DetentError:
+        """The line first, then the job, in one transaction."""
+
+        def run(session: Session) -> Enqueued | DetentError:
+            if not session.run(scheduling.schedule_run(name, actor, reason)):
+                return NotFound("schedule", name)
+            (answer,) = session.run(job_enqueue([job], notify=False))
+            if isinstance(answer, DetentError):
+                raise answer
+            return answer
+
+        return self._session.together(run)
 
     def schedule_list(self) -> list[ScheduleRow]:
         """By name."""

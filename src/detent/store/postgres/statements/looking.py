@@ -7,10 +7,22 @@ from datetime import datetime
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
-from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow, TransitionRow
+from detent.model.records import (
+    Count,
+    EventRow,
+    ExecutionRow,
+    JobDetails,
+    JobPage,
+    JobPlace,
+    JobRow,
+    RecordPage,
+    RecordPlace,
+    TransitionRow,
+)
 from detent.store.contract import JobSearch
 from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts, utc
-from detent.store.searching import bounds_of, page_of
+from detent.store.searching import bounds_of, page_of, record_bounds, record_page
+from detent.store.words import RecordSearch
 
 __all__ = [
     "counts",
@@ -21,6 +33,7 @@ __all__ = [
     "job_get",
     "job_list",
     "now",
+    "record_search",
     "state_as_of",
     "transitions",
 ]
@@ -39,6 +52,13 @@ _EVENTS = (
     f"SELECT {', '.join(EventRow.__struct_fields__)} FROM detent.job_events_v1(%s::bigint, %s::integer, %s::integer)"
 )
 _TRANSITIONS = f"SELECT {', '.join(TransitionRow.__struct_fields__)} FROM detent.transitions_v1(%s::text, %s::text)"
+_LOGGED = ("entity", "entity_id", "from_state", "to_state", "trigger", "at", "actor", "reason", "metadata")
+_SEARCH = f"""
+SELECT fits, {", ".join(f"(line).{name}" for name in _LOGGED)}, (line).correlation_id, (line).forced, (line).attempt, 0,
+       (line).n
+  FROM detent.record_search_v1(%s::text, %s::text, %s::text, %s::timestamptz, %s::timestamptz, %s::bigint, %s::integer,
+                               %s::integer)
+"""
 _STATE_AS_OF = "SELECT detent.state_as_of_v1(%s::text, %s::text, %s::timestamptz)"
 _COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1()"
 _COUNTS_AS_OF = "SELECT tenant, queue, state, jobs FROM detent.counts_as_of_v1(%s::timestamptz)"
@@ -109,6 +129,22 @@ def transitions(entity: str, entity_id: str) -> Statement[list[TransitionRow]]:
         lambda rows: [TransitionRow(**named(fields, row)) for row in rows],
         writes=False,
     )
+
+
+def record_search(chosen: RecordSearch, after: RecordPlace | None, limit: int, looks: int) -> Statement[RecordPage]:
+    """The last row says where it stopped looking, if it did."""
+    since, place = record_bounds(chosen, after)
+    params = (
+        *(chosen.actor, chosen.entity, chosen.entity_id, moment(since, field="since")),
+        *(moment(place.at, field="until"), place.n, limit, looks),
+    )
+
+    def decode(rows: Sequence[Row]) -> RecordPage:
+        found = [TransitionRow(**named(TransitionRow.__struct_fields__, row[1:])) for row in rows]
+        stopped = found.pop() if rows and not rows[-1][0] else None
+        return record_page(found, limit, None if stopped is None else RecordPlace(stopped.at, stopped.n))
+
+    return Statement(_SEARCH, params, decode, writes=False)
 
 
 def state_as_of(entity: str, entity_id: str, at: datetime) -> Statement[str | None]:

@@ -19,6 +19,7 @@ __all__ = [
     "schedule_put",
     "schedule_remove",
     "schedule_resume",
+    "schedule_run",
 ]
 
 _FIELDS = ScheduleRow.__struct_fields__
@@ -60,6 +61,12 @@ def schedule_resume(name: str, next_at: datetime, actor: str, reason: str | None
     sql = "SELECT detent.schedule_resume_v1(%s::text, %s::timestamptz, %s::text, %s::text)"
     params = (name, moment(next_at, field="next_at"), actor, reason)
     return Statement(sql, params, lambda rows: _moved(name, rows, "active"))
+
+
+def schedule_run(name: str, actor: str, reason: str | None) -> Statement[bool]:
+    """Whether there is such a schedule: then its job must follow."""
+    sql = "SELECT detent.schedule_run_v1(%s::text, %s::text, %s::text)"
+    return Statement(sql, (name, actor, reason), lambda rows: rows[0][0] is not None)
 
 
 def _moved(name: str, rows: Sequence[Row], state: str) -> Moved | DetentError:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Moved
+from detent.model.records import Enqueued, Moved, NewJob
 from detent.model.service_records import Fire, NewSchedule, ScheduleRow
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import micros
@@ -107,6 +107,17 @@ class ScheduleVerbs(EnqueueVerbs):
             self._log_schedule(was.tenant, name, "paused", "active", "resume", actor, reason, self._now())
             self._db.change(_RESUME, (to_micros(next_at, field="next_at"), name))
         return Moved(name, "active", was.paused_at is not None)
+
+    def schedule_run(self, name: str, job: NewJob, actor: str, reason: str | None = None) -> Enqueued | DetentError:
+        """The line first, then the job."""
+        row = self._schedule(name)
+        if row is None:
+            return NotFound("schedule", name)
+        self._log_schedule(row.tenant, name, _state(row), _state(row), "run_now", actor, reason, self._now())
+        (answer,) = self.job_enqueue([job])
+        if isinstance(answer, DetentError):
+            raise answer
+        return answer
 
     def schedule_list(self) -> list[ScheduleRow]:
         """By name."""

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import JobDetails, JobPage, JobPlace, JobRow
-from detent.store.searching import PORTION, bounds_of, page_of
+from detent.model.records import JobDetails, JobPage, JobPlace, JobRow, RecordPage, RecordPlace, TransitionRow
+from detent.store.searching import PORTION, bounds_of, page_of, record_bounds, record_page
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import VerbBase, ids_json
-from detent.store.words import LOOKS_MAX, JobSearch
+from detent.store.words import LOOKS_MAX, JobSearch, RecordSearch
 
 __all__ = ["JOB_COLUMNS", "SearchVerbs", "fields_named"]
 
 _JOB_FIELDS = JobRow.__struct_fields__
+_LINE_FIELDS = TransitionRow.__struct_fields__
 _FLAGS = frozenset(("dead_letter", "idempotent", "counted", "forced"))
 
 JOB_COLUMNS = ", ".join("j." + name for name in _JOB_FIELDS)
@@ -62,8 +63,25 @@ SELECT j.id, (SELECT k.key FROM detent_job_key k WHERE k.job_id = j.id ORDER BY 
 """
 
 
+_LINE_AFTER = "(at, n) < (:after_at, :after_n)"
+_LINES = "SELECT n, at FROM detent_transition_log WHERE {which} ORDER BY {order} LIMIT :step"
+_LINES_OF_JOB = _LINES.format(which=f"job_id = :job_id AND {_LINE_AFTER}", order="n DESC")
+_LINES_OF_ENTITY = _LINES.format(
+    which=f"job_id IS NULL AND entity = :entity AND entity_id = :entity_id AND {_LINE_AFTER}", order="n DESC"
+)
+_LINES_BY_ACTOR = _LINES.format(which=f"actor = :actor AND {_LINE_AFTER} AND at >= :since", order="at DESC, n DESC")
+_LINES_BY_TIME = _LINES.format(which=f"{_LINE_AFTER} AND at >= :since", order="at DESC, n DESC")
+_LINES_FITTING = f"""
+SELECT {", ".join("0" if name == "rank" else "l." + name for name in _LINE_FIELDS)}
+  FROM json_each(:ns) asked CROSS JOIN detent_transition_log l ON l.n = asked.value
+ WHERE l.at >= :since AND (:actor IS NULL OR l.actor = :actor) AND (:entity IS NULL OR l.entity = :entity)
+   AND (:entity_id IS NULL OR l.entity_id = :entity_id)
+ ORDER BY l.at DESC, l.n DESC LIMIT :limit
+"""
+
+
 class SearchVerbs(VerbBase):
-    """`job_list` and `job_details`."""
+    """`job_list`, `job_details` and `record_search`."""
 
     def job_list(
         self, chosen: JobSearch, after: JobPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
@@ -98,13 +116,39 @@ class SearchVerbs(VerbBase):
         if chosen.run_id is not None or chosen.correlation_id is not None or chosen.state not in _OF_STATE:
             return None
         ids = [row[0] for row in self._db.rows(_OF_STATE[chosen.state], {"few": looks + 1})]
-        return ids if len(ids) <= looks else None
+        return list(dict.fromkeys(ids)) if len(ids) <= looks else None
 
     def _next_ids(self, chosen: JobSearch, asked: dict[str, Any]) -> list[Row]:
         """The next portion of ids, by the index that knows most."""
         if chosen.run_id is not None:
             return self._db.rows(_BY_RUN, asked)
         return self._db.rows(_BY_TIME if chosen.correlation_id is None else _BY_CORRELATION, asked)
+
+    def record_search(
+        self, chosen: RecordSearch, after: RecordPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> RecordPage:
+        """Portion by portion, until the page is full."""
+        since, place = record_bounds(chosen, after)
+        asked: dict[str, Any] = {"actor": chosen.actor, "entity": chosen.entity, "entity_id": chosen.entity_id}
+        asked |= {"since": to_micros(since, field="since"), "step": max(limit, PORTION), "job_id": None}
+        statement = _LINES_BY_TIME if chosen.actor is None else _LINES_BY_ACTOR
+        number = chosen.entity_id or ""
+        if chosen.entity == "job" and number.isascii() and number.isdecimal() and len(number) < 19:
+            statement, asked["job_id"] = _LINES_OF_JOB, int(number)
+        elif chosen.entity_id is not None:
+            statement = _LINES_OF_ENTITY
+        looked, found = 0, list[TransitionRow]()
+        while True:
+            at = {"after_at": to_micros(place.at, field="until"), "after_n": place.n}
+            lines = self._db.rows(statement, asked | at)
+            fits = asked | {"ns": ids_json(row[0] for row in lines), "limit": limit - len(found)}
+            found += [TransitionRow(**fields_named(_LINE_FIELDS, row)) for row in self._db.rows(_LINES_FITTING, fits)]
+            if len(found) >= limit or len(lines) < asked["step"]:
+                return record_page(found, limit, None)
+            looked += len(lines)
+            place = RecordPlace(from_micros(lines[-1][1]), lines[-1][0])
+            if looked >= looks:
+                return record_page(found, limit, place)
 
     def job_details(self, ids: Sequence[int]) -> list[JobDetails]:
         """One statement for all."""
