@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from detent.app.detent import Detent
 from detent.cli import render
 from detent.cli.command import Group, duration, reason_option
 from detent.cli.session import Session
@@ -16,6 +15,9 @@ from detent.model.escape import line
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved, TransitionRow
 from detent.views.limits import paused_by
+
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
 __all__ = ["command"]
 
