@@ -203,7 +203,7 @@ SAID: dict[str, tuple[Door, type[InvalidInput] | type[UnknownTask], str]] = {
     "an option nobody knows": (
         lambda shop: shop.app.enqueue(shop.welcome.call(7), prio=3),  # type: ignore[call-arg]
         InvalidInput,
-        "prio: found no option of enqueue; allowed: key, key_ttl, due_at, expires_at, priority, queue, tenant,",
+        "prio: found no option of enqueue; allowed: key, key_ttl, debounce, due_at, expires_at, priority, queue,",
     ),
     # other doors
     "pause nothing": (

@@ -60,7 +60,7 @@ def test_refusals_are_raised(shop: Shop) -> None:
             await aio.wait(4711)  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match="key: found one key for many jobs: 'k'; allowed: keyed jobs one by one"):
             await aio.enqueue_many([shop.welcome.call(user_id=8)], key="k")
-        with pytest.raises(InvalidInput, match="prio: found no option of enqueue; allowed: key, key_ttl, due_at"):
+        with pytest.raises(InvalidInput, match="prio: found no option of enqueue; allowed: key, key_ttl, debounce"):
             await aio.enqueue(shop.welcome.call(user_id=8), prio=1)  # type: ignore[call-arg]
 
     asyncio.run(refusals())

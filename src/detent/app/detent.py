@@ -206,9 +206,10 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         """Enqueue one call; when this returns, the job is accepted and durable.
 
         The same `key` (per tenant) answers the same job; with another task or payload it raises `KeyConflict`. A key is
-        kept for ever, or for `key_ttl` seconds. `due_at` is the earliest time to run, `expires_at` the latest to be
-        claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as they
-        say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
+        kept for ever, or for `key_ttl` seconds. With `debounce=seconds` the job waits so long, and a later call of the
+        task with the same key replaces it while it waits. `due_at` is the earliest time to run, `expires_at` the latest
+        to be claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as
+        they say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
         """
         return self._wiring.client.enqueue(call, **options)
 

@@ -20,7 +20,7 @@ from detent.client.job import Job
 from detent.client.pipeline_run import PipelineRun, find_run
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
 from detent.declare.task import Call
-from detent.errors import InvalidInput
+from detent.errors import InvalidInput, WrongPlace
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
 
@@ -49,6 +49,8 @@ class AioClient:
         return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+        if sending.debounce is not None:
+            return await asyncio.to_thread(self._client.send, calls, sending)
         listed, checked = self._prepared.check(calls, sending)
         if not checked:
             return []
@@ -133,6 +135,9 @@ class AioDirectClient:
         return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+        if sending.debounce is not None:
+            instead = "enqueue with app.aio.enqueue, or on a connection that is not async with app.using"
+            raise WrongPlace("enqueue with debounce", "on an async connection", instead)
         listed, checked = self._prepared.check(calls, sending)
         jobs = await asyncio.to_thread(self._prepared.number, checked)
         return self._prepared.handles(listed, jobs, await self._verbs.job_enqueue(jobs)) if jobs else []

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
+from detent.client.debounce import debounced
 from detent.client.job import Job, Origin
 from detent.declare.enqueue import Sending, SendingOptions, new_jobs, sending_of
 from detent.declare.settings import Settings
@@ -19,7 +20,7 @@ from detent.model.alike import AlikeJobs, ids_of, kinds
 from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
-from detent.store.contract import Verbs
+from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer, single_call
 
 __all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "moved", "one"]
@@ -129,17 +130,23 @@ class DirectClient:
 
     def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call. See `Detent.enqueue` for what may be said about it."""
-        return self._send([call], sending_of(options))[0]
+        return self.send([call], sending_of(options))[0]
 
     def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
         """Enqueue many calls, all or nothing. A key cannot be given to many."""
-        return self._send(calls, sending_of(options, many=True))
+        return self.send(calls, sending_of(options, many=True))
 
-    def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+    def send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+        """Enqueue the calls as `sending` says."""
         # Everything is checked before the first id is taken.
         listed, checked = self._prepared.check(calls, sending)
         jobs = self._prepared.number(checked)
+        if sending.debounce is not None and jobs:
+            return self._prepared.handles(listed, jobs, [self._debounce(jobs[0], sending.debounce)])
         return self._prepared.handles(listed, jobs, self._enqueue(jobs)) if jobs else []
+
+    def _debounce(self, job: NewJob, seconds: float) -> Enqueued | DetentError:
+        return debounced(self._verbs, job, seconds)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self._verbs.job_enqueue(jobs)
@@ -194,13 +201,17 @@ class DirectClient:
 class Client(DirectClient):
     """The application's own client: enqueues share transactions through the writer."""
 
-    def __init__(self, verbs: Verbs, prepared: Prepared, plain: Writer, keyed: Writer) -> None:
-        super().__init__(lambda: verbs, prepared)
+    def __init__(self, store: Store, prepared: Prepared, plain: Writer, keyed: Writer) -> None:
+        super().__init__(lambda: store, prepared)
+        self._store = store
         self.plain = plain
         self.keyed = keyed
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self.writer_for(jobs).write(job_enqueue, jobs)
+
+    def _debounce(self, job: NewJob, seconds: float) -> Enqueued | DetentError:
+        return self._store.together(lambda verbs: debounced(verbs, job, seconds))
 
     def writer_for(self, jobs: Sequence[NewJob]) -> Writer:
         """Keyed jobs may have to wait for a stranger's transaction, so they are no company for the others."""

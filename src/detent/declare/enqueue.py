@@ -25,6 +25,7 @@ class SendingOptions(TypedDict, total=False):
 
     key: str | None
     key_ttl: float | None
+    debounce: float | None
     due_at: datetime | None
     expires_at: datetime | None
     priority: int | None
@@ -41,6 +42,7 @@ class Sending:
 
     key: str | None = None  # per tenant: the same key answers the same job
     key_ttl: float | None = None  # seconds; None keeps the key for ever
+    debounce: float | None = None  # seconds; a later call with the same key replaces this one while it waits
     due_at: datetime | None = None  # not before this time; None is now
     expires_at: datetime | None = None  # cancelled if nobody has claimed it by then
     priority: int | None = None  # higher first
@@ -109,6 +111,8 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
             )
     elif options.unique == "pending":
         key = jsondoor.unique_key(call.task.name, fingerprint)
+    if sending.debounce is not None:
+        key = _debounce_key(call.task.name, sending, settings)
     if sending.key_ttl is not None:
         check_seconds("key_ttl", sending.key_ttl)
         if key is None:
@@ -128,7 +132,7 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         expires_at=_moment(sending.expires_at, "expires_at"),
         key=key,
         key_ttl=sending.key_ttl,
-        unique_pending=options.unique == "pending",
+        unique_pending=options.unique == "pending" or sending.debounce is not None,
         metadata=encode_metadata(sending.metadata, settings),
         correlation_id=_optional(sending.correlation_id, "correlation_id", name_max),
         traceparent=_optional(sending.traceparent, "traceparent", name_max),
@@ -138,6 +142,20 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         limit_key=call.task.limit_key_of(call.payload),
         cost=call.task.cost_of(call.payload),
     )
+
+
+def _debounce_key(task: str, sending: Sending, settings: Settings) -> str:
+    """Return the key of a debounced job: reserved, so that no ordinary key is in its way, and one for each task."""
+    check_seconds("debounce", sending.debounce or 0)
+    if sending.key is None:
+        raise InvalidInput("debounce", f"{sending.debounce!r} without a key", "debounce together with key")
+    for name in ("due_at", "key_ttl"):
+        if getattr(sending, name) is not None:
+            raise InvalidInput("debounce", f"debounce and {name}", "one of them")
+    key = f"{_RESERVED}debounce:{task}:{sending.key}"
+    if len(key.encode()) <= settings.key_max:
+        return key
+    return f"{_RESERVED}debounce:{jsondoor.fingerprint(key, 'null')}"
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None, settings: Settings) -> str | None:

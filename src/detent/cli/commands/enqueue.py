@@ -33,6 +33,12 @@ def _moment(text: str) -> datetime:
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--key", metavar="TEXT", help="The same key answers the same job.")
 @click.option("--key-ttl", type=duration, metavar="TIME", help="How long the key is kept; else for ever.")
+@click.option(
+    "--debounce",
+    type=duration,
+    metavar="TIME",
+    help="Wait this long; a later call with the same --key replaces this one while it waits.",
+)
 @click.option("--due-at", type=_moment, metavar="TIME", help="Not before this time: ISO 8601 with a zone.")
 @click.option("--expires-at", type=_moment, metavar="TIME", help="Cancelled if nobody has claimed it by then.")
 @click.option("--priority", type=int, metavar="N", help="Higher first; else the task's own.")

@@ -144,13 +144,17 @@ BEGIN
               END IF;
             ELSIF item.key IS NOT NULL THEN
               LOOP
-                INSERT INTO detent.job_key AS k (tenant, key, job_id, fingerprint, expires_at, until_claim)
+                INSERT INTO detent.job_key (tenant, key, job_id, fingerprint, expires_at, until_claim)
                   VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
                           item.unique_pending)
-                  ON CONFLICT (tenant, key) DO UPDATE
-                    SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
-                        until_claim = excluded.until_claim
-                    WHERE k.expires_at <= t;
+                  ON CONFLICT (tenant, key) DO NOTHING;
+                is_taken := NOT FOUND;
+                EXIT WHEN NOT is_taken;
+                -- Only a key that has expired is locked: a claim passes over locked keys, and must give back all others.
+                UPDATE detent.job_key k
+                   SET job_id = item.id, fingerprint = item.fingerprint, until_claim = item.unique_pending,
+                       expires_at = t + make_interval(secs => item.key_ttl)
+                 WHERE k.tenant = item.tenant AND k.key = item.key AND k.expires_at <= t;
                 is_taken := NOT FOUND;
                 EXIT WHEN NOT is_taken;
                 SELECT k.* INTO holder FROM detent.job_key k
