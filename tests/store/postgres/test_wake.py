@@ -127,3 +127,22 @@ def test_listening_that_fails_is_logged_once_and_so_is_its_return(
             store.wake.version()
         assert store.wake.is_sure
         assert [record.getMessage() for record in caplog.records[1:]] == ["notifications of new work arrive again"]
+
+
+def test_a_listener_that_hears_late_is_sure_from_then_on(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """W3: on a busy machine the first notification came after the second that it may take, and the worker looked for
+    work once a second for as long as the connection lived."""
+    monkeypatch.setattr("detent.store.postgres.wake._RING_SECONDS_MAX", 0.0)
+    with closing(PostgresStore(postgres_url)) as store, caplog.at_level(logging.INFO, "detent.store"):
+        store.ready()
+        store._wake._ring = lambda: None
+        version = store.wake.version()
+        seen = [store.wake.is_sure]
+        enqueue(store)
+        assert store.wake.wait(version, PATIENCE)
+        store.wake.version()
+        seen.append(store.wake.is_sure)
+        assert seen == [False, True]
+        assert caplog.records[-1].getMessage() == "notifications of new work arrive again"

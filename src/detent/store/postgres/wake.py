@@ -73,7 +73,7 @@ class PostgresWake:
         """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now
         there is something to do."""
         connection = self._connection
-        if connection is not None and (connection.closed or connection.pgconn.notifies() is not None):
+        if connection is not None and (connection.closed or self._has_heard(connection)):
             return True  # it was lost, or the news came, while something else was read
         watched = select.poll()
         if self._pipe is not None:
@@ -94,7 +94,7 @@ class PostgresWake:
             return partial(run, statement)
 
         def send() -> T:
-            if not _is_there(connection) or connection.pgconn.notifies() is None:
+            if not _is_there(connection) or not self._has_heard(connection):
                 return run(statement)
             with translating(self._name, committing=True):
                 return statement.decode(ask())
@@ -155,8 +155,15 @@ class PostgresWake:
             connection.close()
             self._connection = None
             return
-        while connection.pgconn.notifies() is not None:
+        while self._has_heard(connection):
             pass
+
+    def _has_heard(self, connection: PooledConnection) -> bool:
+        """Take the next notification; whether there was one. From then on the connection is known to hear."""
+        if connection.pgconn.notifies() is None:
+            return False
+        self._is_heard = True
+        return True
 
 
 def _is_there(connection: PooledConnection) -> bool:
