@@ -104,7 +104,7 @@ def test_with_the_callers_commit(shop: Shop, hand: Hand) -> None:
     with pytest.raises(NotFound):
         shop.app.get(job.id)
     hand.commit()
-    assert (orders(shop), shop.app.jobs()) == (1, [job, *jobs])
+    assert (orders(shop), shop.app.jobs()) == (1, [*jobs[::-1], job])
     assert (job.created, job.state, job.tenant) == (True, "pending", "acme")
     shop.work()
     assert job.wait(timeout=1).result == "sent to 7"
@@ -150,7 +150,7 @@ def test_a_refusal_leaves_the_transaction_usable(shop: Shop, hand: Hand) -> None
     hand.run("INSERT INTO orders VALUES (2)")
     job = client.enqueue(shop.welcome.call(user_id=9))
     hand.commit()
-    assert (orders(shop), shop.app.jobs()) == (2, [first, job])
+    assert (orders(shop), shop.app.jobs()) == (2, [job, first])
 
 
 def test_the_same_key_twice_in_one_transaction(shop: Shop, hand: Hand) -> None:
@@ -300,7 +300,7 @@ def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -
         assert (await client.retry(dead.id, actor="ana")).changed
         assert len(shop.app.jobs()) == 3
         await connection.commit()
-        assert shop.app.jobs()[3:] == [job, *jobs]
+        assert shop.app.jobs()[:-3] == [*jobs[::-1], job]
         assert job.row.priority == 3
 
     asyncio.run(kind(shop, work))

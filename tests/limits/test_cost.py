@@ -173,13 +173,13 @@ def test_a_target_costs_what_its_batch_says(detent: Harness, cost: Any, costs: l
     for _ in range(3):
         detent.work()
     assert run.refresh().state == "applied"
-    assert [job.row.cost for job in detent.app.jobs(task="reprice.apply")] == costs
+    assert [job.row.cost for job in reversed(detent.app.jobs(task="reprice.apply"))] == costs
     assert tokens(detent.app) == 5
     detent.app.roll_back(run, actor="ana")
     for _ in range(20):
         detent.work()
         detent.clock.advance(1)
-    assert [job.row.cost for job in detent.app.jobs(task="reprice.revert")] == costs
+    assert [job.row.cost for job in reversed(detent.app.jobs(task="reprice.revert"))] == costs
     assert run.refresh().state == "rolled_back"
 
 
