@@ -18,7 +18,7 @@ if _TYPE_CHECKING:
     from detent.declare.limit import Limit
     from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
-    from detent.declare.signals import Critical, Fatal, Snooze, Throttled
+    from detent.declare.signals import Critical, Fatal, JobCancelled, Snooze, Throttled
     from detent.lifecycle.declare import Lifecycle, Transition
     from detent.model.backoff import Retry
     from detent.worker.shell_task import shell
@@ -30,6 +30,7 @@ __all__ = [
     "Detent",
     "Fatal",
     "Job",
+    "JobCancelled",
     "Lifecycle",
     "Limit",
     "Page",
@@ -55,6 +56,7 @@ _HOMES = {
     "Detent": "app.detent",
     "Fatal": "declare.signals",
     "Job": "client.job",
+    "JobCancelled": "declare.signals",
     "Lifecycle": "lifecycle.declare",
     "Limit": "declare.limit",
     "Page": "declare.pipeline",

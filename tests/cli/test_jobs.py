@@ -141,7 +141,10 @@ def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: Wor
     done, running, pending = world.succeeded(), world.running(), world.pending()
     ended = shell.run("jobs", "cancel", pending, done, running, 999_999, "--reason", "enough", "--actor", "ana")
     assert ended.code == 4
-    assert ended.out.splitlines() == [f"job {pending}: cancelled", f"job {running}: running"]
+    assert ended.out.splitlines() == [
+        f"job {pending}: cancelled",
+        f"job {running}: cancel requested; it is still running",
+    ]
     refused, missing = ended.err.splitlines()
     assert f"job {done} is committed" in refused
     assert "there is no job 999999" in missing

@@ -35,10 +35,11 @@ def test_cancel_a_running_job(shop: Shop) -> None:
     shop.crash(job, "started")
     shop.work()
     assert shop.app.cancel(job.id, actor="ana", reason="enough").state == "running"
-    assert "ana asked for it to stop" in shop.app.why(job.id)
+    assert "ana asked for it to stop: enough" in shop.app.why(job.id)
     shop.clock.advance(shop.lease + 1)
     shop.work()
     assert job.refresh().state == "cancelled"
+    assert shop.app.why(job.id) == "it was cancelled while attempt 1 ran (cancel by ana: enough)"
 
 
 def test_what_has_happened_is_not_cancelled(shop: Shop) -> None:

@@ -140,6 +140,27 @@ def hold_interpreter(ctx: Context, gate: str, seconds: int) -> str:
     return "awake"
 
 
+def breathe(ctx: Context, seconds: float) -> str:
+    """A short job that lets others have their turns."""
+    for _ in range(10):
+        time.sleep(seconds / 10)
+    return "well"
+
+
+async def breathe_async(ctx: Context, seconds: float) -> str:
+    for _ in range(10):
+        await asyncio.sleep(seconds / 10)
+    return "well"
+
+
+async def listen_async(ctx: Context, gate: str) -> str:
+    door = enter(gate)
+    while not door.exists():
+        ctx.raise_if_cancelled()
+        await asyncio.sleep(0.01)
+    return "let go"
+
+
 async def seize_interpreter(ctx: Context, gate: str, seconds: int) -> None:
     """The same on the loop, before any other thread has had a turn since the job came in."""
     ctypes.PyDLL(None).sleep(seconds)
@@ -310,6 +331,11 @@ def make_app(url: str | None = None) -> Detent:
         app.task(name=f"{function.__name__}_1s", retry=Retry(0), timeout=1)(function)
     for function in APART:
         app.task(name=f"{function.__name__}_apart", retry=AGAIN, process=True)(function)
+    for function in (breathe, breathe_async):
+        app.task(name=f"{function.__name__}_1s", retry=Retry(0), timeout=scaled(1.0))(function)
+    app.task(name="breathe_apart_1s", retry=Retry(0), timeout=scaled(1.0), process=True)(breathe)
+    app.task(name="listen_async", retry=AGAIN)(listen_async)
+    app.task(name="block_loop_async", retry=AGAIN)(block_loop_async)
     app.task(name="hold_apart_1s", retry=Retry(0), process=True, timeout=1)(hold)
     # Time enough to start what they are to leave behind, on a machine that starts processes slowly.
     app.task(name="fork_deaf_8s", retry=Retry(0), timeout=8)(fork_deaf)

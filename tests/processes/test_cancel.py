@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 
+from detent import Job
 from tests.deadlines import scaled
-from tests.processes.kit import Bench
+from tests.processes.kit import Bench, Worker, until
 
 
 @pytest.mark.parametrize("task", ["hold_async", "listen"])
@@ -35,4 +39,65 @@ def test_a_retried_job_is_not_taken_for_cancelled(bench: Bench, task: str) -> No
     bench.rests(neighbour, "succeeded")
     assert bench.outcomes(neighbour) == ["done"]
     assert "killing" not in worker.log
+    assert bench.is_healthy()
+
+
+@pytest.mark.parametrize("task", ["listen", "listen_async", "listen_apart"])
+def test_a_cancel_is_heard_long_before_the_next_renewal(bench: Bench, task: str) -> None:
+    """J8: a running job used to hear of a cancel only when its lease was renewed, ten seconds later or more."""
+    gate = bench.gate()
+    bench.worker(lease=scaled(300.0))
+    job = bench.send(task, gate=str(gate))
+    gate.entered()
+    bench.app.cancel(job.id, actor="ana", reason="no longer wanted")
+    until(lambda: bench.app.get(job.id).state == "cancelled", "the end of the job", seconds=20.0)
+    assert bench.outcomes(job) == ["cancelled"]
+    assert bench.app.why(job.id) == "it was cancelled while attempt 1 ran (cancel by ana: no longer wanted)"
+
+
+def cancel_and_retry(bench: Bench, worker: Worker, task: str, rounds: int, **arguments: Any) -> Job[Any]:
+    """Cancel an attempt and retry the job, so many times; then let it go. It is never taken for cancelled."""
+    gate = bench.gate()
+    job = bench.send(task, gate=str(gate), **arguments)
+    for n in range(rounds):
+        gate.entered(n + 1)
+        bench.app.cancel(job.id, actor="ana")
+        bench.rests(job, "cancelled")
+        bench.app.retry(job.id, actor="ana")
+    gate.entered(rounds + 1)
+    return job
+
+
+@pytest.mark.parametrize("kind", ["listens", "is deaf"])
+def test_neighbours_do_not_feel_cancels_and_retries(bench: Bench, kind: str, whole: bool) -> None:
+    """J8, G6: jobs that listen, that are cancelled on the loop, killed in a process of their own, or hold a thread or
+    the loop, are cancelled and retried again and again. Each ends as it should; no neighbour is charged; where no
+    process has to go, no neighbour is even touched; and the log stays short."""
+    began_at = time.monotonic()
+    rounds = 20 if whole else 2
+    tasks = {
+        "listens": ["listen", "listen_async", "listen_apart", "hold_async", "hold_apart"],
+        "is deaf": ["hold", "block_loop_async"] if whole else ["hold"],
+    }[kind]
+    others = bench.gate()
+    neighbours = bench.send_many("hold_async", 50, gate=str(others))
+    worker = bench.worker(slots=60, lease=scaled(5.0), cancel_grace=scaled(1.0), grace=scaled(1.0))
+    others.entered(50)
+    retried = [cancel_and_retry(bench, worker, task, rounds) for task in tasks]
+    others.open()
+    for job, task in zip(retried, tasks, strict=True):
+        bench.app.cancel(job.id, actor="ana")
+        bench.rests(job, "cancelled")
+        assert set(bench.outcomes(job)) <= {"cancelled", "released"}, (task, bench.outcomes(job))
+        assert bench.outcomes(job).count("cancelled") == rounds + 1
+        bench.app.retry(job.id, actor="ana")
+    for n, _ in enumerate(retried):
+        (bench.directory / f"gate{n + 2}.open").touch()
+    for job in retried:
+        bench.rests(job, "succeeded")
+    for job in neighbours:
+        bench.rests(job, "succeeded")
+        assert set(bench.outcomes(job)) <= {"released", "done"}
+        assert kind == "is deaf" or bench.outcomes(job) == ["done"]
+    assert len(worker.log.splitlines()) <= 10 + 2 * (time.monotonic() - began_at)
     assert bench.is_healthy()

@@ -21,7 +21,7 @@ def test_what_is_written_is_seen_through_its_file(
 
         monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
     board = Board.create(2)
-    board.begin(7, 1, 10.0, 20.0)
+    board.begin("a", 7, 1, 10.0, 20.0)
     board.beat(11.0)
     other = Board(os.dup(board.fileno), 2)
     assert [(line.job_id, line.attempt, line.deadline) for line in other.lines()] == [(7, 1, 20.0)]

@@ -242,7 +242,8 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         return self._wiring.aio
 
     def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
-        """Stop a job: pending at once, running at its next sign of life. `AlreadyCommitted`, `InvalidTransition`."""
+        """Stop a job: a pending one at once, a running one hears of it within a second or two. `AlreadyCommitted`,
+        `InvalidTransition`."""
         return self._wiring.client.cancel(job_id, actor=actor, reason=reason)
 
     def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:

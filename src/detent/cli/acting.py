@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 import msgspec
@@ -29,11 +29,12 @@ class _Outcome(msgspec.Struct):
     error: str | None
 
 
-def act_on(session: Session, ids: Sequence[str], act: Answer) -> int:
+def act_on(session: Session, ids: Sequence[str], act: Answer, words: Mapping[str, str] | None = None) -> int:
     """Do it to each, say what became of each, and give the exit code of the first refusal.
 
     What is no id at all is refused before anything is done. All of them are tried before anything is written: a reader
-    that leaves early stops nothing half-way. A database that is gone ends it, after the answers so far.
+    that leaves early stops nothing half-way. A database that is gone ends it, after the answers so far. `words` replace
+    states for people.
     """
     outcomes: list[_Outcome] = []
     code, away = OK, None
@@ -56,7 +57,7 @@ def act_on(session: Session, ids: Sequence[str], act: Answer) -> int:
         if outcome.error is not None:
             say(outcome.error)
         elif not session.json:
-            render.out(f"job {outcome.id}: {outcome.state}")
+            render.out(f"job {outcome.id}: {(words or {}).get(outcome.state or '', outcome.state)}")
     if away is not None:
         raise away
     return code

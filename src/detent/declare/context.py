@@ -107,7 +107,12 @@ class Context(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody wants this job to stop."""
+        """Whether the job is to stop: a cancel was requested, or its time is over. A function that returns all the same
+        has succeeded; one that raises is cancelled."""
+        ...
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `JobCancelled` if the job is to stop. Call it where it is safe to stop; let the exception pass."""
         ...
 
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:

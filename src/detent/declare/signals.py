@@ -10,7 +10,7 @@ from detent.errors import DetentError, InvalidInput
 from detent.model.backoff import retry_after
 from detent.model.clock import Clock, SystemClock
 
-__all__ = ["Conflict", "Critical", "Fatal", "Snooze", "Throttled"]
+__all__ = ["Conflict", "Critical", "Fatal", "JobCancelled", "Snooze", "Throttled"]
 
 _DELAY_MAX = 366 * 86_400.0
 _TOO_MANY_REQUESTS = 429
@@ -36,6 +36,14 @@ class Conflict(Fatal):
         self.found = found
         self.expected = expected
         super().__init__(f"{ref!r:.80} was not changed: it is now {found:.200}, expected {expected:.200}; {advice}")
+
+
+class JobCancelled(DetentError):
+    """A cancel of this job was requested, and its function obeys: the job is cancelled. Raised by
+    `ctx.raise_if_cancelled()`. If no cancel was requested, it is an error like any other."""
+
+    def __init__(self, message: str = "stopped as requested") -> None:
+        super().__init__(message)
 
 
 class Snooze(DetentError):

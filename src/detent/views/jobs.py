@@ -36,7 +36,7 @@ def explain(verbs: Verbs, job_id: int) -> str:
         case "succeeded":
             return f"it succeeded with {_attempt(row)}"
         case "cancelled":
-            return f"it was cancelled ({_last_move(verbs, job_id)})"
+            return _why_cancelled(verbs, row)
         case _:
             dead = "dead (quarantined)" if row.state == "quarantined" else row.state
             return f"it is {dead} after {_attempt(row)}: {essence(row.error) or 'no error recorded'}"
@@ -128,7 +128,7 @@ def _why_running(verbs: Verbs, row: JobRow) -> str:
     held = attempts[-1] if attempts else None
     who = f"{held.worker!r} holds {_attempt(row)}" if held else f"{_attempt(row)} is in flight"
     if row.cancel_requested_at is not None:
-        return f"{who}, and {row.cancel_requested_by} asked for it to stop"
+        return f"{who}, and {row.cancel_requested_by} asked for it to stop: {row.cancel_reason or 'no reason given'}"
     return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
 
 
@@ -138,11 +138,16 @@ def _attempt(row: JobRow) -> str:
     return f"attempt {row.attempt}{counted}"
 
 
-def _last_move(verbs: Verbs, job_id: int) -> str:
-    lines = verbs.transitions("job", str(job_id))
-    return (
-        f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else "unrecorded"
-    )
+def _why_cancelled(verbs: Verbs, row: JobRow) -> str:
+    """Who asked for it: a job that was cancelled while it ran was ended by its worker, which is not the answer."""
+    lines = verbs.transitions("job", str(row.id))
+    if not lines:
+        return "it was cancelled (unrecorded)"
+    last = lines[-1]
+    if last.from_state == "running" and row.cancel_requested_at is not None:
+        asked = f"cancel by {row.cancel_requested_by}: {row.cancel_reason or 'no reason given'}"
+        return f"it was cancelled while attempt {row.attempt} ran ({asked})"
+    return f"it was cancelled ({last.trigger} by {last.actor}: {last.reason or 'no reason given'})"
 
 
 def _row(verbs: Verbs, job_id: int) -> JobRow:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -57,6 +58,7 @@ class Board:
         self.slots = slots
         self._map = mmap.mmap(fileno, slots * _LINE.size + _BEHIND)
         self._free = list(range(slots - 1, -1, -1))
+        self._lines: dict[Hashable, int] = {}
 
     @classmethod
     def create(cls, slots: int) -> Board:
@@ -67,6 +69,7 @@ class Board:
 
     def begin(
         self,
+        holder: Hashable,
         job_id: int,
         attempt: int,
         begun_at: float,
@@ -75,8 +78,9 @@ class Board:
         here: bool = False,
         after: float = _NOT_CALLED,
     ) -> int:
-        """Write a line; its number, to be given back at the end. Safe from any thread."""
-        number = self._free.pop()
+        """Write a line for `holder`, until `end`. There are as many lines as slots: the caller has a slot, and ends
+        the line before or together with the slot. Safe from any thread."""
+        number = self._lines[holder] = self._free.pop()
         _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, here, after)
         return number
 
@@ -97,22 +101,25 @@ class Board:
         """The last one it asked for."""
         return _CLAIMING.unpack_from(self._map, self.slots * _LINE.size + _PULSE.size)[0] or None
 
-    def set_deadline(self, number: int, deadline: float) -> None:
-        """Change by when the job of that line must end."""
-        _DEADLINE.pack_into(self._map, number * _LINE.size + _DEADLINE_AT, deadline)
+    def set_deadline(self, holder: Hashable, deadline: float) -> None:
+        """Change by when this job must end. The caller makes sure that its line does not end meanwhile; so with the
+        other setters."""
+        _DEADLINE.pack_into(self._map, self._lines[holder] * _LINE.size + _DEADLINE_AT, deadline)
 
-    def set_called(self, number: int, after: float) -> None:
-        """The function of that line is called, so long after its claim."""
-        _AFTER.pack_into(self._map, number * _LINE.size + _AFTER_AT, after)
+    def set_called(self, holder: Hashable, after: float) -> None:
+        """The function of this job is called, so long after its claim."""
+        _AFTER.pack_into(self._map, self._lines[holder] * _LINE.size + _AFTER_AT, after)
 
-    def set_here(self, number: int) -> None:
-        """The function of that line is called in this process, and may bring it down."""
-        _HERE.pack_into(self._map, number * _LINE.size + _HERE_AT, 1)
+    def set_here(self, holder: Hashable) -> None:
+        """The function of this job is called in this process, and may bring it down."""
+        _HERE.pack_into(self._map, self._lines[holder] * _LINE.size + _HERE_AT, 1)
 
-    def end(self, number: int) -> None:
-        """Empty a line."""
-        _JOB.pack_into(self._map, number * _LINE.size, 0)
-        self._free.append(number)
+    def end(self, holder: Hashable) -> None:
+        """Empty the line of this holder. A no-op if it has none. Safe from any thread."""
+        number = self._lines.pop(holder, None)
+        if number is not None:
+            _JOB.pack_into(self._map, number * _LINE.size, 0)
+            self._free.append(number)
 
     def lines(self) -> list[Line]:
         """What is in progress, as last written."""

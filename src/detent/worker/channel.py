@@ -3,6 +3,7 @@ the other side is gone."""
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,13 +13,18 @@ import msgspec
 
 __all__ = ["Channel"]
 
+_UNSENT_MAX = 1 << 20
+"""Bytes that `post` keeps for a side that does not read; more is refused."""
+
 
 class Channel:
-    """One end. Sending is safe from any thread and never raises when the other side is gone."""
+    """One end. Sending is safe from any thread and never raises when the other side is gone. No thread waits for the
+    other side while it holds the lock."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._lock = threading.Lock()
+        self._unsent = bytearray()
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
@@ -27,13 +33,55 @@ class Channel:
         return cls(here), there
 
     def send(self, kind: str, **fields: Any) -> bool:
-        """Whether the message went out."""
-        data = msgspec.json.encode({"kind": kind, **fields}) + b"\n"
+        """Send a message and wait until it is out; return whether it went out."""
+        if not self._add(kind, fields, room=False):
+            return False
         try:
-            with self._lock:
-                self._end.sendall(data)
+            while not self.flush():
+                poll = select.poll()
+                poll.register(self._end, select.POLLOUT)
+                poll.poll()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def post(self, kind: str, **fields: Any) -> bool:
+        """Send a message without waiting. What the other side has no room for is kept, and sent by the next `post` or
+        `flush`. Return False, and keep nothing, if too much is kept already or the other side is gone."""
+        if not self._add(kind, fields, room=True):
+            return False
+        try:
+            self.flush()
         except OSError:
             return False
+        return True
+
+    def flush(self) -> bool:
+        """Send as much of what is kept as the other side has room for; return whether all of it went out. `OSError` if
+        the other side is gone."""
+        with self._lock:
+            while self._unsent:
+                try:
+                    sent = self._end.send(self._unsent, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    self._unsent.clear()
+                    raise
+                del self._unsent[:sent]
+        return True
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether nothing is kept."""
+        return not self._unsent
+
+    def _add(self, kind: str, fields: dict[str, Any], *, room: bool) -> bool:
+        data = msgspec.json.encode({"kind": kind, **fields}) + b"\n"
+        with self._lock:
+            if room and len(self._unsent) > _UNSENT_MAX:
+                return False
+            self._unsent += data
         return True
 
     def messages(self) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ from detent.worker.carry import Waiting
 from detent.worker.channel import Channel
 from detent.worker.claimer import Claimer
 from detent.worker.core import Core, Held, Want
-from detent.worker.cut import SHORT, cut_ending, ending_of, with_start
+from detent.worker.cut import SHORT, cut_ending, ending_of, stop_ending, with_start
 from detent.worker.failure_hooks import FailureHooks
 from detent.worker.flusher import Flusher
 from detent.worker.given_up import GivenUp
@@ -41,6 +41,7 @@ from detent.worker.pulse import beat
 from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
 from detent.worker.telling import Telling
+from detent.worker.time_limits import Lag, forgive, overdue
 from detent.worker.unknown import look_back
 from detent.worker.vital import start_vital
 
@@ -112,6 +113,7 @@ class Child:
         self._given_up = GivenUp()
         self._ended = 0
         self._hung = False
+        self._lag = Lag(_TICK)
         self._pump_asked = False
         self._begun: deque[Held] = deque()
         self._loop_now = 0.0
@@ -169,7 +171,9 @@ class Child:
         self._pump_asked = False
         if self._carrier is None:
             self._carrier = self._loop.create_task(self._begin_all())
-        self._occupied.set()
+        if not self._occupied.is_set():
+            self._lag.restart(self._clock.monotonic())
+            self._occupied.set()
 
     async def _begin_all(self) -> None:
         """Begin what can begin, and carry what is async, one after another, until one of them waits: this task stays
@@ -218,11 +222,14 @@ class Child:
         now = held.called_at = self._loop_now
         deadline = 0.0 if timeout is None else now + timeout
         after = now - held.claimed_at
-        line = self._board.begin(claimed.job_id, claimed.attempt, now, deadline, here=True, after=after)
+        with self._lock:
+            if held.ended:
+                return None
+            self._board.begin(held, claimed.job_id, claimed.attempt, now, deadline, here=True, after=after)
         found = attempt.set_out(self._process)
         if isinstance(found, Waiting):
-            return Running(held, attempt, deadline=deadline, line=line, work=self._carrier), found
-        self._board.end(line)
+            return Running(held, attempt, deadline=deadline, here=True, work=self._carrier), found
+        self._board.end(held)
         ended_at = self._loop_now = self._clock.monotonic()
         if ended_at - now >= SHORT or type(found) is Abort:
             found = with_start(held, found, ended_at)
@@ -237,10 +244,7 @@ class Child:
                 self._running[running.held] = running
         if lost:
             self._loop.call_soon(running.stop)
-        ending = await running.attempt.carry_on(waiting)
-        if lost and running.line is not None:
-            self._board.end(running.line)
-        self._end(running.held, ending)
+        self._end(running.held, await running.attempt.carry_on(waiting))
 
     def _begin(self, held: Held, attempt: Attempt, now: float) -> None:
         claimed = held.claimed
@@ -248,27 +252,37 @@ class Child:
             self._end(held, Finish(claimed.job_id, claimed.attempt))
             return
         running = Running(held, attempt)
-        running.line = self._board.begin(claimed.job_id, claimed.attempt, now, 0.0)
+        with self._lock:
+            if held.ended:
+                return
+            self._board.begin(held, claimed.job_id, claimed.attempt, now, 0.0)
+            self._running[held] = running
         self._start_clock(running, _START_MAX)
-        self._running[held] = running
         if attempt.needs_preparing:
-            running.work = self._threads.submit(self._prepare, running)
+            running.work = self._threads.submit(self._safely, self._prepare, running)
         else:
             self._call(running)
+
+    def _safely(self, step: Callable[[Running], None], running: Running) -> None:
+        """Take a step. Whatever goes wrong in it, the attempt ends: a job that nobody ends would be held for ever."""
+        try:
+            step(running)
+        except Exception as error:
+            self._end(running.held, cut_ending(running.held, "error", error_text(error), running.attempt.delay()))
 
     def _start_clock(self, running: Running, more: float = 0.0) -> None:
         """The time-out counts from now. Preparing the call has `more`; without it, the function is called now."""
         timeout, held = running.attempt.task.options.timeout, running.held
         with self._lock:
-            if running.line is None or held.ended:
+            if held.ended:
                 return
             now = self._clock.monotonic()
             if not more:
                 held.called_at = now
-                self._board.set_called(running.line, now - held.claimed_at)
+                self._board.set_called(held, now - held.claimed_at)
             if timeout is not None:
-                running.deadline = now + timeout + more
-                self._board.set_deadline(running.line, running.deadline)
+                running.deadline, running.forgiven = now + timeout + more, 0.0
+                self._board.set_deadline(held, running.deadline)
 
     def _prepare(self, running: Running) -> None:
         """What a few jobs need before they are called. One that must not be repeated blindly is put on record as begun.
@@ -282,7 +296,7 @@ class Child:
                     self._end(running.held, cut_ending(running.held))
                     return
                 running.suspect, running.unknown = past.suspect, past.unknown
-                self._loop.call_soon_threadsafe(self._call, running)
+                self._loop.call_soon_threadsafe(self._safely, self._call, running)
                 return
             except DatabaseError as error:
                 self._patience.failed("starting", error)
@@ -298,9 +312,10 @@ class Child:
             return
         self._start_clock(running)
         with self._lock:
-            if running.held.ended or running.line is None:
+            if running.held.ended:
                 return
-            self._board.set_here(running.line)
+            self._board.set_here(running.held)
+            running.here = True
         if attempt.task.is_async:
             running.work = self._loop.create_task(attempt.run_async(self._process))
             running.work.add_done_callback(lambda task: self._end(running.held, ending_of(task)))
@@ -318,12 +333,12 @@ class Child:
             timeout = attempt.task.options.timeout
             now = self._clock.monotonic()
             deadline = 0.0 if timeout is None else now + timeout
-            running = Running(held, attempt, deadline=deadline, work=OnThread())
+            running = Running(held, attempt, deadline=deadline, here=True, work=OnThread())
             with self._lock:
                 if not held.ended:
                     held.called_at = now
                     line = held.job_id, held.claimed.attempt, now, deadline
-                    running.line = self._board.begin(*line, here=True, after=now - held.claimed_at)
+                    self._board.begin(held, *line, here=True, after=now - held.claimed_at)
                     self._running[held] = running
             self._run_in(running, attempt.run, pump=False)
             running.work = None
@@ -360,9 +375,8 @@ class Child:
                 return False
             leases_done = self._core.end((held,))
             self._ended += held.begun_at is not None
-            running = self._running.pop(held, None)
-            if running is not None and running.line is not None:
-                self._board.end(running.line)
+            self._running.pop(held, None)
+            self._board.end(held)
             hungry = self._core.is_hungry
         self._flusher.end([] if ending is None else [ending], leases_done)
         if hungry:
@@ -399,13 +413,11 @@ class Child:
     def _look_around(self) -> None:
         """Every tick while there is anything in hand, on the loop."""
         now = self._clock.monotonic()
+        with self._lock:
+            forgive(self._running, self._board, self._lag.late(now), cut=len(self._cut))
         for running in list(self._running.values()):
-            if (overdue := running.overdue(now)) is not None:
-                self._cut_short(running, "timed_out", overdue, now)
-            elif running.cancel_by and now >= running.cancel_by:
-                # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
-                outcome: Outcome = "cancelled" if running.attempt.task.options.idempotent else "crashed"
-                self._cut_short(running, outcome, "did not stop within the grace period after a cancel", now)
+            if (verdict := overdue(running, now)) is not None:
+                self._cut_short(running, *verdict, now)
         self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
         self._hung = self._hung or any(now >= by for _, by in self._cut)
         self._given_up.say(now)
@@ -420,7 +432,8 @@ class Child:
     def _cut_short(self, running: Running, outcome: Outcome, error: str, now: float) -> None:
         """End the attempt whether its function ends or not. A process is killed and an async function cancelled; a
         thread can only be told. One that has not ended a grace later makes this child finish what it has and go."""
-        if self._end(running.held, cut_ending(running.held, outcome, error, running.attempt.delay())):
+        delay = 0.0 if outcome == "released" else running.attempt.delay()
+        if self._end(running.held, cut_ending(running.held, outcome, error, delay)):
             running.stop()
             self._cut.append((running, now + self._options.cancel_grace))
 
@@ -488,10 +501,8 @@ class Child:
             self._clock.sleep(0.02)
         for held in self._holding():
             running = self._running.get(held)
-            # Begun, not to be repeated blindly, and cut off: nobody knows how far it came.
             risky = running is not None and not running.attempt.task.options.idempotent
-            ending = cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
-            self._end(held, ending)
+            self._end(held, stop_ending(held, risky=risky))
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
         self._given_up.say(math.inf)
         self._hooks.finish(max(1.0, deadline - self._clock.monotonic()))

@@ -16,6 +16,7 @@ from detent.client.client import one
 from detent.declare.cost import check_spent
 from detent.declare.enqueue import Sending, checked, new_job
 from detent.declare.settings import Settings
+from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
 from detent.model import jsondoor
@@ -125,6 +126,10 @@ class AttemptContext:
     @property
     def cancelled(self) -> bool:
         return self._cancelled
+
+    def raise_if_cancelled(self) -> None:
+        if self._cancelled:
+            raise JobCancelled
 
     def request_cancel(self) -> None:
         """Somebody wants this job to stop, or its time is over."""

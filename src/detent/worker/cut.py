@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from detent.model.records import Abort, Finish, Outcome
 from detent.worker.core import Held
 
-__all__ = ["SHORT", "cut_ending", "ending_of", "with_start"]
+__all__ = ["SHORT", "cut_ending", "ending_of", "stop_ending", "with_start"]
 
 SHORT = 0.001
 """Seconds. A function that succeeds in less began when it ended, for the record: to tell the two apart would cost more
@@ -20,6 +20,12 @@ def cut_ending(held: Held, outcome: Outcome = "released", error: str | None = No
     """This attempt is over, whatever its function does; handed back unless said otherwise."""
     claimed = held.claimed
     return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
+
+
+def stop_ending(held: Held, *, risky: bool) -> Abort:
+    """Return the ending of an attempt that did not finish before its worker stopped. A risky one has begun and must not
+    be repeated blindly: how far it came is not known."""
+    return cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
 
 
 def with_start(held: Held, ending: Finish | Abort | None, now: float) -> Finish | Abort | None:

@@ -122,28 +122,38 @@ class Kin:
             if lease_id not in self._leases:
                 return
             self._leases.discard(lease_id)
-        self._channel.send("lost", leases=[lease_id])
+        self._channel.post("lost", leases=[lease_id])
 
     def cancel(self, attempts: list[Attempt], now: float) -> None:
         """Tell it to cancel these attempts. It may be told again; the first time counts."""
         self._told = still_told(self._told, self.lines(), attempts, now)
-        self._channel.send("cancel", attempts=attempts)
+        self._channel.post("cancel", attempts=attempts)
 
     def stop_silent(self, silent: list[SilentRow], now: float) -> None:
         """Have it stop those of these attempts that it holds: nothing is heard of them."""
         stalled = [(one.job_id, one.attempt) for one in silent if one.kind == "stalled"]
         stale = [(one.job_id, one.attempt) for one in silent if one.kind == "stale"]
         self._stalled = still_told(self._stalled, self.lines(), stalled, now)
-        self._channel.send("silent", stalled=stalled, stale=stale)
+        self._channel.post("silent", stalled=stalled, stale=stale)
 
     def look_for_failures(self) -> None:
         """Have it look for failures that the application's hooks have not heard of."""
-        self._channel.send("failures")
+        self._channel.post("failures")
+
+    def flush(self) -> None:
+        """Send what the child had no room for: nothing that is told to a child waits for it."""
+        with suppress(OSError):
+            self._channel.flush()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it has been sent all that it was to be told."""
+        return self._channel.is_flushed
 
     def stop(self, grace: float) -> None:
         """Ask it to finish and go."""
         self.is_leaving = True
-        self._channel.send("stop", grace=grace)
+        self._channel.post("stop", grace=grace)
 
     def kill(self, why: str, cause: Cause) -> None:
         """End it now. The cause decides what becomes of its jobs."""

@@ -28,25 +28,21 @@ class OnThread:
 
 @dataclass(eq=False, slots=True)
 class Running:
-    """An attempt, where it runs, and by when it must end; 0 is no limit."""
+    """An attempt, where it runs, and by when it must end; 0 is no limit. `forgiven` is time, in the deadline already,
+    for which other jobs may have held the process. `here`: its function was called in this process."""
 
     held: Held
     attempt: Attempt
     deadline: float = 0.0
     cancel_by: float = 0.0
     is_stalled: bool = False
-    line: int | None = None
+    forgiven: float = 0.0
+    here: bool = False
     suspect: bool = False
     unknown: Unknown | None = None
     work: asyncio.Task[Any] | Future[None] | OnThread | None = None
     solo: Solo | None = None
     _solo_lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def overdue(self, now: float) -> str | None:
-        """Why it must end now; None if it may go on."""
-        if self.deadline and now >= self.deadline:
-            return f"timed out after {self.attempt.task.options.timeout:g} s"
-        return "stalled: wrote no event for too long" if self.is_stalled else None
 
     @property
     def still_at_it(self) -> bool:

@@ -101,7 +101,7 @@ class Solo:
 
     def cancel(self, claimed: Claimed) -> None:
         """Tell the function that it should stop."""
-        self._channel.send("cancel", job=claimed.job_id, attempt=claimed.attempt)
+        self._channel.post("cancel", job=claimed.job_id, attempt=claimed.attempt)
 
     def kill(self) -> None:
         """End it, and all it started."""

@@ -134,7 +134,7 @@ class Supervisor:
         until = self._clock.monotonic() + _LAST_WORDS
         for thread in threads:
             thread.join(max(0.0, until - self._clock.monotonic()))
-        self._clean_up()
+        self._clean_up(threads[0])
         self._services.close()
         why = "nothing is left to do" if self._drained else "told to stop"
         log.info("worker %s ends, %s: %s", self._options.name, why, told(self._tally))
@@ -144,6 +144,7 @@ class Supervisor:
 
     def _look_after_children(self, now: float) -> None:
         for child in list(self._children):
+            child.flush()
             if child.is_dead:
                 self._bury(child, now)
             elif child.killed is not None:
@@ -166,7 +167,7 @@ class Supervisor:
     def _next_look(self) -> float:
         """Seconds until something may have to be done about a child; all else that concerns them rings."""
         now = self._clock.monotonic()
-        if self._stop_asked or self._waiting_since is not None:
+        if self._stop_asked or self._waiting_since is not None or not all(child.is_told for child in self._children):
             return _TICK
         times = [now + _LOOK_EVERY]
         # A killed child rings when it is gone; the rest of it is gone soon after.
@@ -255,8 +256,10 @@ class Supervisor:
                 self._remains.remove(one)
         return True
 
-    def _clean_up(self) -> None:
-        """The last thing we do."""
+    def _clean_up(self, renewals: threading.Thread) -> None:
+        """The last thing we do, unless the thread that renews is still at it: what two end at once is ended twice."""
+        if renewals.is_alive():
+            return
         until = self._clock.monotonic() + min(_LAST_WORDS, self._options.lease)
         while not self._end_remains() and self._clock.monotonic() < until:
             pass

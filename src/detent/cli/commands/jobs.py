@@ -160,13 +160,14 @@ def _many(*states: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
     """Stop jobs.
 
-    Pending ones at once, running ones at their next sign of life. Those named, or those that fit a filter: then it says
-    how many first, and is an operation that goes on where a worker runs.
+    Cancels pending jobs at once. A running job is told within a second or two; `detent jobs show` and `why` say what
+    became of it. With a filter instead of ids, it says how many first, and is an operation that workers continue.
     """
     if _by_filter(ids, chosen):
         return _act_by_filter(session, "cancel", ("pending", "running"), reason, **chosen)
     with session.open() as app:
-        return act_on(session, ids, lambda one: app.cancel(one, actor=session.who, reason=reason).state)
+        words = {"running": "cancel requested; it is still running"}
+        return act_on(session, ids, lambda one: app.cancel(one, actor=session.who, reason=reason).state, words)
 
 
 @command.command()
