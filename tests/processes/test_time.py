@@ -12,7 +12,7 @@ from tests.processes.kit import Bench, is_alive, until
 
 
 def cut_short(bench: Bench, task: str, **arguments: object) -> int:
-    """Run a job of one second into its time-out; the process it was in at first. If others were in that process, too, it
+    """Run a job of one second into its time-out; the process it was in at first. If others were in that process, it
     is tried once more, apart from them, before it is charged."""
     gate = bench.gate()
     job = bench.send(task, gate=str(gate), **arguments)
