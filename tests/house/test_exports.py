@@ -17,6 +17,7 @@ EXPORTED = [
     "Detent",
     "Fatal",
     "Job",
+    "JobCancelled",
     "Lifecycle",
     "Limit",
     "Page",

@@ -41,7 +41,7 @@ from detent.worker.pulse import beat
 from detent.worker.running import OnThread, Running
 from detent.worker.solos import Solos
 from detent.worker.telling import Telling
-from detent.worker.time_limits import Lag, forgive, overdue
+from detent.worker.time_limits import Lag, forgive, overdue, start_clock
 from detent.worker.unknown import look_back
 from detent.worker.vital import start_vital
 
@@ -272,17 +272,9 @@ class Child:
 
     def _start_clock(self, running: Running, more: float = 0.0) -> None:
         """The time-out counts from now. Preparing the call has `more`; without it, the function is called now."""
-        timeout, held = running.attempt.task.options.timeout, running.held
         with self._lock:
-            if held.ended:
-                return
-            now = self._clock.monotonic()
-            if not more:
-                held.called_at = now
-                self._board.set_called(held, now - held.claimed_at)
-            if timeout is not None:
-                running.deadline, running.forgiven = now + timeout + more, 0.0
-                self._board.set_deadline(held, running.deadline)
+            if not running.held.ended:
+                start_clock(running, self._board, self._clock.monotonic(), more)
 
     def _prepare(self, running: Running) -> None:
         """What a few jobs need before they are called. One that must not be repeated blindly is put on record as begun.
@@ -326,23 +318,20 @@ class Child:
         """On a thread: a plain function, and then whatever plain function is next. By way of the loop, each would wait
         for two other threads to get their turns."""
         with self._pace.on_a_thread():
-            self._run_those_alike(held, attempt)
-
-    def _run_those_alike(self, held: Held | None, attempt: Attempt) -> None:
-        while held is not None:
-            timeout = attempt.task.options.timeout
-            now = self._clock.monotonic()
-            deadline = 0.0 if timeout is None else now + timeout
-            running = Running(held, attempt, deadline=deadline, here=True, work=OnThread())
-            with self._lock:
-                if not held.ended:
-                    held.called_at = now
-                    line = held.job_id, held.claimed.attempt, now, deadline
-                    self._board.begin(held, *line, here=True, after=now - held.claimed_at)
-                    self._running[held] = running
-            self._run_in(running, attempt.run, pump=False)
-            running.work = None
-            held, attempt = self._next_like(attempt)
+            while held is not None:
+                timeout = attempt.task.options.timeout
+                now = self._clock.monotonic()
+                deadline = 0.0 if timeout is None else now + timeout
+                running = Running(held, attempt, deadline=deadline, here=True, work=OnThread())
+                with self._lock:
+                    if not held.ended:
+                        held.called_at = now
+                        line = held.job_id, held.claimed.attempt, now, deadline
+                        self._board.begin(held, *line, here=True, after=now - held.claimed_at)
+                        self._running[held] = running
+                self._run_in(running, attempt.run, pump=False)
+                running.work = None
+                held, attempt = self._next_like(attempt)
 
     def _next_like(self, before: Attempt) -> tuple[Held | None, Attempt]:
         """The next job, begun, where it is a first attempt at the same task. Others are begun on the loop."""
@@ -415,14 +404,13 @@ class Child:
         now = self._clock.monotonic()
         with self._lock:
             forgive(self._running, self._board, self._lag.late(now), cut=len(self._cut))
+            surplus = self._core.surplus()
         for running in list(self._running.values()):
             if (verdict := overdue(running, now)) is not None:
                 self._cut_short(running, *verdict, now)
         self._cut = [(running, by) for running, by in self._cut if running.still_at_it]
         self._hung = self._hung or any(now >= by for _, by in self._cut)
         self._given_up.say(now)
-        with self._lock:
-            surplus = self._core.surplus()
         self._hand_back(surplus)
         worn = self._options.max_jobs and self._ended >= self._options.max_jobs
         if (self._hung or worn) and not self._stopping.is_set():

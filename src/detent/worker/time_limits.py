@@ -10,7 +10,7 @@ from detent.worker.board import Board
 from detent.worker.core import Held
 from detent.worker.running import Running
 
-__all__ = ["Lag", "ending_overdue", "extra_time", "forgive", "overdue"]
+__all__ = ["Lag", "ending_overdue", "extra_time", "forgive", "overdue", "start_clock"]
 
 _FORGIVEN_MIN = 60.0
 """Seconds for which the process may be held, at least, before the attempt is tried again in a process of its own."""
@@ -49,6 +49,18 @@ def ending_overdue(timeout: float, forgiven: float, *, idempotent: bool) -> tupl
     if idempotent and forgiven >= max(timeout, _FORGIVEN_MIN):
         return "released", f"{HELD} for {forgiven:.3g} s"
     return "timed_out", f"timed out after {timeout:g} s"
+
+
+def start_clock(running: Running, board: Board, now: float, more: float = 0.0) -> None:
+    """Count the time-out from now. Preparing the call has `more` seconds; without them, the function is called now. The
+    caller locks both."""
+    held, timeout = running.held, running.attempt.task.options.timeout
+    if not more:
+        held.called_at = now
+        board.set_called(held, now - held.claimed_at)
+    if timeout is not None:
+        running.deadline, running.forgiven = now + timeout + more, 0.0
+        board.set_deadline(held, running.deadline)
 
 
 def overdue(running: Running, now: float) -> tuple[Outcome, str] | None:
