@@ -252,7 +252,7 @@ MUTANTS = (
         "sqlite",
         "what it found is not asked again",
         (
-            Edit("sqlite/verbs/endings.py", "WHERE expires_at <= ? ORDER BY", "WHERE ? IS NOT NULL ORDER BY"),
+            Edit("sqlite/verbs/endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
             Edit("sqlite/verbs/endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
         ),
         ("contract/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
@@ -263,7 +263,7 @@ MUTANTS = (
         "it looks, and acts on what it saw",
         (
             Edit(
-                "postgres/functions/lease_reap_v1.sql",
+                "postgres/functions/lease_reap_v2.sql",
                 "ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED",
                 "ORDER BY l.expires_at, l.id LIMIT p_limit",
             ),

@@ -58,6 +58,7 @@ TABLES: dict[str, Kept] = {
     "limit_member": Kept(of.LimitMember),
     "limit_slot": Kept(of.LimitSlot),
     "untold": Kept(of.Untold),
+    "watch": Kept(of.Watch),
 }
 BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}

@@ -35,6 +35,7 @@ from tests.twin.rows import (
     ScheduleFire,
     Service,
     Times,
+    Watch,
     Worker,
 )
 from tests.twin.rules import SECOND, micros, undeclared
@@ -87,6 +88,12 @@ class WholeModel(Model):
 
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
+        (watch,) = self.watch
+        if watch.watched_at is None or not self.clock - micros(1) <= watch.watched_at <= self.clock:
+            gap = watch.gap_from, watch.gap_to
+            if watch.watched_at is not None and watch.watched_at < self.clock - micros(5):
+                gap = watch.watched_at, self.clock
+            self.watch = [Watch(self.clock, *gap)]
         old = self.worker.get(seen.id)
         self.worker[seen.id] = Worker(**told, started_at=old.started_at if old else self.clock, seen_at=self.clock)
         if old is None:

@@ -309,9 +309,13 @@ class Twin(RuleBasedStateMachine):
     def begin_effect(self, ref: tuple[int, int], told_by: str) -> None:
         self.everywhere("effect_begin", *self.attempt_of(ref), told_by)
 
-    @action(verb=st.sampled_from(("job_promote", "job_expire", "lease_reap")), limit=some.limits)
+    @action(verb=st.sampled_from(("job_promote", "job_expire")), limit=some.limits)
     def serve(self, verb: str, limit: int) -> None:
         self.everywhere(verb, limit)
+
+    @action(limit=some.limits, grace=st.sampled_from((None, 10.0, 60.0)))
+    def reap(self, limit: int, grace: float | None) -> None:
+        self.everywhere("lease_reap", limit, grace)
 
     @action(places=st.lists(some.places, min_size=1, max_size=3))
     def recover(self, places: list[int]) -> None:

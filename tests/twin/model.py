@@ -406,8 +406,10 @@ class Model(Limits):
             self.put_away(self.job[job_id], "cancelled", "expire", "system", None)
         return [job_id for _, job_id in late[:limit]]
 
-    def lease_reap(self, limit: int) -> Reaped:
-        expired = sorted((row.expires_at, row.id) for row in self.lease.values() if row.expires_at <= self.clock)
+    def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
+        start, end = self.unwatched(grace)
+        late = (row for row in self.lease.values() if row.expires_at <= self.clock)
+        expired = sorted((row.expires_at, row.id) for row in late if not start < row.expires_at <= end)
         aborted: list[int] = []
         recovered: list[int] = []
         for _, lease_id in expired[:limit]:
@@ -415,6 +417,16 @@ class Model(Limits):
                 self._reap(job, self.lease[lease_id].worker, aborted, recovered)
             del self.lease[lease_id]
         return Reaped(len(expired[:limit]), tuple(aborted), tuple(recovered))
+
+    def unwatched(self, grace: float | None) -> tuple[int, int]:
+        """The gap in which no worker was seen, while leases that ran out in it are spared."""
+        (row,) = self.watch
+        watched_at, gap_from, gap_to = row
+        if watched_at is not None and watched_at < self.clock - micros(5):
+            gap_from, gap_to = watched_at, self.clock
+        if grace is None or gap_from is None or gap_to is None or gap_to <= self.clock - micros(grace):
+            return 0, 0
+        return gap_from, gap_to
 
     def _reap(self, job: Job, worker: str, aborted: list[int], recovered: list[int]) -> None:
         if job.committed_at is not None:

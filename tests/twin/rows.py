@@ -273,6 +273,12 @@ class RateLimit(NamedTuple):
     held_at: int | None = None
 
 
+class Watch(NamedTuple):
+    watched_at: int | None = None
+    gap_from: int | None = None
+    gap_to: int | None = None
+
+
 class Untold(NamedTuple):
     job_id: int
     attempt: int

@@ -35,6 +35,7 @@ from tests.twin.rows import (
     TransitionLog,
     Untold,
     Waiting,
+    Watch,
 )
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class Record:
         self.transition_log: list[TransitionLog] = []
         self.event: dict[tuple[int, int], Event] = {}
         self.dead: dict[int, Dead] = {}
+        self.watch: list[Watch] = [Watch()]
         self.untold: dict[tuple[int, int], Untold] = {}
         self.horizon: list[Horizon] = []
 

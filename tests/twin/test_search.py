@@ -100,7 +100,7 @@ class ForgetsTheQueue(Model):
 class NeverReaps(Model):
     """Nobody takes an expired lease away."""
 
-    def lease_reap(self, limit: int) -> Reaped:
+    def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         return Reaped()
 
 

@@ -386,6 +386,22 @@ def test_pipeline_runs_go_and_what_they_staged_goes_sooner(store: Store, clock: 
     assert [run.id for run in store.pipeline_list()] == [new.id]
 
 
+def test_a_jump_of_the_clock_takes_nothing_from_a_living_holder(store: Store, clock: StoreClock) -> None:
+    """J5, J7: neither does a worker that was there, nor one that starts after the jump."""
+    old, fresh = services(store, 7), services(store, 8)
+    tick(old, 0.0)
+    held = enqueue(store)
+    claim(store, lease=LEASE)
+    clock.advance(600)
+    tick(fresh, 0.0)
+    tick(old, 2.0)
+    assert old.heartbeat.jumped.is_set()
+    assert state(store, held) == "running"
+    clock.advance(LEASE)
+    tick(fresh, 2.0)
+    assert state(store, held) == "pending"
+
+
 def leases_of(store: Store, held: Sequence[Claimed]) -> list[int]:
     """Under which leases these jobs are held."""
     rows = store.job_get([one.job_id for one in held])

@@ -230,9 +230,11 @@ class Verbs(
         """Cancel up to `limit` pending jobs whose expires_at has passed (trigger expire, actor system); their ids."""
         ...
 
-    def lease_reap(self, limit: int) -> Reaped:
+    def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         """Take up to `limit` expired leases away: uncommitted jobs end as expired, committed ones come to succeeded.
 
+        With `grace`, leases that ran out while no worker was seen (`worker_seen`) for more than five seconds stay for
+        `grace` seconds after the next one was: all workers were down, or the clock jumped and their holders live.
         Expiry is checked again in the statement that acts. Jobs locked by others are passed over and their lease row
         stays until a later pass; a lease row goes only when no running job names it.
         """

@@ -259,7 +259,7 @@ class KeepingVerbs(Protocol):
         and is reported; all others are cancelled."""
         ...
 
-    def lease_reap_each(self, limit: int, skip: Sequence[int]) -> Reaped:
+    def lease_reap_each(self, limit: int, skip: Sequence[int], grace: float | None = None) -> Reaped:
         """Do what `lease_reap` does, job by job and without the leases in `skip`. A job that cannot be ended stays with
         its lease and is reported; all others are ended."""
         ...

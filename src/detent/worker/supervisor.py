@@ -271,7 +271,9 @@ class Supervisor:
             due = self._renewed_at + self._options.lease / 3
             self._renewals_woken.wait(max(0.0, due - self._clock.monotonic()))
             self._renewals_woken.clear()
-            if self._clock.monotonic() >= due:
+            jumped = self._services.heartbeat.jumped
+            if self._clock.monotonic() >= due or jumped.is_set():
+                jumped.clear()
                 self._renew()
             if self._cancels_due:
                 self._find_cancels()
@@ -373,6 +375,8 @@ class Supervisor:
         except DatabaseError as error:
             self._patience.failed("serving the queue", error)
             return
+        if self._services.heartbeat.jumped.is_set():
+            self._renewals_woken.set()
         if silent := self._services.recovery.take():
             for row in silent:
                 log.warning("Job %d is %s, no event since %s; stopping it.", row.job_id, row.kind, row.since)

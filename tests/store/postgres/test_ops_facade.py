@@ -192,7 +192,7 @@ def test_whoever_listens_hears_every_change(postgres_store_url: str, sql: Sql, c
         claim(sql)
         sql("SELECT ops.append_event(%s, 'info', 'one'), ops.append_event(%s, 'info', 'two')", run, run)
         clock.advance(600)
-        sql("SELECT * FROM detent.lease_reap_v1(10)")
+        sql("SELECT * FROM detent.lease_reap_v2(10)")
         sql("SELECT ops.queue_run('shop', 'staging', 'abc', 'main')")
         sql("SELECT detent.job_cancel_v1(ARRAY[max(substr(run_id, 5)::bigint)], 'ana') FROM ops.runs")
         heard = [note.payload for note in listener.notifies(timeout=scaled(60), stop_after=6)]
@@ -224,9 +224,9 @@ def test_an_event_that_is_being_written_is_not_overtaken_by_the_reaper(
     with psycopg.connect(postgres_store_url) as writer:
         writer.execute("SELECT ops.append_event(%s, 'info', 'at last', '{}', %s)", (run, token))
         clock.advance(1)
-        assert sql("SELECT aborted, passed_over FROM detent.lease_reap_v1(10)") in ([([], 0)], [([], 1)])
+        assert sql("SELECT aborted, passed_over FROM detent.lease_reap_v2(10)") in ([([], 0)], [([], 1)])
         writer.commit()
-    sql("SELECT * FROM detent.lease_reap_v1(10)")
+    sql("SELECT * FROM detent.lease_reap_v2(10)")
     assert sql("SELECT status FROM ops.runs") == [("running",)]
 
 
@@ -236,7 +236,7 @@ def test_a_reaper_that_was_first_leaves_the_event_refused(postgres_store_url: st
     run, token = claim(sql)
     clock.advance(300)
     with psycopg.connect(postgres_store_url) as reaper, ThreadPoolExecutor(1) as pool:
-        reaper.execute("SELECT * FROM detent.lease_reap_v1(10)")
+        reaper.execute("SELECT * FROM detent.lease_reap_v2(10)")
         late = pool.submit(refused, sql, LeaseLost, "SELECT ops.append_event(%s, 'info', 'x', '{}', %s)", run, token)
         reaper.commit()
         assert "the job is cancelled" in late.result(60)

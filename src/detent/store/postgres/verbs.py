@@ -197,9 +197,9 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """The longest expired first."""
         return self._session.run(moving.job_expire(limit))
 
-    def lease_reap(self, limit: int) -> Reaped:
+    def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         """The longest expired first."""
-        return self._put_back(self._session.run(holding.lease_reap(limit)))
+        return self._put_back(self._session.run(holding.lease_reap(limit, grace)))
 
     def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
         """One statement; each job has a subtransaction of its own."""
@@ -213,9 +213,9 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         """The longest expired first."""
         return self._session.run(apart.job_expire_each(limit, skip))
 
-    def lease_reap_each(self, limit: int, skip: Sequence[int]) -> Reaped:
+    def lease_reap_each(self, limit: int, skip: Sequence[int], grace: float | None = None) -> Reaped:
         """The longest expired first."""
-        return self._put_back(self._session.run(apart.lease_reap_each(limit, skip)))
+        return self._put_back(self._session.run(apart.lease_reap_each(limit, skip, grace)))
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         """In the order of the ids, so that nobody waits crosswise."""

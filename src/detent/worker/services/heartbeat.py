@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import threading
 
 from msgspec.structs import replace
 
@@ -15,11 +17,14 @@ from detent.worker.services.stir import Stir
 
 __all__ = ["Heartbeat"]
 
+log = logging.getLogger("detent.worker")
 
 _EVERY = 1.2
 _CALM_EVERY = 2.0
 _ANSWER_MAX = 10.0
 """Seconds until a connection that gives no answer is given up."""
+_JUMP_MIN = 15.0
+"""Seconds. A heartbeat may wait for its answer, so a smaller difference says little."""
 
 
 class Heartbeat:
@@ -29,6 +34,8 @@ class Heartbeat:
         self._store = store
         self.stir = Stir()
         self.heard: tuple[Agenda, float] | None = None
+        self.jumped = threading.Event()
+        """Set when the database's clock has gone further than this machine's since the heartbeat before."""
         self._seen = WorkerSeen(
             id=worker_id,
             name=options.name,
@@ -46,6 +53,12 @@ class Heartbeat:
     def _say(self, now: float) -> None:
         with self._store.answering_within(_ANSWER_MAX):
             agenda = self._store.worker_seen(self._seen)
+        if self.heard is not None:
+            before, before_at = self.heard
+            ahead = (agenda.now - before.now).total_seconds() - (now - before_at)
+            if ahead > _JUMP_MIN:
+                log.warning("The database's clock jumped forward by %.0f s; renewing all leases.", ahead)
+                self.jumped.set()
         self.stir.heard(agenda)
         self.heard = (agenda, now)
 

@@ -2,8 +2,10 @@
 
 After an outage of the database every lease may have run out though its holder lives. So whoever saw an outage itself
 waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, or the server is
-younger than a lease. Whoever stood still itself, as on a machine that was paused, waits for a third of one. A fresh
-worker that saw nothing of the kind reaps at once.
+younger than a lease. Whoever stood still itself, as on a machine that was paused, waits for a third of one.
+
+The database also spares, for one lease, what ran out in a gap in the heartbeats of all workers. A jump of its clock is
+such a gap, and a worker that starts after the jump knows of it too. A fresh worker reaps everything else at once.
 """
 
 from __future__ import annotations
@@ -72,8 +74,8 @@ class Reaper:
         long that holders may stand there too."""
         return self._apart.run(
             now,
-            lambda: self._unless_held_up(lambda verbs: verbs.lease_reap(limit)),
-            lambda skip: self._unless_held_up(lambda verbs: verbs.lease_reap_each(limit, skip)),
+            lambda: self._unless_held_up(lambda verbs: verbs.lease_reap(limit, self._lease)),
+            lambda skip: self._unless_held_up(lambda verbs: verbs.lease_reap_each(limit, skip, self._lease)),
             lambda reaped: () if reaped is None else reaped.bad,
         )
 

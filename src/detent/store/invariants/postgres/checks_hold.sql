@@ -114,4 +114,9 @@ SELECT 'transition_log' AS entity, CAST(n AS TEXT) AS entity_id,
        'it breaks ' || CASE WHEN NOT (actor <> '') THEN 'transition_log_has_actor' WHEN NOT (NOT forced OR (reason IS NOT NULL AND reason <> '')) THEN 'transition_log_force_has_reason' END AS detail
   FROM detent.transition_log
  WHERE NOT ((actor <> '') AND (NOT forced OR (reason IS NOT NULL AND reason <> '')))
+UNION ALL
+SELECT 'watch' AS entity, CAST(one AS TEXT) AS entity_id,
+       'it breaks ' || CASE WHEN NOT (one) THEN 'watch_is_one_row' END AS detail
+  FROM detent.watch
+ WHERE NOT ((one))
  ORDER BY 1, 2;

@@ -81,7 +81,8 @@ WITH wanted_index (name, digest) AS (VALUES
     ('task_times', 'task', 'text', true, ''), ('task_times', 'stale_after', 'double precision', false, ''), ('task_times', 'stalled_after', 'double precision', false, ''), ('task_times', 'result_ttl', 'double precision', false, ''),
     ('declaration', 'kind', 'text', true, ''), ('declaration', 'name', 'text', true, ''), ('declaration', 'n', 'integer', true, ''), ('declaration', 'fingerprint', 'text', true, ''), ('declaration', 'at', 'timestamp with time zone', true, ''),
     ('identity', 'n', 'integer', true, ''), ('identity', 'identity', 'text', true, ''), ('identity', 'first_id', 'bigint', true, ''), ('identity', 'made_by', 'text', true, ''), ('identity', 'reason', 'text', false, ''), ('identity', 'made_at', 'timestamp with time zone', true, ''),
-    ('lifecycle', 'name', 'text', true, ''), ('lifecycle', 'version', 'integer', true, ''), ('lifecycle', 'table_name', 'text', true, ''), ('lifecycle', 'attached_at', 'timestamp with time zone', true, '')
+    ('lifecycle', 'name', 'text', true, ''), ('lifecycle', 'version', 'integer', true, ''), ('lifecycle', 'table_name', 'text', true, ''), ('lifecycle', 'attached_at', 'timestamp with time zone', true, ''),
+    ('watch', 'one', 'boolean', true, 'true'), ('watch', 'watched_at', 'timestamp with time zone', false, ''), ('watch', 'gap_from', 'timestamp with time zone', false, ''), ('watch', 'gap_to', 'timestamp with time zone', false, '')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),

@@ -658,6 +658,14 @@ WITH wanted (type, name, text) AS (VALUES
   priority   INTEGER    NOT NULL,
   CONSTRAINT waiting_pkey PRIMARY KEY (job_id)
 ) STRICT'),
+    ('table', 'detent_watch', 'CREATE TABLE detent_watch (
+  one        INTEGER NOT NULL DEFAULT 1,
+  watched_at INTEGER,
+  gap_from   INTEGER,
+  gap_to     INTEGER,
+  CONSTRAINT watch_pkey PRIMARY KEY (one),
+  CONSTRAINT watch_is_one_row CHECK (one)
+) STRICT'),
     ('table', 'detent_watermark', 'CREATE TABLE detent_watermark (
   tenant   TEXT    NOT NULL,
   name     TEXT    NOT NULL,

@@ -11,7 +11,7 @@ DECLARE
   held record;
 BEGIN
   -- Where shell scripts are the only workers, nobody else would. No process of theirs has to be met first after an outage.
-  PERFORM detent.lease_reap_v1(100, 'ops.run');
+  PERFORM detent.lease_reap_v2(100, 'ops.run');
   PERFORM detent.job_expire_v1(100);
   SELECT c.* INTO held
     FROM detent.job_claim_each_v1(p_lease_id, p_worker, NULL, ARRAY['ops.run'], 1, 300, NULL, NULL, '{}') c

@@ -1,7 +1,7 @@
 -- worker_seen: a worker lives.
 -- takes:   who it is, where it is, what it knows (names in JSON arrays), how much it can hold and holds, whether it stops
 -- gives:   nothing
--- locks:   its own row; rows of workers long gone are passed over where others hold them
+-- locks:   once a second the row of the watch; its own row; rows of workers long gone are passed over where others hold them
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.worker_seen_v1(
   p_id bigint, p_name text, p_host text, p_pid integer, p_queues text, p_tasks text, p_slots integer, p_running integer,
@@ -11,6 +11,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 DECLARE
   t timestamptz := detent.clock();
 BEGIN
+  UPDATE detent.watch w
+     SET gap_from = CASE WHEN w.watched_at < t - interval '5 seconds' THEN w.watched_at ELSE w.gap_from END,
+         gap_to = CASE WHEN w.watched_at < t - interval '5 seconds' THEN t ELSE w.gap_to END, watched_at = t
+   WHERE (w.watched_at BETWEEN t - interval '1 second' AND t) IS NOT TRUE;
   UPDATE detent.worker
      SET name = p_name, host = p_host, pid = p_pid, queues = p_queues, tasks = p_tasks, slots = p_slots,
          running = p_running, stopping = p_stopping, seen_at = greatest(seen_at, t)

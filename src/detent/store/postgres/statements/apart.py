@@ -22,7 +22,7 @@ _PROMOTE = "SELECT done, bad, causes FROM detent.job_promote_each_v1(%s::integer
 _EXPIRE = "SELECT done, bad, causes FROM detent.job_expire_each_v1(%s::integer, %s::bigint[])"
 _REAP = """
 SELECT leases, aborted, recovered, passed_over, bad_leases, bad_jobs, causes
-  FROM detent.lease_reap_each_v1(%s::integer, %s::bigint[])
+  FROM detent.lease_reap_each_v2(%s::integer, %s::bigint[], %s::double precision)
 """
 
 
@@ -61,9 +61,9 @@ def job_expire_each(limit: int, skip: Sequence[int]) -> Statement[EachDone]:
     return Statement(_EXPIRE, (limit, numbers(skip)), _each)
 
 
-def lease_reap_each(limit: int, skip: Sequence[int]) -> Statement[Reaped]:
+def lease_reap_each(limit: int, skip: Sequence[int], grace: float | None = None) -> Statement[Reaped]:
     """Return what one pass did, and the jobs that could not be ended."""
-    return Statement(_REAP, (limit, numbers(skip)), _reaped)
+    return Statement(_REAP, (limit, numbers(skip), grace), _reaped)
 
 
 def _each(rows: Sequence[Row]) -> EachDone:

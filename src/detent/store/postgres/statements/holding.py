@@ -90,7 +90,9 @@ SELECT ord, outcome, state, committed, instead
                            %s::text, %s::bigint[])
 """
 _RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
-_REAP = "SELECT leases, aborted, recovered, passed_over FROM detent.lease_reap_v1(%s::integer)"
+_REAP = (
+    "SELECT leases, aborted, recovered, passed_over FROM detent.lease_reap_v2(%s::integer, NULL, %s::double precision)"
+)
 
 
 def job_claim(
@@ -342,9 +344,9 @@ def _recovered(job_id: int, found: Row | None) -> Finished | DetentError:
     return Finished(job_id, attempt) if committed else LeaseLost(job_id, attempt, f"the job is {state}")
 
 
-def lease_reap(limit: int) -> Statement[Reaped]:
+def lease_reap(limit: int, grace: float | None = None) -> Statement[Reaped]:
     """What one pass did."""
-    return Statement(_REAP, (limit,), _reaped)
+    return Statement(_REAP, (limit, grace), _reaped)
 
 
 def _reaped(rows: Sequence[Row]) -> Reaped:

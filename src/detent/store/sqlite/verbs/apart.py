@@ -32,7 +32,10 @@ _LATE = tuple(
     " ORDER BY expires_at, job_id LIMIT ?"
     for table in ("detent_ready", "detent_waiting")
 )
-_EXPIRED = f"SELECT id FROM detent_lease WHERE expires_at <= ? AND id {_BUT} ORDER BY expires_at, id LIMIT ?"
+_EXPIRED = f"""
+SELECT id FROM detent_lease
+ WHERE expires_at <= ? AND NOT (expires_at > ? AND expires_at <= ?) AND id {_BUT} ORDER BY expires_at, id LIMIT ?
+"""
 _HELD = """
 SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
@@ -93,14 +96,14 @@ class ApartVerbs(SavepointVerbs, EndingVerbs, OperationVerbs):
             raise GuardViolation(self._database, f"the job is {job.state}, not pending")
         self._put_away(job, "cancelled", "expire", "system", None, now)
 
-    def lease_reap_each(self, limit: int, skip: Sequence[int]) -> Reaped:
+    def lease_reap_each(self, limit: int, skip: Sequence[int], grace: float | None = None) -> Reaped:
         """Lease by lease in the order of expiry, and job by job."""
         now = self._now()
         gone = 0
         aborted: list[int] = []
         recovered: list[int] = []
         bad: list[BadRow] = []
-        for (lease_id,) in self._db.rows(_EXPIRED, (now, ids_json(skip), limit)):
+        for (lease_id,) in self._db.rows(_EXPIRED, (now, *self._unwatched(now, grace), ids_json(skip), limit)):
             jobs: list[Job] = []
             cause = self._alone(partial(self._read_held, lease_id, now, jobs))
             if cause is not None:

@@ -89,7 +89,10 @@ _SPARED_AS_EXPIRED = """
 SELECT job_id, count(*) FROM detent_execution
  WHERE job_id IN (SELECT value FROM json_each(?)) AND outcome = 'expired' AND NOT counted GROUP BY job_id
 """
-_EXPIRED = "SELECT id FROM detent_lease WHERE expires_at <= ? ORDER BY expires_at, id LIMIT ?"
+_EXPIRED = """
+SELECT id FROM detent_lease
+ WHERE expires_at <= ? AND NOT (expires_at > ? AND expires_at <= ?) ORDER BY expires_at, id LIMIT ?
+"""
 _EXPIRED_OF_TASK = """
 SELECT id FROM detent_lease l
  WHERE expires_at <= ?
@@ -108,6 +111,9 @@ DELETE FROM detent_lease
    AND NOT EXISTS (SELECT 1 FROM json_each(job_ids) held
                      JOIN detent_job j ON j.id = held.value AND j.lease_id = detent_lease.id AND j.state = 'running')
 """
+
+_WATCHED = "SELECT watched_at, gap_from, gap_to FROM detent_watch"
+_GAP_MIN = micros(5)
 
 _MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 _GIVEN_BACK = ("released", "snoozed", "throttled")
@@ -255,17 +261,21 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         self._end([end])
         return end
 
-    def lease_reap(self, limit: int) -> Reaped:
+    def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         """Lease by lease, in the order of expiry."""
-        return self._reap(limit, None)
+        return self._reap(limit, None, grace)
 
-    def _reap(self, limit: int, task: str | None) -> Reaped:
+    def _reap(self, limit: int, task: str | None, grace: float | None = None) -> Reaped:
         """Only leases with jobs of that task; None is any."""
         now = self._now()
         gone = 0
         aborted: list[int] = []
         recovered: list[int] = []
-        leases = (_EXPIRED, (now, limit)) if task is None else (_EXPIRED_OF_TASK, (now, task, limit))
+        leases = (
+            (_EXPIRED, (now, *self._unwatched(now, grace), limit))
+            if task is None
+            else (_EXPIRED_OF_TASK, (now, task, limit))
+        )
         for (lease_id,) in self._db.rows(*leases):
             jobs = self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values()
             committed = [job.id for job in jobs if job.committed_at is not None]
@@ -276,6 +286,16 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
             aborted += [job.id for job in expired]
             gone += self._db.change(_LEASE_GOES, (lease_id, now))
         return Reaped(gone, tuple(aborted), tuple(recovered))
+
+    def _unwatched(self, now: int, grace: float | None) -> tuple[int, int]:
+        """The last time in which no worker showed that it lives, if it ended less than `grace` seconds ago; else an
+        empty one. A gap that goes on until now, and was not noted yet, ends now."""
+        ((watched_at, gap_from, gap_to),) = self._db.rows(_WATCHED)
+        if watched_at is not None and watched_at < now - _GAP_MIN:
+            gap_from, gap_to = watched_at, now
+        if grace is None or gap_to is None or gap_to <= now - micros(grace):
+            return 0, 0
+        return gap_from, gap_to
 
     def _end_as_expired(self, jobs: Sequence[Job], now: int) -> None:
         """End the attempts of these jobs, whose lease ran out."""

@@ -23,6 +23,12 @@ _NEW = """
 INSERT INTO detent_worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
 VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :now, :now)
 """
+_WATCH = """
+UPDATE detent_watch
+   SET gap_from = CASE WHEN watched_at < :now - 5000000 THEN watched_at ELSE gap_from END,
+       gap_to = CASE WHEN watched_at < :now - 5000000 THEN :now ELSE gap_to END, watched_at = :now
+ WHERE (watched_at BETWEEN :now - 1000000 AND :now) IS NOT TRUE
+"""
 _FORGET = "DELETE FROM detent_worker WHERE seen_at < ?"
 _FORGOTTEN_AFTER = micros(86_400)
 _LATEST = to_micros(datetime(9000, 1, 1, tzinfo=UTC), field="latest")
@@ -75,6 +81,7 @@ class WorkerVerbs(VerbBase):
         now = self._now()
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
         told |= {"queues": None if seen.queues is None else json.dumps(seen.queues), "tasks": json.dumps(seen.tasks)}
+        self._db.change(_WATCH, {"now": now})
         if not self._db.change(_SEEN, told | {"now": now}):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))

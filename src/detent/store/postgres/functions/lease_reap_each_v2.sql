@@ -1,10 +1,10 @@
 -- lease_reap_each: take expired leases away, job by job.
--- takes:   how many leases at most; the leases to leave out
+-- takes:   how many leases at most; the leases to leave out; the grace, as for lease_reap
 -- gives:   as lease_reap; and of each job that could not be ended its lease, its id and why
 -- locks:   the lease rows and the jobs under them; rows that others hold are passed over
 -- refuses: nothing
 -- differs: SQLite keeps the jobs of a lease as JSON text, so there a lease itself can be unreadable
-CREATE OR REPLACE FUNCTION detent.lease_reap_each_v1(p_limit integer, p_skip bigint[])
+CREATE OR REPLACE FUNCTION detent.lease_reap_each_v2(p_limit integer, p_skip bigint[], p_grace double precision)
 RETURNS TABLE (leases integer, aborted bigint[], recovered bigint[], passed_over integer, bad_leases bigint[],
                bad_jobs bigint[], causes text[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -15,7 +15,9 @@ DECLARE
   lease  detent.lease;
   j      detent.job;
   is_bad boolean;
+  gap    record;
 BEGIN
+  gap := detent.unwatched(t, p_grace);
   leases := 0;
   aborted := '{}';
   recovered := '{}';
@@ -25,7 +27,7 @@ BEGIN
   causes := '{}';
   FOR lease IN
     SELECT l.* FROM detent.lease l
-     WHERE l.expires_at <= t AND l.id <> ALL (p_skip)
+     WHERE l.expires_at <= t AND (l.expires_at > gap.from_at AND l.expires_at <= gap.to_at) IS NOT TRUE AND l.id <> ALL (p_skip)
      ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED
   LOOP
     is_bad := false;
