@@ -86,6 +86,21 @@ class WholeModel(Model):
 
     # -- workers and services ----------------------------------------------------------------------------------
 
+    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+        free = [row for row in self.untold.values() if row.taken_until is None or row.taken_until <= self.clock]
+        taken = sorted((row.job_id, row.attempt) for row in free if row.task in tasks)[:limit]
+        self.untold_keep(taken, seconds)
+        return taken
+
+    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+        for one in failures:
+            if one in self.untold:
+                self.untold[one] = self.untold[one]._replace(taken_until=self.clock + micros(seconds))
+
+    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+        for one in failures:
+            self.untold.pop(one, None)
+
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
         (watch,) = self.watch

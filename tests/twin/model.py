@@ -418,16 +418,6 @@ class Model(Limits):
             del self.lease[lease_id]
         return Reaped(len(expired[:limit]), tuple(aborted), tuple(recovered))
 
-    def unwatched(self, grace: float | None) -> tuple[int, int]:
-        """The gap in which no worker was seen, while leases that ran out in it are spared."""
-        (row,) = self.watch
-        watched_at, gap_from, gap_to = row
-        if watched_at is not None and watched_at < self.clock - micros(5):
-            gap_from, gap_to = watched_at, self.clock
-        if grace is None or gap_from is None or gap_to is None or gap_to <= self.clock - micros(grace):
-            return 0, 0
-        return gap_from, gap_to
-
     def _reap(self, job: Job, worker: str, aborted: list[int], recovered: list[int]) -> None:
         if job.committed_at is not None:
             self.succeed(job, worker, None)
@@ -435,21 +425,6 @@ class Model(Limits):
         else:
             self.end(job, Abort(job_id=job.id, attempt=job.attempt, outcome="expired"), worker)
             aborted.append(job.id)
-
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
-        free = [row for row in self.untold.values() if row.taken_until is None or row.taken_until <= self.clock]
-        taken = sorted((row.job_id, row.attempt) for row in free if row.task in tasks)[:limit]
-        self.untold_keep(taken, seconds)
-        return taken
-
-    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
-        for one in failures:
-            if one in self.untold:
-                self.untold[one] = self.untold[one]._replace(taken_until=self.clock + micros(seconds))
-
-    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
-        for one in failures:
-            self.untold.pop(one, None)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
         answers: list[Finished | DetentError] = []

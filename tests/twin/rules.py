@@ -130,6 +130,16 @@ class Record:
         before = [e for e in self.execution.values() if e.job_id == job.id and e.outcome == "expired"]
         return sum(not e.counted for e in before) < min(5, job.attempts_max - 1)
 
+    def unwatched(self, grace: float | None) -> tuple[int, int]:
+        """The gap in which no worker was seen, while leases that ran out in it are spared."""
+        (row,) = self.watch
+        watched_at, gap_from, gap_to = row
+        if watched_at is not None and watched_at < self.clock - micros(5):
+            gap_from, gap_to = watched_at, self.clock
+        if grace is None or gap_from is None or gap_to is None or gap_to <= self.clock - micros(grace):
+            return 0, 0
+        return gap_from, gap_to
+
     def end(self, job: Job, item: Abort, worker: str) -> Aborted:
         """The rules 2 to 6 of the contract, the first that fits."""
         now = self.now_for(job)
