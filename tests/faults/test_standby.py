@@ -13,7 +13,7 @@ from detent.testing.postgres import Cluster, find_binaries, start_cluster
 from tests.faults.kit import Ring
 from tests.faults.load import LEASE, Load, unspoilt
 from tests.faults.servers import Standby, standby_of
-from tests.processes.kit import until
+from tests.processes.kit import is_alive, until
 
 
 @pytest.fixture
@@ -52,7 +52,10 @@ def test_fail_over_under_load(primary: Cluster, standby: Standby, tmp_path: Path
             until(lambda: len(load.jobs) > taken + 20, "jobs that are taken again")
         ring.all_done(load.jobs)
         unspoilt(ring, [*workers, early])
+        # A child outlives its supervisor for a moment, in which it may claim.
+        processes = [pid for worker in workers for pid in worker.descendants()]
         for worker in workers:
             worker.close()
+        until(lambda: not any(map(is_alive, processes)), "the end of the others")
         last = ring.rests(ring.send("work", ms=1), "succeeded")
         assert [one.worker for one in ring.app.executions(last.id)] == ["early"]
