@@ -153,6 +153,12 @@ async def breathe_async(ctx: Context, seconds: float) -> str:
     return "well"
 
 
+def hold_interpreter_late(ctx: Context, gate: str, after: float, seconds: int) -> str:
+    """Let others begin first."""
+    time.sleep(after)
+    return hold_interpreter(ctx, gate, seconds)
+
+
 async def listen_async(ctx: Context, gate: str) -> str:
     door = enter(gate)
     while not door.exists():
@@ -331,9 +337,10 @@ def make_app(url: str | None = None) -> Detent:
         app.task(name=f"{function.__name__}_1s", retry=Retry(0), timeout=1)(function)
     for function in APART:
         app.task(name=f"{function.__name__}_apart", retry=AGAIN, process=True)(function)
-    for function in (breathe, breathe_async):
-        app.task(name=f"{function.__name__}_1s", retry=Retry(0), timeout=scaled(1.0))(function)
-    app.task(name="breathe_apart_1s", retry=Retry(0), timeout=scaled(1.0), process=True)(breathe)
+    for function in (breathe, breathe_async, hold_interpreter_late):
+        app.task(name=f"{function.__name__}_2s", retry=Retry(0), timeout=scaled(2.0))(function)
+    app.task(name="breathe_apart_2s", retry=Retry(0), timeout=scaled(2.0), process=True)(breathe)
+    app.task(name="hold_interpreter_late", retry=Retry(0))(hold_interpreter_late)
     app.task(name="listen_async", retry=AGAIN)(listen_async)
     app.task(name="block_loop_async", retry=AGAIN)(block_loop_async)
     app.task(name="hold_apart_1s", retry=Retry(0), process=True, timeout=1)(hold)
