@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from detent.errors import RunBusy
+from detent.errors import InvalidTransition, RunBusy
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.batches import (
@@ -150,6 +150,9 @@ def test_what_is_being_rolled_back_is_not_retried(store: Store) -> None:
     answers = store.job_retry([job_id for job_id in jobs if job_id is not None], "ana")
     refused(answers[0], RunBusy, run_id=made.id)
     assert (states(store, made.id)["b"], states(store, other.id)["x"]) == ("failed", "queued")
+    succeeded = targets(store, made.id)["a"].apply_job_id
+    assert succeeded is not None
+    refused(store.job_retry([succeeded], "ana")[0], InvalidTransition, from_state="succeeded")
 
 
 @pytest.mark.parametrize("task", [PREVIEW, DRIVE])

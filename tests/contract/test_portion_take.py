@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from detent.errors import LeaseLost, NotFound
 from detent.model.pipeline_records import Portion
+from detent.model.records import Outcome
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.kit import LEASE, Untouched, abort, claim, finish, refused
@@ -70,6 +73,26 @@ def test_what_a_dead_job_held_is_taken_again_and_not_for_ever(store: Store, cloc
     row = run_of(store, run.id)
     assert (row.state, row.error, row.consolidated) == ("failed", "no tries left", 0)
     assert store.watermark_list() == []
+
+
+@pytest.mark.parametrize("outcome", ["released", "snoozed"])
+def test_a_try_that_was_given_back_does_not_count(store: Store, outcome: Outcome) -> None:
+    """P4, J7: the attempt was spared, since the database was away or the function put it off; a portion and the end of
+    a run counted it as a failed try."""
+    run, held = consolidating(store, FIVE)
+    for _ in range(3):
+        taken = store.portion_take(run.id, held.job_id, held.attempt, 2)
+        assert isinstance(taken, Portion)
+        assert (taken.kind, taken.tries) == ("portion", 1)
+        abort(store, held, outcome)
+        held = claim_of(store, "consolidate")
+    taken = store.portion_take(run.id, held.job_id, held.attempt, 2)
+    assert isinstance(taken, Portion)
+    block_done(store, run.id, held, taken)
+    for _ in range(3):
+        assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
+        abort(store, held, outcome)
+        held = claim_of(store, "consolidate")
 
 
 def test_the_end_of_a_run_is_not_tried_for_ever(store: Store, clock: StoreClock) -> None:

@@ -63,7 +63,7 @@ TABLES: dict[str, Kept] = {
 BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}
 PIPELINES = {"pipeline_run", "partition", "staged", "portion", "seen", "watermark"}
 ALERTS = {"alert", "alert_policy", "alert_notice", "alert_delivery", "alert_tally", "alert_look"}
-"""Nothing that the machine does touches them."""
+"""Nothing that the machine does touches them. Batches have a test of their own beside it."""
 
 OPS = {"ops_run", "ops_environment"}
 """Their verbs are made of those of jobs, and each move of a run is tried on both databases in tests/contract."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,45 +16,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from msgspec.structs import replace
 
 from detent.store.contract import Store
-from detent.testing.postgres import Cluster
-from detent.testing.stores import turnable_store
-from tests.twin.dump import NOT_COMPARED, TABLES, Reader, tables_of
+from tests.twin.dump import NOT_COMPARED, TABLES, tables_of
 from tests.twin.machine import Side
 from tests.twin.machine_keeping import WholeTwin
+from tests.twin.sides import OpenSides, side_on
 
 SLICE, WHOLE = 25, int(os.environ.get("DETENT_TWIN_EXAMPLES", "200"))
 STEPS = 30
-
-
-OpenSides = Callable[[], AbstractContextManager[list[Side]]]
-
-
-@pytest.fixture
-def open_sides(postgres_cluster: Cluster, postgres_url: str, tmp_path: Path) -> OpenSides:
-    """Opens an empty database of each kind: PostgreSQL's as a copy of one that is ready, since that is quicker."""
-    with turnable_store(postgres_url):
-        pass
-    template = postgres_url.rpartition("/")[2]
-    numbers = itertools.count(1)
-
-    @contextmanager
-    def opened() -> Iterator[list[Side]]:
-        name = f"{template}_{next(numbers)}"
-        sqlite = f"sqlite:///{tmp_path}/{name}.db"
-        postgres = postgres_cluster.create_database(name, template=template)
-        try:
-            with _side("SQLite", sqlite) as left, _side("PostgreSQL", postgres) as right:
-                yield [left, right]
-        finally:
-            postgres_cluster.drop_database(name)
-
-    return opened
-
-
-@contextmanager
-def _side(name: str, url: str) -> Iterator[Side]:
-    with turnable_store(url) as (store, clock), closing(Reader(url)) as reader:
-        yield Side(name, store, clock, reader)
 
 
 @pytest.mark.timeout(600 if WHOLE <= 200 else 0)  # finding the smallest way to a difference takes its time
@@ -102,7 +70,7 @@ def test_a_store_that_forgets_one_column_is_noticed(tmp_path: Path, verb: str) -
 
     @contextmanager
     def opened() -> Iterator[list[Side]]:
-        with _side("forgetful", f"sqlite:///{tmp_path}/{next(numbers)}.db") as side:
+        with side_on("forgetful", f"sqlite:///{tmp_path}/{next(numbers)}.db") as side:
             yield [side._replace(store=cast(Store, Forgetful(side.store, verb)))]
 
     make: Any = lambda: WholeTwin(opened)  # noqa: E731

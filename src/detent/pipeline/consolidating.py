@@ -97,7 +97,7 @@ class Consolidating:
         try:
             await self._retire(ctx, value, run_id)
             one(await self.colour.ask(self._ground.store().pipeline_complete, run_id, ctx.job_id, ctx.attempt))
-        except (Snooze, Throttled, Fatal, LeaseLost):
+        except (Snooze, Throttled, Fatal, LeaseLost, DatabaseError):
             raise
         except Exception as error:
             if tries >= self._ground.settings.consolidate_tries:

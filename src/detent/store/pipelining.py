@@ -58,7 +58,8 @@ class PipelineVerbs(Protocol):
     def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
         """What a consolidating job does next: a portion that nobody alive holds, else a new one of the next staged
         records in the order of their keys, else the end of the run. A portion is taken at most `tries_max` times, and
-        so is the end of the run unless it got on. Only by the holder. `NotFound`."""
+        so is the end of the run unless it got on; a try whose attempt was given back (released, snoozed, throttled)
+        does not count. Only by the holder. `NotFound`."""
         ...
 
     def portion_done(self, run_id: int, n: int, job_id: int, attempt: int) -> Moved | DetentError:

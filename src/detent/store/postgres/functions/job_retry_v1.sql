@@ -20,7 +20,7 @@ BEGIN
     ord := item.ord;
     j := detent.job_lock(item.id);
     from_state := detent.job_state_told(j);
-    IF j.run_id IS NOT NULL AND EXISTS (
+    IF from_state IN ('failed', 'quarantined', 'cancelled') AND j.run_id IS NOT NULL AND EXISTS (
          SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
           WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
       from_state := 'run:' || j.run_id;

@@ -36,14 +36,15 @@ BEGIN
    ORDER BY k.n LIMIT 1 FOR UPDATE SKIP LOCKED;
   IF FOUND THEN
     n := p.n;
-    tries := p.tries;
-    IF p.tries >= p_tries_max THEN
+    -- A try that was given back does not count.
+    tries := p.tries - detent.was_given_back(p.job_id, p.attempt)::integer;
+    IF tries >= p_tries_max THEN
       kind := 'used_up';
       RETURN NEXT;
       RETURN;
     END IF;
-    tries := p.tries + 1;
-    UPDATE detent.portion k SET tries = k.tries + 1, job_id = p_job_id, attempt = p_attempt
+    tries := tries + 1;
+    UPDATE detent.portion k SET tries = portion_take_v1.tries, job_id = p_job_id, attempt = p_attempt
      WHERE k.run_id = p_run_id AND k.n = p.n;
   ELSE
     SELECT k.* INTO r FROM detent.pipeline_run k WHERE k.id = p_run_id FOR UPDATE;
@@ -62,13 +63,14 @@ BEGIN
          AND NOT EXISTS (SELECT 1 FROM detent.portion k WHERE k.run_id = p_run_id AND k.done_at IS NULL)
          AND (r.finisher_job_id IS NULL OR r.finisher_job_id = p_job_id
               OR NOT detent.is_alive(r.finisher_job_id, r.finisher_attempt, t)) THEN
-        kind := CASE WHEN r.finisher_tries >= p_tries_max THEN 'used_up' ELSE 'finish' END;
-        tries := r.finisher_tries;
+        tries := r.finisher_tries
+          - (r.finisher_tries > 0 AND detent.was_given_back(r.finisher_job_id, r.finisher_attempt))::integer;
+        kind := CASE WHEN tries >= p_tries_max THEN 'used_up' ELSE 'finish' END;
         n := 0;
         IF kind = 'finish' THEN
           tries := tries + 1;
           UPDATE detent.pipeline_run k
-             SET finisher_job_id = p_job_id, finisher_attempt = p_attempt, finisher_tries = k.finisher_tries + 1
+             SET finisher_job_id = p_job_id, finisher_attempt = p_attempt, finisher_tries = portion_take_v1.tries
            WHERE k.id = p_run_id;
         END IF;
       END IF;

@@ -17,14 +17,19 @@ _ALIVE = """
 SELECT 1 FROM detent_job j JOIN detent_lease l ON l.id = j.lease_id
  WHERE j.id = {job} AND j.state = 'running' AND j.attempt = {attempt} AND l.expires_at > :now
 """
+# A try that was given back does not count.
+_GIVEN_BACK = """
+EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = {job} AND e.attempt = {attempt} AND NOT e.counted
+                                           AND e.outcome IN ('released', 'snoozed', 'throttled'))
+"""
 _FREE = f"""
-SELECT n, first_key, last_key, tries FROM detent_portion p
+SELECT n, first_key, last_key, tries - {_GIVEN_BACK.format(job="p.job_id", attempt="p.attempt")} FROM detent_portion p
  WHERE run_id = :run AND done_at IS NULL
    AND (job_id = :job OR NOT EXISTS ({_ALIVE.format(job="p.job_id", attempt="p.attempt")}))
  ORDER BY n LIMIT 1
 """
 _TAKE = """
-UPDATE detent_portion SET tries = tries + 1, job_id = :job, attempt = :attempt
+UPDATE detent_portion SET tries = :tries, job_id = :job, attempt = :attempt
  WHERE run_id = :run AND n = :n AND done_at IS NULL
 """
 _NEXT = """
@@ -40,9 +45,9 @@ VALUES (:run, :n, :first, :last, :records, 1, :job, :attempt)
 )
 _OPEN = "SELECT 1 FROM detent_portion WHERE run_id = :run AND done_at IS NULL LIMIT 1"
 _FINISHER = f"SELECT EXISTS ({_ALIVE.format(job=':other_job', attempt=':other_attempt')})"
+_FINISHER_GIVEN_BACK = f"SELECT {_GIVEN_BACK.format(job=':other_job', attempt=':other_attempt')}"
 _FINISH = """
-UPDATE detent_pipeline_run
-   SET finisher_job_id = :job, finisher_attempt = :attempt, finisher_tries = finisher_tries + 1
+UPDATE detent_pipeline_run SET finisher_job_id = :job, finisher_attempt = :attempt, finisher_tries = :tries
  WHERE id = :run
 """
 _RECORDS = """
@@ -99,19 +104,22 @@ class ConsolidationVerbs(PipelineVerbs):
             n, first, last, tries = free[0]
             if tries >= tries_max:
                 return Portion("used_up", n, tries)
-            self._db.change(_TAKE, {"run": run_id, "job": job_id, "attempt": attempt, "n": n})
+            self._db.change(_TAKE, {"run": run_id, "job": job_id, "attempt": attempt, "n": n, "tries": tries + 1})
             return Portion("portion", n, tries + 1, self._records(run_id, first, last))
         if (portion := self._cut(run, me)) is not None:
             return portion
         if self._db.rows(_OPEN, {"run": run_id}):
             return Portion("nothing")
-        other = {"other_job": run["finisher_job_id"], "other_attempt": run["finisher_attempt"], "now": now}
-        if run["finisher_job_id"] != job_id and self._db.rows(_FINISHER, other)[0][0]:
+        other = {"other_job": run["finisher_job_id"], "other_attempt": run["finisher_attempt"]}
+        if run["finisher_job_id"] != job_id and self._db.rows(_FINISHER, other | {"now": now})[0][0]:
             return Portion("nothing")
-        if run["finisher_tries"] >= tries_max:
-            return Portion("used_up", 0, run["finisher_tries"])
-        self._db.change(_FINISH, {"run": run_id, "job": job_id, "attempt": attempt})
-        return Portion("finish", 0, run["finisher_tries"] + 1)
+        tries = run["finisher_tries"]
+        if tries and self._db.rows(_FINISHER_GIVEN_BACK, other)[0][0]:
+            tries -= 1
+        if tries >= tries_max:
+            return Portion("used_up", 0, tries)
+        self._db.change(_FINISH, {"run": run_id, "job": job_id, "attempt": attempt, "tries": tries + 1})
+        return Portion("finish", 0, tries + 1)
 
     def _cut(self, run: Mapping[str, Any], me: Mapping[str, Any]) -> Portion | None:
         """The next records that nobody has taken yet, as a portion of this job's."""
