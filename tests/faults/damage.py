@@ -21,7 +21,7 @@ from tests.faults.kit import Ring
 from tests.invariants.corruption import Corruption
 from tests.invariants.life import Life, live
 from tests.invariants.owner import Owner
-from tests.invariants.pages import PageDamage, spoil_page
+from tests.invariants.pages import PageDamage, spoil_page_in_use
 from tests.processes.kit import Worker
 
 __all__ = ["LINES_PER_SECOND_MAX", "Past", "endure", "live_until_now", "of_page"]
@@ -72,7 +72,7 @@ def of_page(damage: PageDamage) -> Corruption:
     """The damage of a page as a corruption of SQLite's."""
 
     def plant(owner: Owner, _: Life) -> None:
-        spoil_page(Path(owner.value("SELECT file FROM pragma_database_list WHERE name = 'main'")), damage)
+        spoil_page_in_use(Path(owner.value("SELECT file FROM pragma_database_list WHERE name = 'main'")), damage)
 
     def named(*_: object) -> tuple[str, str]:
         return "file", "database"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PAGES", "PAGES_BESIDE_JOBS", "PageDamage", "spoil_page"]
+__all__ = ["PAGES", "PAGES_BESIDE_JOBS", "PageDamage", "spoil_page", "spoil_page_in_use"]
 
 HEADER = 100
 """Bytes of the file's own header, which the first page begins with."""
@@ -54,8 +56,15 @@ PAGES_BESIDE_JOBS = [PageDamage(thing, zeroed) for thing in _BESIDE_JOBS]
 """Tables that ordinary jobs do not need."""
 
 
+def spoil_page_in_use(path: Path, damage: PageDamage) -> None:
+    """Damage a file that this process has open. Another process does it: to close a file gives up all locks that a
+    process holds on it, those of SQLite among them."""
+    how = [sys.executable, "-m", "tests.invariants.pages", str(path), damage.thing, damage.spoil.__name__]
+    subprocess.run(how, check=True, cwd=Path(__file__).parents[2])
+
+
 def spoil_page(path: Path, damage: PageDamage) -> None:
-    """Damage the file."""
+    """Damage a file that this process does not have open."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         ((size,),) = connection.execute("PRAGMA page_size").fetchall()
@@ -68,3 +77,8 @@ def spoil_page(path: Path, damage: PageDamage) -> None:
         damage.spoil(page)
         file.seek((root - 1) * size)
         file.write(page)
+
+
+if __name__ == "__main__":
+    WAYS = {spoil.__name__: spoil for spoil in (zeroed, of_no_kind, cells_elsewhere)}
+    spoil_page(Path(sys.argv[1]), PageDamage(sys.argv[2], WAYS[sys.argv[3]]))

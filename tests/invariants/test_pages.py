@@ -10,20 +10,21 @@ import pytest
 
 from detent.store.open import open_store
 from tests.invariants.conftest import Lived
-from tests.invariants.pages import PAGES, PageDamage, spoil_page
+from tests.invariants.pages import PAGES, PAGES_BESIDE_JOBS, PageDamage, spoil_page
 from tests.invariants.walking import walked
 
 
-@pytest.mark.parametrize("damage", PAGES, ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", [*PAGES, *PAGES_BESIDE_JOBS], ids=lambda damage: damage.name)
 def test_a_damaged_page_is_found(lived_sqlite: Lived, tmp_path: Path, damage: PageDamage) -> None:
-    """R3, G1: by `verify`, under a stable name. Neither it nor the walk is stopped."""
+    """R3, G1: by `verify`, under a stable name. Neither it nor the walk is stopped; `repair` leaves it to a person."""
     path = tmp_path / "t.db"
     shutil.copy(lived_sqlite.place, path)
     spoil_page(path, damage)
     with closing(open_store(f"sqlite:///{path}")) as store:
-        found = {one.invariant for one in store.verify()}
-        assert "storage_is_sound" in found
+        found = {(one.invariant, one.entity, one.entity_id) for one in store.verify()}
+        assert ("storage_is_sound", "file", "database") in found
         walked(store, 100)
+        assert [step for step in store.repair("ana", "it was damaged", apply=True) if step.can] == []
 
 
 def test_a_copy_of_a_live_database_is_healthy(lived_sqlite: Lived, tmp_path: Path) -> None:

@@ -142,8 +142,13 @@ Group = list[Step]  # carried out together or not at all
 
 
 def plan(look: Look) -> Iterator[Group]:
-    """Guards first, then jobs in the order of their ids, then what belongs to no job."""
-    of_job, others, keys = _sorted_out(look, look.violations())
+    """Guards first, then jobs in the order of their ids, then what belongs to no job. Nothing is rebuilt from damaged
+    pages."""
+    found = look.violations()
+    if any(violation.invariant == "storage_is_sound" and violation.entity == "file" for violation in found):
+        yield from ([_left(violation, BEYOND_REPAIR["storage_is_sound"])] for violation in found)
+        return
+    of_job, others, keys = _sorted_out(look, found)
     yield from ([_schema(look, violation)] for violation in others if violation.entity in SCHEMA)
     ids = sorted(of_job)
     for start in range(0, len(ids), JOBS_AT_ONCE_MAX):

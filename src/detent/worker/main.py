@@ -9,12 +9,14 @@ import signal
 import socket
 import sys
 import traceback
+from functools import partial
 
 import msgspec
 
 from detent.app.detent import Detent
-from detent.errors import DetentError, InvalidSetting
+from detent.errors import DatabaseError, DetentError, InvalidSetting
 from detent.model.clock import SystemClock
+from detent.store.apart import cause_of, is_damage
 from detent.worker.arrival import arrive
 from detent.worker.board import Board
 from detent.worker.channel import Channel
@@ -25,6 +27,8 @@ from detent.worker.options import WorkerOptions
 from detent.worker.output import OwnCode, set_up_output
 
 __all__ = ["cannot_start", "load_app", "main", "set_up"]
+
+log = logging.getLogger("detent.worker")
 
 
 def load_app(where: str) -> Detent:
@@ -81,6 +85,16 @@ def _hear_again() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def _put_declared(app: Detent) -> None:
+    """Write what the code declares. If damage keeps that from the database, jobs run all the same."""
+    try:
+        app.put_declared()
+    except DatabaseError as error:
+        if not is_damage(error):
+            raise
+        log.error("the declared schedules and limits are not written: %s; run `detent verify`", cause_of(error))
+
+
 def main() -> None:
     """Run as `python -m detent.worker.main CHANNEL_FD BOARD_FD`, with the options on standard input."""
     options = msgspec.json.decode(sys.stdin.buffer.read(), type=WorkerOptions)
@@ -88,7 +102,7 @@ def main() -> None:
     clock = SystemClock()
     try:
         app = set_up(options)
-        arrive(clock, app.put_declared)
+        arrive(clock, partial(_put_declared, app))
     except (Exception, SystemExit) as error:
         # The supervisor says it, as often as it tries: a traceback each time would bury it.
         channel.send("unable", why=cannot_start(options.app, error))

@@ -48,6 +48,12 @@ BY_PLACE = frozenset({"no_row_is_orphaned", "pending_is_queued_once"})
 Listed = Callable[[Sequence[int]], Any]
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Sequence[Any]]]
 
+_AFTER = {
+    "schema": WalkPlace(part="jobs"),
+    "jobs": WalkPlace(part="queue"),
+    "queue": WalkPlace(part="runs"),
+    "runs": None,
+}
 _LOWEST = -(2**63)
 _HIGHEST = 2**63 - 1
 
@@ -57,6 +63,16 @@ def step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, *, befor
 
     `before_all` is a time before that of every row, as the database keeps times, and `listed` gives numbers as it
     takes them."""
+    try:
+        return _step(dialect, rows, place, rows_max, before_all, listed)
+    except DatabaseError as error:
+        if not can_go_on(error):
+            raise
+        # What it walks along is damaged: the walk goes on behind it.
+        return WalkStep((unchecked(f"walk along {place.part}", error),), _AFTER[place.part])
+
+
+def _step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before_all: Any, listed: Listed) -> WalkStep:
     match place.part:
         case "schema":
             found = [

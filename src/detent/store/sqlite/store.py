@@ -228,6 +228,11 @@ class SqliteStore(EachAlone):
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes."""
+        if apply:
+            plan = self.repair(actor, reason)
+            if not any(step.can for step in plan):
+                # A transaction that writes and has met a damaged page cannot be committed.
+                return plan
         with self._file.writing() if apply else self._file.reading() as connection, values_checked():
             return repair(SqliteHands(connection, self._now()), actor, reason, apply=apply)
 
