@@ -353,6 +353,7 @@ def make_app(url: str | None = None) -> Detent:
     app.task(name="pay", retry=AGAIN, idempotent=False, probe=has_paid)(pay)
     app.task(name="pay_async", retry=AGAIN, idempotent=False, probe=has_paid_async)(pay_async)
     app.task(name="pay_in_time", retry=AGAIN, idempotent=False, probe=has_paid, timeout=2)(pay)
+    app.task(name="add_apart_once", retry=Retry(0, base=0.1, jitter=0), process=True)(add)
     app.task(name="renamed", aliases=["old_name"])(add)
     app.task(name="hold_once", retry=Retry(0))(hold)
     app.task(name="exit_process_once", retry=Retry(0))(exit_process)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from detent import Job
+from detent.errors import DatabaseBusy
 from tests.deadlines import scaled
 from tests.processes.kit import Bench, is_alive, until
 
@@ -138,6 +140,16 @@ def test_a_job_that_eats_all_memory_is_quarantined(sqlite_bench: Bench) -> None:
         assert len(counted(bench, job)) <= 2
 
 
+def test_a_process_of_its_own_that_cannot_start_is_not_the_fault_of_the_job(sqlite_bench: Bench) -> None:
+    """J7: short of memory, or in the middle of a deploy. The job used to be charged, and quarantined with it."""
+    bench = sqlite_bench
+    job = bench.send("add_apart_once", a=1, b=2)
+    bench.worker(app="tests.processes.fragile:app")
+    assert bench.rests(job, "succeeded").result == 3
+    assert bench.outcomes(job) == ["released", "done"]
+    assert "could not start" in str(bench.app.executions(job.id)[0].error)
+
+
 def test_nobody_holds_the_database_for_long(sqlite_bench: Bench) -> None:
     """J7: a function that takes the interpreter while its process writes would stop everybody: its process is ended."""
     bench = sqlite_bench
@@ -145,7 +157,14 @@ def test_nobody_holds_the_database_for_long(sqlite_bench: Bench) -> None:
     greedy = bench.send("hold_database", gate=str(gate))
     bench.worker(held_up_max=scaled(1.0))
     gate.entered()
-    other = bench.send("add", a=1, b=1)
+
+    def send() -> Job[Any] | None:
+        with suppress(DatabaseBusy):  # an enqueue waits for ten seconds, also on a slow machine
+            return bench.send("add", a=1, b=1)
+        return None
+
+    other = until(send, "an enqueue")
+    assert other is not None
     bench.rests(other, "succeeded")
     assert "held the database" in str(bench.rests(greedy, "quarantined").error)
 

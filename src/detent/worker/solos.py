@@ -9,6 +9,7 @@ from subprocess import PIPE
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from detent.model.records import Abort, Claimed, Finish
 from detent.worker.channel import Channel
@@ -31,13 +32,15 @@ class Solos:
         """Carry out the attempt in a process of its own; how it ends. A process that dies ends it as crashed. `ready`
         is called when the process is there and the function is about to begin."""
         solo = running.solo = self._take()
-        solo.is_ready()
-        ready(running)
-        ending = None
-        if not running.held.ended:
-            if running.attempt.context.cancelled:
-                solo.cancel(running.held.claimed)
-            ending = solo.run(running)
+        ending: Finish | Abort | None = None
+        if solo.is_ready():
+            ready(running)
+            if not running.held.ended:
+                if running.attempt.context.cancelled:
+                    solo.cancel(running.held.claimed)
+                ending = solo.run(running)
+        elif not running.held.ended:
+            ending = solo.not_started(running)
         running.leave_solo()
         self._give(solo)
         return ending
@@ -98,6 +101,15 @@ class Solo:
         self._killed = True
         how = describe_exit(self._guarded.wait())
         return _crash(claimed, f"the process of its own ended with {how}", running.attempt.delay())
+
+    def not_started(self, running: Running) -> Abort:
+        """Return the ending of an attempt whose process ended before it could call the function: the job is not to
+        blame, and is not charged. A process that can never start must not let it go round for ever."""
+        self._killed = True
+        claimed, attempt = running.held.claimed, running.attempt
+        error = f"the process of its own could not start: it ended with {describe_exit(self._guarded.wait())}"
+        ending = _crash(claimed, error, attempt.delay())
+        return replace(ending, outcome="released") if claimed.spared < attempt.context.settings.spared_max else ending
 
     def cancel(self, claimed: Claimed) -> None:
         """Tell the function that it should stop."""
