@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from detent.errors import IdConflict, KeyConflict
-from detent.model.records import Enqueued
+from detent.errors import DetentError, IdConflict, KeyConflict
+from detent.model.records import Abort, Enqueued, Finish
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, plain_connection
 from tests.contract.kit import LEASE, Untouched, abort, claim, claim_one, enqueue, finish, job, new_job, refused
@@ -148,3 +148,40 @@ def test_a_refusal_leaves_the_callers_transaction_usable(store: Store, store_url
         assert verbs.job_enqueue([after]) == [Enqueued(after.id, True)]
         connection.commit()
     assert job(store, after.id).state == "pending"
+
+
+ACTIVE = "detent:active:sync"
+"""A key of a task that is unique while active; `declare/enqueue.py` makes such keys."""
+
+
+def test_unique_while_active(store: Store, clock: StoreClock) -> None:
+    """J3: pending or running, also between two attempts; free as soon as the job rests, however it came to rest."""
+
+    def ask() -> Enqueued | DetentError:
+        return store.job_enqueue([new_job(store, key=ACTIVE, key_ttl=3600.0)])[0]
+
+    first = enqueue(store, key=ACTIVE, key_ttl=3600.0)
+    assert ask() == Enqueued(first, False)
+    held = claim_one(store)
+    assert ask() == Enqueued(first, False)
+    store.job_abort([Abort(job_id=first, attempt=held.attempt, outcome="error", error="no", delay=5.0)], "ana")
+    assert ask() == Enqueued(first, False)
+    clock.advance(5)
+    store.job_promote(10)
+    held = claim_one(store)
+    store.job_finish([Finish(first, held.attempt)], "ana")
+    second = ask()
+    assert isinstance(second, Enqueued)
+    assert second.created
+    assert ask() == Enqueued(second.job_id, False)
+    store.job_cancel([second.job_id], "ana")
+    third = ask()
+    assert isinstance(third, Enqueued)
+    assert third.created
+    assert store.verify() == []
+
+
+def test_unique_while_active_in_one_call(store: Store) -> None:
+    """The first of the call holds the key already."""
+    first, second = (new_job(store, key=ACTIVE, key_ttl=3600.0) for _ in range(2))
+    assert store.job_enqueue([first, second]) == [Enqueued(first.id, True), Enqueued(first.id, False)]

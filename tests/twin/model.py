@@ -91,7 +91,8 @@ class Model(Limits):
         keys = {
             place: (row.job_id, row.fingerprint)
             for place, row in self.job_key.items()
-            if row.expires_at is None or row.expires_at > self.clock
+            if (row.expires_at is None or row.expires_at > self.clock)
+            and (not row.key.startswith("detent:active:") or self._is_active(row.job_id))
         }
         answers: list[Enqueued | DetentError] = []
         for n, item in enumerate(items):
@@ -111,6 +112,9 @@ class Model(Limits):
                     keys[place] = (item.id, item.fingerprint)
                 answers.append(Enqueued(item.id, True))
         return answers
+
+    def _is_active(self, job_id: int) -> bool:
+        return job_id in self.job and self.job[job_id].state in ("pending", "running")
 
     def _accept(self, new: NewJob) -> None:
         now = self.clock

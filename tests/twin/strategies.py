@@ -15,7 +15,7 @@ KEYS_OF_LIMITS = ("shop:1", "shop:2")
 TASKS = ("mail", "pack")
 QUEUES = ("default", "slow")
 TENANTS = ("", "a", "Z", "é")
-KEYS = ("k1", "k2")
+KEYS = ("k1", "k2", "detent:active:k3")
 WORKERS = ("w1", "w2", "w3")
 
 places = st.sampled_from((0, 0, 0, 1, 1, 2, 2, 3, 4, 9))

@@ -111,7 +111,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         priority: int = 0,
         retry: Retry | None = None,
         timeout: float | None = None,
-        unique: Literal["pending"] | None = None,
+        unique: Literal["pending", "active"] | None = None,
         idempotent: bool = True,
         process: bool = False,
         dead_letter: bool = True,

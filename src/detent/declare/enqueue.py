@@ -56,6 +56,11 @@ class Sending:
 _RESERVED = "detent:"
 """What no key of a job may begin with: keys of Detent's own do, such as those of ops runs."""
 
+_ACTIVE = f"{_RESERVED}active:"
+"""The beginning of keys that count only while their job is pending or running. An enqueue may take over others."""
+_ACTIVE_SECONDS = 30 * 86_400.0
+"""How long such a key counts at most. Retention deletes it then, so their number is bounded."""
+
 _AS_DECLARED = Sending()
 """Nothing was said."""
 
@@ -111,6 +116,8 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
             )
     elif options.unique == "pending":
         key = jsondoor.unique_key(call.task.name, fingerprint)
+    elif options.unique == "active":
+        key = f"{_ACTIVE}{jsondoor.unique_key(call.task.name, fingerprint)}"
     if sending.debounce is not None:
         key = _debounce_key(call.task.name, sending, settings)
     if sending.key_ttl is not None:
@@ -131,7 +138,7 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         due_at=_moment(sending.due_at, "due_at"),
         expires_at=_moment(sending.expires_at, "expires_at"),
         key=key,
-        key_ttl=sending.key_ttl,
+        key_ttl=_ACTIVE_SECONDS if key is not None and key.startswith(_ACTIVE) else sending.key_ttl,
         unique_pending=options.unique == "pending" or sending.debounce is not None,
         metadata=encode_metadata(sending.metadata, settings),
         correlation_id=_optional(sending.correlation_id, "correlation_id", name_max),

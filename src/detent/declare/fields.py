@@ -24,7 +24,7 @@ def options_of(kind: type[T], what: str, given: Mapping[str, Any]) -> T:
     for name in given:
         if name not in known:
             meant = get_close_matches(name, known, 1)
-            allowed = f"{meant[0]}?" if meant else ", ".join(known)
+            allowed = ", ".join(known) + (f" (did you mean {meant[0]}?)" if meant else "")
             raise InvalidSetting(name, f"no option of a {what}", allowed)
     return kind(**given)
 

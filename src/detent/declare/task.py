@@ -41,7 +41,7 @@ class Options:
     priority: int = 0
     retry: Retry = field(default_factory=Retry)
     timeout: float | None = None
-    unique: Literal["pending"] | None = None
+    unique: Literal["pending", "active"] | None = None
     idempotent: bool = True
     process: bool = False
     dead_letter: bool = True
@@ -55,8 +55,8 @@ class Options:
 
     def __post_init__(self) -> None:
         check_priority(self.priority)
-        if self.unique not in (None, "pending"):
-            raise InvalidSetting("unique", repr(self.unique), "None or 'pending'")
+        if self.unique not in (None, "pending", "active"):
+            raise InvalidSetting("unique", repr(self.unique), "None, 'pending' or 'active'")
         for name in ("timeout", "result_ttl"):
             if (value := getattr(self, name)) is not None:
                 check_seconds(name, value)

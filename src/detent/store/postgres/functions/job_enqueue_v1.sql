@@ -150,16 +150,22 @@ BEGIN
                   ON CONFLICT (tenant, key) DO NOTHING;
                 is_taken := NOT FOUND;
                 EXIT WHEN NOT is_taken;
-                -- Only a key that has expired is locked: a claim passes over locked keys, and must give back all others.
+                SELECT k.* INTO holder FROM detent.job_key k WHERE k.tenant = item.tenant AND k.key = item.key;
+                CONTINUE WHEN NOT FOUND;
+                -- A key that has expired is free, and so is one of Detent's own for tasks that are unique while active,
+                -- when its job is at rest or gone.
+                EXIT WHEN coalesce(holder.expires_at > t, true) AND NOT (
+                  starts_with(item.key, 'detent:active:') AND array_position(made, holder.job_id) IS NULL
+                  AND NOT EXISTS (SELECT 1 FROM detent.job j
+                                   WHERE j.id = holder.job_id AND j.state IN ('pending', 'running')));
+                -- Only a free key is locked: a claim passes over locked keys, and must give back all others.
                 UPDATE detent.job_key k
                    SET job_id = item.id, fingerprint = item.fingerprint, until_claim = item.unique_pending,
                        expires_at = t + make_interval(secs => item.key_ttl)
-                 WHERE k.tenant = item.tenant AND k.key = item.key AND k.expires_at <= t;
+                 WHERE k.tenant = item.tenant AND k.key = item.key AND k.job_id = holder.job_id
+                   AND k.expires_at IS NOT DISTINCT FROM holder.expires_at;
                 is_taken := NOT FOUND;
                 EXIT WHEN NOT is_taken;
-                SELECT k.* INTO holder FROM detent.job_key k
-                 WHERE k.tenant = item.tenant AND k.key = item.key AND (k.expires_at IS NULL OR k.expires_at > t);
-                EXIT WHEN FOUND;
               END LOOP;
               IF is_taken AND holder.fingerprint = item.fingerprint THEN
                 found_id[item.ord] := holder.job_id;

@@ -32,14 +32,17 @@ _KNOWN_KEYS = """
 SELECT k.tenant, k.key, k.job_id, k.fingerprint
   FROM json_each(?) asked
   JOIN detent_job_key k ON k.tenant = json_extract(asked.value, '$[0]') AND k.key = json_extract(asked.value, '$[1]')
- WHERE k.expires_at IS NULL OR k.expires_at > ?
+ WHERE (k.expires_at IS NULL OR k.expires_at > ?)
+   AND (substr(k.key, 1, 14) <> 'detent:active:'
+        OR EXISTS (SELECT 1 FROM detent_job j WHERE j.id = k.job_id AND j.state IN ('pending', 'running')))
 """
 _NEW_JOBS = Insert(
     "detent_job",
     "id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, "
     "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost",
 )
-# A key that has expired counts as absent, so its row is written over.
+# A key that has expired counts as absent, and so does one of Detent's own for tasks that are unique while active, when
+# its job is at rest or gone: its row is written over.
 _NEW_KEY = """
 INSERT INTO detent_job_key (tenant, key, job_id, fingerprint, expires_at, until_claim) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, key) DO UPDATE
