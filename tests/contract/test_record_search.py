@@ -54,7 +54,7 @@ def test_page_by_page(store: Store) -> None:
         if (after := page.next) is None:
             break
     assert (len(found), found) == (3, sorted(found, reverse=True))
-    for _ in range(500):
+    for _ in range(600):
         store.queue_pause("bulk", "eve")
         store.queue_resume("bulk", "eve")
     page = store.record_search(RecordSearch(entity="queue", actor=None, until=None), None, 10, 1000)

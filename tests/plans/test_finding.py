@@ -12,9 +12,12 @@ from datetime import timedelta
 from typing import Any
 
 from detent.model.clock import TurnableClock, to_micros
+from detent.model.records import JobPage, RecordPage
+from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statements.looking import job_list, record_search
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
-from detent.store.words import JobSearch
+from detent.store.words import JobSearch, RecordSearch
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.kit import claim_one, enqueue, quarantined
 
@@ -30,7 +33,12 @@ _KEYS = """
 WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})
 INSERT INTO {p}job_key (tenant, key, job_id, fingerprint) SELECT '', 'k' || ({first} + n), {first} + n, 'x' FROM number
 """
-SEARCHES: dict[str, JobSearch] = {
+_LINES = """
+WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})
+INSERT INTO {p}transition_log (entity, entity_id, from_state, to_state, trigger, actor, at)
+SELECT 'queue', 'q' || n, 'open', 'paused', 'pause', 'bulk', {at} FROM number
+"""
+SEARCHES: dict[str, JobSearch | RecordSearch] = {
     "newest": JobSearch(),
     "key": JobSearch(key="order-17"),
     "correlation id": JobSearch(correlation_id="mine"),
@@ -39,6 +47,10 @@ SEARCHES: dict[str, JobSearch] = {
     "running": JobSearch(state="running"),
     "dead": JobSearch(state="quarantined"),
     "pending": JobSearch(state="pending"),
+    "newest changes": RecordSearch(),
+    "changes by actor": RecordSearch(actor="ana"),
+    "changes of an entity": RecordSearch(entity="queue", entity_id="mail"),
+    "changes of a time": RecordSearch(until=START + timedelta(minutes=1)),
 }
 
 
@@ -53,7 +65,7 @@ def crowd(url: str, many: int, first: int) -> None:
         "at": str(to_micros(at, field="at")) if sqlite else f"'{at.isoformat()}'::timestamptz",
     }
     with closing(plain_connection(url)) as connection:
-        for text in (_JOBS, _KEYS):
+        for text in (_JOBS, _KEYS, _LINES):
             connection.execute(text.format(**fill))
         connection.commit()
         if not sqlite:
@@ -67,7 +79,7 @@ def work_of(url: str, name: str) -> int:
         return _steps(connection, SEARCHES[name]) if is_sqlite(url) else _pages(connection, SEARCHES[name])
 
 
-def _steps(connection: Any, chosen: JobSearch) -> int:
+def _steps(connection: Any, chosen: JobSearch | RecordSearch) -> int:
     verbs = SqliteVerbs(SqliteExecutor(connection), TurnableClock(START), "test")
     count = [0]
 
@@ -76,17 +88,23 @@ def _steps(connection: Any, chosen: JobSearch) -> int:
         return 0
 
     connection.set_progress_handler(step, 10)
-    found = verbs.job_list(chosen, None, PAGE)
-    verbs.job_details([row.id for row in found.rows])
+    found: JobPage | RecordPage
+    if isinstance(chosen, RecordSearch):
+        found = verbs.record_search(chosen, None, PAGE)
+    else:
+        found = verbs.job_list(chosen, None, PAGE)
+        verbs.job_details([row.id for row in found.rows])
     connection.set_progress_handler(None, 0)
     assert found.rows
     return count[0]
 
 
-def _pages(connection: Any, chosen: JobSearch) -> int:
-    from detent.store.postgres.statements.looking import job_list
-
-    wanted = job_list(chosen, None, PAGE, 100_000)
+def _pages(connection: Any, chosen: JobSearch | RecordSearch) -> int:
+    wanted: Statement[Any]
+    if isinstance(chosen, RecordSearch):
+        wanted = record_search(chosen, None, PAGE, 100_000)
+    else:
+        wanted = job_list(chosen, None, PAGE, 100_000)
     connection.execute(wanted.sql, wanted.params)  # plans are made
     explain = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {wanted.sql}"
     ((plan,),) = connection.execute(explain, wanted.params).fetchall()
@@ -102,6 +120,7 @@ def test_a_page_costs_the_same_whatever_else_is_there(store_url: str) -> None:
         enqueue(store, correlation_id="mine", run_id=17, key="order-17")
         claim_one(store)
         enqueue(store)
+        store.queue_pause("mail", "ana")
     crowd(store_url, 1500, 1_000_000)
     small = {name: work_of(store_url, name) for name in SEARCHES}
     crowd(store_url, MANY, 2_000_000)

@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION detent.job_list_v2(
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  step   integer := greatest(p_limit, 1000);
+  step   integer := p_limit;  -- without other filters the first portion is the page
   found  integer := 0;
   looked integer := 0;
   more   integer;
@@ -74,5 +74,6 @@ BEGIN
       EXIT;
     END IF;
     SELECT j.created_at, j.id INTO p_after_at, p_after_id FROM detent.job j WHERE j.id = ids[step];
+    step := greatest(p_limit, 1000);
   END LOOP;
 END $$;

@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION detent.record_search_v1(
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  step   integer := greatest(p_limit, 1000);
+  step   integer := p_limit;  -- without other filters the first portion is the page
   of_job bigint := CASE WHEN p_entity = 'job' AND p_entity_id ~ '^[0-9]{1,18}$' THEN p_entity_id::bigint END;
   found  integer := 0;
   looked integer := 0;
@@ -48,5 +48,6 @@ BEGIN
       EXIT;
     END IF;
     SELECT l.at, l.n INTO p_after_at, p_after_n FROM detent.transition_log l WHERE l.n = ns[step];
+    step := greatest(p_limit, 1000);
   END LOOP;
 END $$;

@@ -95,7 +95,8 @@ class SearchVerbs(VerbBase):
             "since": to_micros(since, field="since"),
         }
         few = self._few(chosen, asked, looks)
-        step, looked, found = max(limit, PORTION), 0, list[JobRow]()
+        # Without other filters the first portion is the page.
+        step, looked, found = limit, 0, list[JobRow]()
         while True:
             at = {"after_at": to_micros(place.created_at, field="until"), "after_id": place.id}
             walked = None if few is not None else self._next_ids(chosen, asked | at | {"step": step})
@@ -108,6 +109,7 @@ class SearchVerbs(VerbBase):
             place = JobPlace(from_micros(walked[-1][1]), walked[-1][0])
             if looked >= looks:
                 return page_of(found, limit, place)
+            step = max(limit, PORTION)
 
     def _few(self, chosen: JobSearch, asked: dict[str, Any], looks: int) -> list[int] | None:
         """The jobs of a key, and those of a state that has rows of its own, if they are few."""
@@ -130,7 +132,7 @@ class SearchVerbs(VerbBase):
         """Portion by portion, until the page is full."""
         since, place = record_bounds(chosen, after)
         asked: dict[str, Any] = {"actor": chosen.actor, "entity": chosen.entity, "entity_id": chosen.entity_id}
-        asked |= {"since": to_micros(since, field="since"), "step": max(limit, PORTION), "job_id": None}
+        asked |= {"since": to_micros(since, field="since"), "step": limit, "job_id": None}
         statement = _LINES_BY_TIME if chosen.actor is None else _LINES_BY_ACTOR
         number = chosen.entity_id or ""
         if chosen.entity == "job" and number.isascii() and number.isdecimal() and len(number) < 19:
@@ -149,6 +151,7 @@ class SearchVerbs(VerbBase):
             place = RecordPlace(from_micros(lines[-1][1]), lines[-1][0])
             if looked >= looks:
                 return record_page(found, limit, place)
+            asked["step"] = max(limit, PORTION)
 
     def job_details(self, ids: Sequence[int]) -> list[JobDetails]:
         """One statement for all."""
