@@ -39,6 +39,10 @@ INSERT INTO detent.execution (job_id, attempt, worker, leased_at, started_at, co
                               next_state, counted)
 SELECT id, 1, 'fill', leased_at, leased_at, leased_at, leased_at, 'done', 'succeeded', true FROM made
 """
+_COUNTED = """
+INSERT INTO detent.finished_delta (tenant, queue, task, state, jobs)
+VALUES ('', 'default', %(task)s, 'succeeded', %(count)s)
+"""
 _PENDING = """
 WITH t AS MATERIALIZED (SELECT detent.clock() AS t),
      made AS (
@@ -61,6 +65,10 @@ _SQLITE_EXECUTED = f"""
 INSERT INTO detent_execution (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome,
                               next_state, counted)
 {_SQLITE_SERIES} SELECT id, 1, 'fill', :t, :t, :t, :t, 'done', 'succeeded', 1 FROM g
+"""
+_SQLITE_COUNTED = """
+INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
+VALUES ('', 'default', :task, 'succeeded', :count)
 """
 _SQLITE_PENDING = f"""
 INSERT INTO detent_job (id, task, due_at, payload, nonce, created_at, attempts_max)
@@ -99,6 +107,8 @@ def _fill_postgres(url: str, finished: int, pending: int, like: int) -> None:
                 ((first,),) = connection.execute(_IDS, (count,)).fetchall()
                 ago = DAY * (1 - number * CHUNK / total)
                 connection.execute(statement, {**given, "first": first, "count": count, "ago": ago})
+                if statement is _FINISHED:
+                    connection.execute(_COUNTED, {**given, "count": count})
         connection.execute("VACUUM (ANALYZE)")
 
 
@@ -111,7 +121,7 @@ def _fill_sqlite(url: str, finished: int, pending: int, like: int) -> None:
         ((now,),) = file.execute(f"SELECT {_SQLITE_NOW}").fetchall()
         given = {"task": TASK, "payload": PAYLOAD, "like": like}
         for statements, total, first_at in (
-            ((_SQLITE_FINISHED, _SQLITE_EXECUTED), finished, now - int(DAY * 1e6)),
+            ((_SQLITE_FINISHED, _SQLITE_EXECUTED, _SQLITE_COUNTED), finished, now - int(DAY * 1e6)),
             ((_SQLITE_PENDING, _SQLITE_READY), pending, now),
         ):
             for number, count in enumerate(_chunks(total)):

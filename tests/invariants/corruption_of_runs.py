@@ -53,6 +53,18 @@ def tried_oftener_than_it_may(owner: Owner, life: Life) -> None:
     owner.plant(f"UPDATE {{job}} SET attempts_max = 1 WHERE id = ({job})")
 
 
+def the_count(_: Owner, __: Life) -> tuple[str, str]:
+    """The count of a task that has no jobs."""
+    return "finished_count", "/mail/nothing/succeeded"
+
+
+@corrupts("finished_counts_equal_jobs", the_count, heals=True)
+def a_count_of_nothing(owner: Owner, life: Life) -> None:
+    owner.plant(
+        "INSERT INTO {finished_count} (tenant, queue, task, state, jobs) VALUES ('', 'mail', 'nothing', 'succeeded', 7)"
+    )
+
+
 def ghost_run(_: Owner, __: Life) -> tuple[str, str]:
     """A pipeline run that nobody has made."""
     return "pipeline_run", str(GHOST)

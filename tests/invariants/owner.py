@@ -25,6 +25,7 @@ TABLES = (
     "identity",
     "ops_run",
     "batch_run",
+    "finished_count",
     "target",
     "pipeline_run",
     "partition",

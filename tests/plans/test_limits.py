@@ -13,25 +13,18 @@ from typing import Any
 
 import pytest
 
-from detent.model.clock import TurnableClock, to_micros
+from detent.model.clock import to_micros
 from detent.model.limit_records import LimitFilter, NewLimit
 from detent.model.service_records import WalkPlace
 from detent.store.contract import Verbs
 from detent.store.invariants import walk
-from detent.store.open import open_store
 from detent.store.postgres.store import WHOLE_TABLES
-from detent.store.sqlite.driver.executor import SqliteExecutor
-from detent.store.sqlite.verbs.all import SqliteVerbs
-from detent.store.sqlite.verbs.base import ids_json
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.kit import claim, enqueue
+from tests.plans.measured import work_of
 
 FEW, MANY = 20, 20_000
 TASK = "mail.send"
-TOUCHED = """
-SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid)), 0)
-  FROM pg_class c WHERE c.relnamespace = 'detent'::regnamespace AND c.relkind IN ('r', 'i')
-"""
 _NUMBERS = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < {many})"
 _OPEN_KEYS = f"""
 {_NUMBERS}
@@ -78,60 +71,10 @@ def one_claim(verbs: Verbs, _: Any) -> None:
 
 
 def walk_of_jobs(_: Verbs, rows: Any) -> None:
+    if not rows.is_sqlite:
+        rows(WHOLE_TABLES, {})
     found = walk.step("sqlite" if rows.is_sqlite else "postgres", rows, WalkPlace(part="jobs"), 10, **rows.terms)
     assert found.violations == ()
-
-
-class _Rows:
-    """What a step of the walk reads with, on either database."""
-
-    def __init__(self, connection: Any, *, is_sqlite: bool) -> None:
-        self.is_sqlite = is_sqlite
-        self._connection = connection
-        listed = ids_json if is_sqlite else list
-        self.terms = {"before_all": 0 if is_sqlite else START, "listed": listed}
-
-    def __call__(self, sql: str, params: Any) -> list[Any]:
-        if self.is_sqlite:
-            return list(self._connection.execute(sql, {**params, "now": 0}).fetchall())
-        return list(self._connection.execute(sql.encode(), params or None).fetchall())
-
-
-def work_of(url: str, work: Callable[[Verbs, Any], None]) -> int:
-    """What a piece of work costs; it is rolled back."""
-    with closing(plain_connection(url)) as connection:
-        return _steps(connection, work) if is_sqlite(url) else _touched(url, connection, work)
-
-
-def _steps(connection: Any, work: Callable[[Verbs, Any], None]) -> int:
-    connection.isolation_level = None
-    connection.execute("SELECT count(*) FROM detent_lane WHERE id = 0").fetchall()
-    verbs: Any = SqliteVerbs(SqliteExecutor(connection), TurnableClock(START), "test")
-    count = [0]
-
-    def step() -> int:
-        count[0] += 1
-        return 0
-
-    connection.execute("BEGIN IMMEDIATE")
-    connection.set_progress_handler(step, 10)
-    work(verbs, _Rows(connection, is_sqlite=True))
-    connection.set_progress_handler(None, 0)
-    connection.execute("ROLLBACK")
-    return count[0]
-
-
-def _touched(url: str, connection: Any, work: Callable[[Verbs, Any], None]) -> int:
-    connection.execute("SET max_parallel_workers_per_gather = 0")
-    connection.commit()
-    with closing(open_store(url)) as store:
-        if work is walk_of_jobs:
-            connection.execute(WHOLE_TABLES)
-        ((before,),) = connection.execute(TOUCHED).fetchall()
-        work(store.on(connection), _Rows(connection, is_sqlite=False))
-        ((after,),) = connection.execute(TOUCHED).fetchall()
-        connection.rollback()
-    return int(after - before)
 
 
 @pytest.mark.parametrize("work", [waiting_worker, list_of_one, first_page, one_claim, walk_of_jobs])

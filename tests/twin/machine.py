@@ -6,6 +6,7 @@ After every call the three answers must be equal, errors by type and fields, and
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
@@ -13,12 +14,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from detent.errors import DetentError
+from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
-from detent.store.contract import JobSearch, Store, Verbs
+from detent.store.contract import JobFilter, JobSearch, Store, Verbs
 from detent.store.words import RecordSearch
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
@@ -87,6 +89,17 @@ class Twin(RuleBasedStateMachine):
             apart = difference(wanted, side.reader.dump())
             assert not apart, f"after {name} {side.name} (+) differs from the model (-):\n{apart}"
         return expected
+
+    def counts_are_right(self) -> None:
+        """Counts and lists by state are those of the model's jobs, before and after changes are added up."""
+        jobs = self.model.job.values()
+        wanted = Counter((job.tenant, job.queue, job.state) for job in jobs)
+        for _ in range(2):
+            assert {one[:3]: one[3] for one in map(astuple, self.looked_at("counts"))} == wanted
+            for side in self.sides:
+                side.store.counts_fold(2)
+        for state in JOB.states:
+            assert self.looked_at("job_count", JobFilter(state)) == sum(job.state == state for job in jobs)
 
     def looked_at(self, verb: str, *args: Any) -> Any:
         """What every database says to a question; it must be the same."""
@@ -359,6 +372,7 @@ class Twin(RuleBasedStateMachine):
         self.looked_at("record_search", RecordSearch(actor="ana"), None, 5)
         for verb in ("counts", "now"):
             self.looked_at(verb)
+        self.counts_are_right()
         self.looked_at("counts_as_of", at)
         for job_id in ids:
             self.looked_at("job_executions", job_id)

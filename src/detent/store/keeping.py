@@ -138,7 +138,12 @@ class KeepingVerbs(Protocol):
     # -- many jobs at once -------------------------------------------------------------------------------------
 
     def job_count(self, chosen: JobFilter) -> int:
-        """How many jobs fit."""
+        """Return how many jobs fit. Exact, and no walk through the jobs at rest."""
+        ...
+
+    def counts_fold(self, limit: int) -> int:
+        """Add up to `limit` moves and as many batches of succeeded jobs to the counts of jobs at rest; how many there
+        were. It changes no answer: `counts` and `job_count` add up everything."""
         ...
 
     def job_move(
@@ -324,6 +329,7 @@ KEEPING = (
     Verb("recovery_list", "viewer"),
     Verb("queue_list", "viewer"),
     Verb("job_count", "viewer"),
+    Verb("counts_fold", "worker"),
     Verb("job_move", "client", (InvalidTransition, NotFound)),
     Verb("operation_start", "client"),
     Verb("operation_step", "client", (NotFound,)),

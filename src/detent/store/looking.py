@@ -73,7 +73,7 @@ class LookingVerbs(Protocol):
         ...
 
     def counts(self) -> list[Count]:
-        """Jobs by tenant, queue and state, now."""
+        """Jobs by tenant, queue and state, now. Exact, and no walk through the jobs at rest."""
         ...
 
     def counts_as_of(self, at: datetime) -> list[Count]:

@@ -40,7 +40,10 @@ def repair(hands: Hands, actor: str, reason: str, *, apply: bool) -> list[Repair
     if apply and any(step.act for group in groups for step in group):
         hands.hold_still()
         groups = list(plan(hands))  # anew: what was seen before may have moved until everybody stood still
-        return [shown for group in groups for shown in _carried_out(hands, group, actor, reason)]
+        done = [shown for group in groups for shown in _carried_out(hands, group, actor, reason)]
+        # Last, since what was mended was counted as a move or was not counted at all.
+        hands.unless_refused(hands.count_finished)
+        return done
     return [step.shown for group in groups for step in group]
 
 

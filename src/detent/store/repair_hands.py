@@ -37,6 +37,7 @@ class Statements(NamedTuple):
     new_lease: str
     drop_key: str
     recount: str
+    count_finished: str
     new_id: str
 
 
@@ -137,6 +138,9 @@ class CommonHands(ABC):
 
     def recount(self, run_id: int) -> None:
         self._execute(self._sql.recount, (run_id,))
+
+    def count_finished(self) -> None:
+        self._execute(self._sql.count_finished)
 
     def _new_id(self) -> int:
         ((new,),) = self._execute(self._sql.new_id)[0]

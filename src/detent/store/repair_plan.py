@@ -121,6 +121,10 @@ class Actions(Protocol):
         """Let a batch run count what there is of its targets, actions and mismatches."""
         ...
 
+    def count_finished(self) -> None:
+        """Let the counts of jobs at rest be those of the jobs."""
+        ...
+
     def restore(self, kind: str, name: str) -> None:
         """Put a guard back as it was installed; let a sequence go on above all numbers in use."""
         ...
@@ -197,6 +201,9 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
     """Rows whose job is gone: a place in the queue, a dead letter or a held key goes; a record stays."""
     if violation.invariant == "batch_counts_equal_targets":
         return _recounting(violation)
+    if violation.invariant == "finished_counts_equal_jobs":
+        shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
+        return Step(shown, _line(shown, "miscounted", "counted"), lambda actions: actions.count_finished())
     act = _removal(violation, keys)
     if act is None:
         return _left(violation)

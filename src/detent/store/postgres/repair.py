@@ -95,6 +95,16 @@ _NEW_LEASE = """
 INSERT INTO detent.lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, %(now)s - interval '1 microsecond', ARRAY[id] FROM detent.job WHERE id = %(job)s
 """
+_COUNT_FINISHED = """
+INSERT INTO detent.finished_delta (tenant, queue, task, state, jobs)
+SELECT f.tenant, f.queue, f.task, f.state, sum(f.there) - sum(f.counted)
+  FROM (SELECT tenant, queue, task, state, 0 AS counted, count(*) AS there FROM detent.job
+         WHERE finished_at IS NOT NULL GROUP BY tenant, queue, task, state
+        UNION ALL
+        SELECT tenant, queue, task, state, jobs, 0 FROM detent.job_counts
+         WHERE state <> 'pending' AND state <> 'running') f
+ GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.counted) <> sum(f.there)
+"""
 _RECOUNT = """
 UPDATE detent.batch_run b
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
@@ -145,6 +155,7 @@ _STATEMENTS = Statements(
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim",
     recount=_RECOUNT,
+    count_finished=_COUNT_FINISHED,
     new_id="SELECT nextval('detent.id_seq')",
 )
 

@@ -154,8 +154,12 @@ class PostgresKeeping:
         return self._session.together(fire)
 
     def job_count(self, chosen: JobFilter) -> int:
-        """From the jobs themselves."""
+        """From the view, which walks through no job at rest."""
         return self._session.run(operating.job_count(chosen))
+
+    def counts_fold(self, limit: int) -> int:
+        """How many changes were added."""
+        return self._session.run(operating.counts_fold(limit))
 
     def job_move(
         self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None

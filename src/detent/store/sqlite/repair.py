@@ -86,6 +86,16 @@ _NEW_LEASE = """
 INSERT INTO detent_lease (id, worker, leased_at, expires_at, job_ids)
 SELECT lease_id, '', leased_at, :now - 1, json_array(id) FROM detent_job WHERE id = :job
 """
+_COUNT_FINISHED = """
+INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
+SELECT f.tenant, f.queue, f.task, f.state, sum(f.there) - sum(f.counted)
+  FROM (SELECT tenant, queue, task, state, 0 AS counted, count(*) AS there FROM detent_job
+         WHERE finished_at IS NOT NULL GROUP BY tenant, queue, task, state
+        UNION ALL
+        SELECT tenant, queue, task, state, jobs, 0 FROM detent_job_counts
+         WHERE state <> 'pending' AND state <> 'running') f
+ GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.counted) <> sum(f.there)
+"""
 _RECOUNT = """
 UPDATE detent_batch_run
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
@@ -133,6 +143,7 @@ _STATEMENTS = Statements(
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim",
     recount=_RECOUNT,
+    count_finished=_COUNT_FINISHED,
     new_id="UPDATE detent_ids SET next = next + 1 RETURNING next - 1",
 )
 

@@ -24,6 +24,7 @@ from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
 from detent.worker.services.breakers import Breakers
+from detent.worker.services.counts import Counts
 from detent.worker.services.failures import failures
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
@@ -93,6 +94,7 @@ class Services:
             self.recovery.service(),
             ops_recovery(store),
             Breakers(store, stir).service(),
+            Counts(store, stir).service(),
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
             LogGrowth(store).service(),

@@ -141,7 +141,10 @@ WITH wanted (name, relation, kind, digest) AS (VALUES
     ('identity_is_long', 'identity', 'c', 'cd05b2a85b4561b12174a3c29c8594e4'),
     ('lifecycle_pkey', 'lifecycle', 'p', '3aeb8b23bb0b59ea983e3aea61c76122'),
     ('watch_pkey', 'watch', 'p', 'a8016ab12c1756afe57f8b5d2cb458e1'),
-    ('watch_is_one_row', 'watch', 'c', '1b5da439fc444d68b97200ebdf31d6e0')
+    ('watch_is_one_row', 'watch', 'c', '1b5da439fc444d68b97200ebdf31d6e0'),
+    ('finished_count_pkey', 'finished_count', 'p', '31a20fc0a2e54db67737f136f8b858df'),
+    ('finished_delta_pkey', 'finished_delta', 'p', '794f84591542109897c805cadf0e8cb5'),
+    ('succeeded_batch_pkey', 'succeeded_batch', 'p', '794f84591542109897c805cadf0e8cb5')
   ),
   found AS (
     SELECT w.name, c.conrelid, c.convalidated AND pg_get_constraintdef(c.oid) NOT LIKE '%NOT ENFORCED%' AS enforced,

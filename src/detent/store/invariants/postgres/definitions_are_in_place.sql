@@ -82,7 +82,10 @@ WITH wanted_index (name, digest) AS (VALUES
     ('declaration', 'kind', 'text', true, ''), ('declaration', 'name', 'text', true, ''), ('declaration', 'n', 'integer', true, ''), ('declaration', 'fingerprint', 'text', true, ''), ('declaration', 'at', 'timestamp with time zone', true, ''),
     ('identity', 'n', 'integer', true, ''), ('identity', 'identity', 'text', true, ''), ('identity', 'first_id', 'bigint', true, ''), ('identity', 'made_by', 'text', true, ''), ('identity', 'reason', 'text', false, ''), ('identity', 'made_at', 'timestamp with time zone', true, ''),
     ('lifecycle', 'name', 'text', true, ''), ('lifecycle', 'version', 'integer', true, ''), ('lifecycle', 'table_name', 'text', true, ''), ('lifecycle', 'attached_at', 'timestamp with time zone', true, ''),
-    ('watch', 'one', 'boolean', true, 'true'), ('watch', 'watched_at', 'timestamp with time zone', false, ''), ('watch', 'gap_from', 'timestamp with time zone', false, ''), ('watch', 'gap_to', 'timestamp with time zone', false, '')
+    ('watch', 'one', 'boolean', true, 'true'), ('watch', 'watched_at', 'timestamp with time zone', false, ''), ('watch', 'gap_from', 'timestamp with time zone', false, ''), ('watch', 'gap_to', 'timestamp with time zone', false, ''),
+    ('finished_count', 'tenant', 'text', true, ''), ('finished_count', 'queue', 'text', true, ''), ('finished_count', 'task', 'text', true, ''), ('finished_count', 'state', 'text', true, ''), ('finished_count', 'jobs', 'bigint', true, ''),
+    ('finished_delta', 'n', 'bigint', true, ''), ('finished_delta', 'tenant', 'text', true, ''), ('finished_delta', 'queue', 'text', true, ''), ('finished_delta', 'task', 'text', true, ''), ('finished_delta', 'state', 'text', true, ''), ('finished_delta', 'jobs', 'bigint', true, ''),
+    ('succeeded_batch', 'n', 'bigint', true, ''), ('succeeded_batch', 'job_ids', 'bigint[]', true, '')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),
@@ -90,7 +93,8 @@ WITH wanted_index (name, digest) AS (VALUES
     ('target_transition'),
     ('ops_runs'),
     ('pipeline_runs'),
-    ('attempt_times')
+    ('attempt_times'),
+    ('job_counts')
   ),
   wanted_trigger (name) AS (VALUES
     ('job_guard'),
@@ -147,7 +151,8 @@ WITH wanted_index (name, digest) AS (VALUES
     ('identity_begins'),
     ('identity_keep'),
     ('identity_keep_all'),
-    ('batch_run_mismatches')
+    ('batch_run_mismatches'),
+    ('job_counted')
   ),
   ours AS (
     SELECT c.oid, c.relname FROM pg_catalog.pg_class c

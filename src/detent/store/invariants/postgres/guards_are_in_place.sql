@@ -55,7 +55,8 @@ WITH wanted (name, relation, function, kind, columns, condition) AS (VALUES
     ('identity_begins', 'identity', 'identity_grows', 7, '', ''),
     ('identity_keep', 'identity', 'keep', 27, '', ''),
     ('identity_keep_all', 'identity', 'keep', 34, '', ''),
-    ('batch_run_mismatches', 'batch_run', 'batch_run_mismatches', 17, 'mismatches,reconciled_at', 'b310fa7c74666d61d50f180c554dc4b2')
+    ('batch_run_mismatches', 'batch_run', 'batch_run_mismatches', 17, 'mismatches,reconciled_at', 'b310fa7c74666d61d50f180c554dc4b2'),
+    ('job_counted', 'job', 'job_counted', 17, 'finished_at', '7e7e8c007a01ec1b5ee0ec96fba464cd')
   ),
   body (name, digest) AS (VALUES
     ('job_guard', 'f230ccdbd1ab3065df09b73f840fe069'),
@@ -84,7 +85,8 @@ WITH wanted (name, relation, function, kind, columns, condition) AS (VALUES
     ('result_guard', 'f116198e8024111a008f80e04cf0df3a'),
     ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b'),
     ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e'),
-    ('batch_run_mismatches', 'b5a8f160b19f6d6386173daedfdfb9d7')
+    ('batch_run_mismatches', 'b5a8f160b19f6d6386173daedfdfb9d7'),
+    ('job_counted', '62c0fbe68e89cbc3cdadad43810f8494')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -229,6 +229,23 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT execution_done_succeeds CHECK ((outcome = ''done'') = (next_state = ''succeeded'')),
   CONSTRAINT execution_attempt_positive CHECK (attempt >= 1)
 ) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_finished_count', 'CREATE TABLE detent_finished_count (
+  tenant TEXT    NOT NULL,
+  queue  TEXT    NOT NULL,
+  task   TEXT    NOT NULL,
+  state  TEXT    NOT NULL,
+  jobs   INTEGER NOT NULL,
+  CONSTRAINT finished_count_pkey PRIMARY KEY (tenant, queue, task, state)
+) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_finished_delta', 'CREATE TABLE detent_finished_delta (
+  n      INTEGER NOT NULL,
+  tenant TEXT    NOT NULL,
+  queue  TEXT    NOT NULL,
+  task   TEXT    NOT NULL,
+  state  TEXT    NOT NULL,
+  jobs   INTEGER NOT NULL,
+  CONSTRAINT finished_delta_pkey PRIMARY KEY (n)
+) STRICT'),
     ('table', 'detent_horizon', 'CREATE TABLE detent_horizon (
   n        INTEGER     NOT NULL,
   before   INTEGER NOT NULL,
@@ -583,6 +600,11 @@ WITH wanted (type, name, text) AS (VALUES
   partition_n INTEGER NOT NULL,
   CONSTRAINT staged_pkey PRIMARY KEY (run_id, key)
 ) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_succeeded_batch', 'CREATE TABLE detent_succeeded_batch (
+  n       INTEGER NOT NULL,
+  job_ids TEXT    NOT NULL,
+  CONSTRAINT succeeded_batch_pkey PRIMARY KEY (n)
+) STRICT'),
     ('table', 'detent_target', 'CREATE TABLE detent_target (
   run_id         INTEGER      NOT NULL,
   n              INTEGER     NOT NULL,

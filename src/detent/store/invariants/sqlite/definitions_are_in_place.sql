@@ -50,6 +50,29 @@ WITH wanted (type, name, text) AS (VALUES
          l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at
     FROM detent_lease l , json_each(l.job_ids) AS held
     JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = ''running'''),
+    ('view', 'detent_job_counts', 'CREATE VIEW detent_job_counts AS
+  SELECT l.tenant, l.queue, l.task, ''pending'' AS state, sum(q.jobs) AS jobs
+    FROM (SELECT r.lane_id, count(*) AS jobs FROM detent_ready r GROUP BY r.lane_id
+          UNION ALL
+          SELECT w.lane_id, count(*) FROM detent_waiting w GROUP BY w.lane_id) q
+    CROSS JOIN detent_lane l ON l.id = q.lane_id
+   GROUP BY l.tenant, l.queue, l.task
+  UNION ALL
+  SELECT j.tenant, j.queue, j.task, ''running'', count(*)
+    FROM detent_lease l CROSS JOIN json_each(l.job_ids) held
+    CROSS JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = ''running''
+   GROUP BY j.tenant, j.queue, j.task
+  UNION ALL
+  SELECT f.tenant, f.queue, f.task, f.state, sum(f.jobs)
+    FROM (SELECT tenant, queue, task, state, jobs FROM detent_finished_count
+          UNION ALL
+          SELECT tenant, queue, task, state, jobs FROM detent_finished_delta
+          UNION ALL
+          SELECT j.tenant, j.queue, j.task, j.state, count(*)
+            FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
+            CROSS JOIN detent_job j ON j.id = u.value AND j.state = ''succeeded''
+           GROUP BY j.tenant, j.queue, j.task, j.state) f
+   GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.jobs) <> 0'),
     ('view', 'detent_ops_runs', 'CREATE VIEW detent_ops_runs AS
   SELECT j.id AS job_id, e.project_id, e.id AS env_id, e.name AS env, r.git_sha, r.git_ref,
          CASE j.state WHEN ''pending'' THEN ''queued'' WHEN ''succeeded'' THEN ''success''
@@ -199,6 +222,7 @@ WITH wanted (type, name, text) AS (VALUES
     ('detent_identity_goes'),
     ('detent_identity_keep'),
     ('detent_job_begins'),
+    ('detent_job_counted'),
     ('detent_job_effect'),
     ('detent_job_frozen'),
     ('detent_job_goes'),

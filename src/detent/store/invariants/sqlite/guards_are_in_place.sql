@@ -218,6 +218,15 @@ END'),
 BEGIN
   SELECT RAISE(ABORT, ''DT002 job: it must begin once, in state pending, without attempts'');
 END'),
+    ('trigger', 'detent_job_counted', 'CREATE TRIGGER detent_job_counted AFTER UPDATE OF finished_at ON detent_job
+  WHEN (NEW.finished_at IS NOT NULL OR OLD.finished_at IS NOT NULL) AND NEW.state <> OLD.state
+    AND NOT (NEW.state = ''succeeded'' AND OLD.state = ''running'')
+BEGIN
+  INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
+    SELECT OLD.tenant, OLD.queue, OLD.task, OLD.state, -1 WHERE OLD.finished_at IS NOT NULL
+    UNION ALL
+    SELECT NEW.tenant, NEW.queue, NEW.task, NEW.state, 1 WHERE NEW.finished_at IS NOT NULL;
+END'),
     ('trigger', 'detent_job_effect', 'CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_told_by ON detent_job
 WHEN NEW.effect_told_by IS NOT OLD.effect_told_by
   AND (NEW.effect_told_by IS NULL OR OLD.state <> ''running'' OR NEW.state <> ''running'' OR NEW.started_at IS NULL)

@@ -8,6 +8,8 @@ BEGIN
     UPDATE detent.job u SET state = 'succeeded', ended = u.attempt, finished_at = n, error = NULL
      WHERE u.id = j.id
     RETURNING u.id, u.attempt, u.leased_at, u.started_at, u.committed_at
+  ), counted AS (
+    INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
   )
   INSERT INTO detent.execution
       (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)

@@ -7,6 +7,6 @@ CREATE OR REPLACE FUNCTION detent.counts_v1() RETURNS TABLE (tenant text, queue 
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
   RETURN QUERY
-    SELECT j.tenant, j.queue, j.state, count(*) FROM detent.job j
-     GROUP BY 1, 2, 3 ORDER BY j.tenant COLLATE "C", j.queue COLLATE "C", j.state COLLATE "C";
+    SELECT c.tenant, c.queue, c.state, sum(c.jobs)::bigint FROM detent.job_counts c
+     GROUP BY c.tenant, c.queue, c.state ORDER BY c.tenant COLLATE "C", c.queue COLLATE "C", c.state COLLATE "C";
 END $$;

@@ -47,6 +47,8 @@ BEGIN
            AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
                 OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
         RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+      ), counted AS (
+        INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
       )
       INSERT INTO detent.execution
           (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)
@@ -71,6 +73,8 @@ BEGIN
            AND (j.lease_id = ANY (held) OR j.committed_at IS NOT NULL
                 OR (SELECT l.expires_at FROM detent.lease l WHERE l.id = j.lease_id) > t)
         RETURNING j.id, j.attempt, j.leased_at, j.started_at, j.committed_at, j.finished_at
+      ), counted AS (
+        INSERT INTO detent.succeeded_batch (job_ids) SELECT array_agg(e.id) FROM ended e HAVING count(*) > 0
       )
       INSERT INTO detent.execution
           (job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted)

@@ -12,6 +12,7 @@ from detent.store.postgres.statements.base import Row, Statement, named, numbers
 from detent.store.words import JobFilter
 
 __all__ = [
+    "counts_fold",
     "dead_report",
     "job_count",
     "job_move",
@@ -32,6 +33,7 @@ _REPORT = f"""
 SELECT {", ".join(_DEAD)} FROM detent.dead_report_v1(%s::text, %s::text, %s::text, %s::integer)
 """
 _ROW = f"SELECT {', '.join(_FIELDS)} FROM"
+_FOLD = "SELECT detent.counts_fold_v1(%s::integer)"
 _COUNT = "SELECT detent.job_count_v1(%s::text, %s::text, %s::text, %s::text)"
 _MOVE = """
 SELECT ord, from_state, moved
@@ -129,3 +131,8 @@ def operation_list(state: str | None, limit: int) -> Statement[list[OperationRow
 
 def _operations(rows: Sequence[Row]) -> list[OperationRow]:
     return [operation_row(named(_FIELDS, row)) for row in rows]
+
+
+def counts_fold(limit: int) -> Statement[int]:
+    """How many changes were added."""
+    return Statement(_FOLD, (limit,), lambda rows: rows[0][0])

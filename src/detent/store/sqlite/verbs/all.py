@@ -134,6 +134,7 @@ class EachAlone:
     schedule_fire = _writing(SqliteVerbs.schedule_fire)
     dead_report = _reading(SqliteVerbs.dead_report)
     job_count = _reading(SqliteVerbs.job_count)
+    counts_fold = _writing(SqliteVerbs.counts_fold)
     job_move = _writing(SqliteVerbs.job_move)
     operation_start = _writing(SqliteVerbs.operation_start)
     operation_step = _writing(SqliteVerbs.operation_step)

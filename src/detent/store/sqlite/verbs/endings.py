@@ -70,6 +70,7 @@ SELECT j.id, attempt, coalesce(:worker, (SELECT worker FROM detent_lease l WHERE
        started_at, committed_at, finished_at, 'done', 'succeeded', 1
   FROM json_each(:ids) asked JOIN detent_job j ON j.id = asked.value
 """
+_COUNTED = "INSERT INTO detent_succeeded_batch (job_ids) VALUES (?)"
 _ABORTED = """
 INSERT INTO detent_execution
   (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted)
@@ -354,6 +355,8 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
             told["ids"] = ids_json(results)
         self._db.change("RELEASE all_of_them")
         self._expect(self._db.change(_DONE, told), len(results), told["ids"], "running")
+        if results:
+            self._db.change(_COUNTED, (told["ids"],))
         return results
 
     def _ended_as(self, job_id: int, attempt: int, outcome: Outcome) -> str | None:

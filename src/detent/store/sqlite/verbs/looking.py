@@ -33,7 +33,7 @@ SELECT {", ".join(_LINE_FIELDS)}
 # A job's lines and its executions' carry its number; an index finds them by it.
 _OF_JOB = f"{_LINE} WHERE job_id = :job AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
 _OF_ENTITY = f"{_LINE} WHERE job_id IS NULL AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
-_COUNTS = "SELECT tenant, queue, state, count(*) FROM detent_job GROUP BY tenant, queue, state ORDER BY 1, 2, 3"
+_COUNTS = "SELECT tenant, queue, state, sum(jobs) FROM detent_job_counts GROUP BY tenant, queue, state ORDER BY 1, 2, 3"
 _COUNTS_AS_OF = """
 SELECT j.tenant, j.queue, then_.to_state, count(*)
   FROM (SELECT job_id, to_state,
@@ -73,7 +73,7 @@ class LookingVerbs(SearchVerbs):
         return past[-1] if past else None
 
     def counts(self) -> list[Count]:
-        """From the jobs themselves."""
+        """From the view, which walks through no job at rest."""
         return [Count(*row) for row in self._db.rows(_COUNTS)]
 
     def counts_as_of(self, at: datetime) -> list[Count]:

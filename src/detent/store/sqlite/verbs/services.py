@@ -35,8 +35,29 @@ SELECT id FROM detent_job
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id)
 """
+_DELTAS = "SELECT n, tenant, queue, task, state, jobs FROM detent_finished_delta ORDER BY n LIMIT ?"
+_FOLD = """
+INSERT INTO detent_finished_count (tenant, queue, task, state, jobs) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
+"""
+_FOLDED = "DELETE FROM detent_finished_delta WHERE n <= ?"
+_BATCHES = "SELECT n FROM detent_succeeded_batch ORDER BY n LIMIT ?"
+_FOLD_BATCHES = """
+INSERT INTO detent_finished_count (tenant, queue, task, state, jobs)
+SELECT j.tenant, j.queue, j.task, j.state, count(*)
+  FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
+  CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
+ WHERE b.n <= ? GROUP BY j.tenant, j.queue, j.task, j.state
+ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
+"""
+_BATCHES_FOLDED = "DELETE FROM detent_succeeded_batch WHERE n <= ?"
 # The job first: the guards let records go only when their job is gone.
 _GO = (
+    """
+    INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
+    SELECT tenant, queue, task, state, -count(*) FROM detent_job
+     WHERE id IN (SELECT value FROM json_each(?)) AND finished_at IS NOT NULL GROUP BY tenant, queue, task, state
+    """,
     "DELETE FROM detent_job WHERE id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_execution WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_event WHERE job_id IN (SELECT value FROM json_each(?))",
@@ -59,7 +80,8 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 
 
 class ServiceVerbs(VerbBase):
-    """`job_promote`, `job_prune`, `job_prunable`, `job_drop`, `queue_pause`, `queue_resume` and `queue_list`."""
+    """`job_promote`, `job_prune`, `job_prunable`, `job_drop`, `counts_fold`, `queue_pause`, `queue_resume` and
+    `queue_list`."""
 
     def job_promote(self, limit: int) -> int:
         """In the order of their time."""
@@ -98,8 +120,23 @@ class ServiceVerbs(VerbBase):
         return len(old)
 
     def _go(self, ids: list[int]) -> None:
+        # Jobs that have succeeded and are not counted yet are counted before they go.
+        while ids and self.counts_fold(100):
+            pass
         for statement in _GO if ids else ():
             self._db.change(statement, (ids_json(ids),))
+
+    def counts_fold(self, limit: int) -> int:
+        """The oldest changes first."""
+        changes = self._db.rows(_DELTAS, (limit,))
+        if changes:
+            self._db.change_many(_FOLD, [row[1:] for row in changes])
+            self._db.change(_FOLDED, (changes[-1][0],))
+        batches = self._db.rows(_BATCHES, (limit,))
+        if batches:
+            self._db.change(_FOLD_BATCHES, batches[-1])
+            self._db.change(_BATCHES_FOLDED, batches[-1])
+        return len(changes) + len(batches)
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         """Recorded; the one who paused it first stands."""

@@ -1,0 +1,45 @@
+"""Changes of the counts of jobs at rest, added up.
+
+Each transaction that brings jobs to rest writes its changes as rows of their own, so none waits for another. One worker
+adds them to the counts, so that whoever asks for a count has few rows to read.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from detent.model.service_records import Agenda
+from detent.store.contract import Store
+from detent.worker.services.service import Service
+from detent.worker.services.stir import Stir
+
+__all__ = ["Counts"]
+
+_EVERY = 10.0
+_BATCH = 20
+"""Small: each of these may stand for hundreds of jobs that are looked up in one transaction."""
+_ROUNDS_MAX = 500
+
+
+class Counts:
+    """Adds changes to the counts, a bounded number at a time."""
+
+    def __init__(self, store: Store, stir: Stir) -> None:
+        self._store = store
+        self._stir = stir
+        self._looked_at: datetime | None = None
+
+    def service(self) -> Service:
+        """Return the service: every ten seconds, by one worker, if a job can have ended since the last time."""
+        return Service("counts", _EVERY, self.run, alone=True, at=self._due_at)
+
+    def run(self, _now: float) -> None:
+        """Add what there is."""
+        agenda = self._stir.agenda
+        for _ in range(_ROUNDS_MAX):
+            if not self._store.counts_fold(_BATCH):
+                self._looked_at = None if agenda is None else agenda.now
+                return
+
+    def _due_at(self, agenda: Agenda) -> datetime | None:
+        return self._stir.look_at(agenda, self._looked_at)
