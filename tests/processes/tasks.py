@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -256,6 +257,21 @@ async def fail_async(ctx: Context, how: str) -> None:
     fail(ctx, how)
 
 
+def fork_often(ctx: Context, times: int) -> list[int]:
+    """Fork by both ways there are, while other threads do the same; the exit codes of the copies."""
+    codes: list[int] = []
+    for _ in range(times):
+        ctx.event("forking")
+        if (pid := os.fork()) == 0:
+            os._exit(7)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(0.01,))
+        process.start()
+        process.join()
+        codes.append(process.exitcode or 0)
+    return codes
+
+
 def fork_deaf(ctx: Context, gate: str) -> str:
     """Leave children behind that do not hear SIGTERM, one of them in a session of its own."""
     deaf = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
@@ -319,7 +335,7 @@ def commit_then(ctx: Context, gate: str, how: str) -> str:
 TRIED_TWICE: tuple[Callable[..., Any], ...] = (
     *(hold, hold_async, listen, add, add_async, which_process, terminate_child, chatty, answer, once),
     *(kill_process, exit_process, exit_process_async, raise_exit, eat_memory, fail, fail_async),
-    *(fork_deaf, fork_and_return, unstorable, commit_then, remember),
+    *(fork_often, fork_deaf, fork_and_return, unstorable, commit_then, remember),
 )
 A_SECOND: tuple[Callable[..., Any], ...] = (
     *(hold, hold_async, listen, stubborn_async, hold_interpreter, block_loop_async),

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import traceback
+from concurrent.futures import thread as pool_threads
 from functools import partial
 
 import msgspec
@@ -68,7 +69,7 @@ def set_up(options: WorkerOptions) -> Detent:
         # A stop that is sent to everybody at once is the supervisor's to answer. A handler, unlike an ignored signal,
         # is not inherited by programs that the functions start; nor are copies of this process to be deaf.
         signal.signal(number, lambda *_: None)
-    os.register_at_fork(after_in_child=_hear_again)
+    os.register_at_fork(after_in_child=_be_a_copy)
     set_up_output(options.log_format, options.log_level, options.package)
     limit_log(options)
     app = load_app(options.app)
@@ -80,9 +81,12 @@ def set_up(options: WorkerOptions) -> Detent:
     return app
 
 
-def _hear_again() -> None:
+def _be_a_copy() -> None:
+    """Prepare a copy of this process that a function made by a fork."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # The threads of pools are not in the copy. At its end multiprocessing would wait for them, and fail.
+    getattr(pool_threads, "_threads_queues", {}).clear()
 
 
 def _put_declared(app: Detent) -> None:

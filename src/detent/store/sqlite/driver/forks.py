@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
@@ -26,7 +27,8 @@ class Forkable(Protocol):
 
 
 _watched: WeakSet[Forkable] = WeakSet()
-_told: list[Forkable] = []
+_fork = threading.local()
+"""What this thread told of its fork. Several threads may fork at once, and each tells what it told before."""
 
 
 def watch(database: Forkable) -> None:
@@ -42,21 +44,22 @@ def abandon(handles: Iterable[object]) -> None:
 
 
 def _before() -> None:
-    _told[:] = list(_watched)
-    for database in _told:
+    # In one order, since each waits for the writer of its database.
+    _fork.told = sorted(_watched, key=id)
+    for database in _fork.told:
         database.before_fork()
 
 
 def _in_parent() -> None:
-    for database in _told:
+    for database in _fork.told:
         database.after_fork_in_parent()
-    _told.clear()
+    _fork.told = []
 
 
 def _in_child() -> None:
-    for database in _told:
+    for database in _fork.told:
         database.after_fork_in_child()
-    _told.clear()
+    _fork.told = []
 
 
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
