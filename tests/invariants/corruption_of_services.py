@@ -145,7 +145,7 @@ def recovery_of_nothing(owner: Owner, life: Life) -> None:
     owner.plant("UPDATE {recovery} SET stale_after = NULL, stalled_after = NULL", without=["recovery_of_something"])
 
 
-@corrupts("checks_hold", row("task_times", "report"), heals=False)
+@corrupts("checks_hold", row("task_times", "summary"), heals=False)
 def task_that_says_nothing_of_its_times(owner: Owner, life: Life) -> None:
     owner.plant(
         "UPDATE {task_times} SET stale_after = -1, stalled_after = -1, result_ttl = -1",
