@@ -8,6 +8,7 @@ from detent.errors import (
     TABLE,
     DatabaseBusy,
     DatabaseError,
+    DatabaseForbidden,
     DatabaseFull,
     DatabaseReadOnly,
     DatabaseUnreachable,
@@ -24,7 +25,16 @@ from detent.store.apart import cause_of, is_of_one_row
 from detent.worker.services.apart import SetAside
 
 OF_ALL = {
-    *(DatabaseBusy, DatabaseFull, DatabaseReadOnly, DatabaseUnreachable, NotADatabase, OutcomeUnknown, SchemaDiffers),
+    *(
+        DatabaseBusy,
+        DatabaseForbidden,
+        DatabaseFull,
+        DatabaseReadOnly,
+        DatabaseUnreachable,
+        NotADatabase,
+        OutcomeUnknown,
+        SchemaDiffers,
+    ),
     *(SchemaMissing, SchemaTooNew, SchemaTooOld),
 }
 
