@@ -116,9 +116,9 @@ def guard_emptied(owner: Owner, life: Life) -> None:
     owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN NEW; END ' WHERE proname = 'keep'")
 
 
-@corrupts("definitions_are_in_place", lambda *_: ("function", "job_claim_v1"), heals=False, only="postgres")
+@corrupts("definitions_are_in_place", lambda *_: ("function", "job_force_v1"), heals=False, only="postgres")
 def verb_emptied(owner: Owner, life: Life) -> None:
-    owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_claim_v1'")
+    owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_force_v1'")
 
 
 @corrupts("definitions_are_in_place", lambda *_: ("function", "job_prune_v1"), heals=False, only="postgres")

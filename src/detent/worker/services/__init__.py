@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from detent.alerts.options import SinkOptions
-from detent.errors import DatabaseError, DatabaseUnreachable
+from detent.errors import DatabaseError, DatabaseUnreachable, SchemaMissing
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.apart import cause_of, is_damage
@@ -164,7 +164,7 @@ class Services:
                     self._due[service.name] = now + service.calm_every
             except Exception as error:
                 self.failures[service.name] += 1
-                if is_damage(error) or not isinstance(error, DatabaseError):
+                if is_damage(error) or isinstance(error, SchemaMissing) or not isinstance(error, DatabaseError):
                     self._say(service, error, now)
                     continue
                 away = away or error
