@@ -40,7 +40,11 @@ KINDS = (
 """Due later, of a task that this worker does not know, and in a queue that is paused."""
 
 _SQLITE = {
-    "lane": "INSERT INTO detent_lane (queue, task, tenant, priority) VALUES (?, ?, '', ?) RETURNING id",
+    "group": "INSERT INTO detent_lane_group (queue, task) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    "lane": """
+        INSERT INTO detent_lane (id, queue, task, tenant, priority)
+        SELECT (id << 32) + 1, queue, task, '', ? FROM detent_lane_group WHERE queue = ? AND task = ? RETURNING id
+    """,
     "job": """
         WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < :size)
         INSERT INTO detent_job (id, task, queue, priority, due_at, expires_at, payload, nonce, created_at, attempts_max)
@@ -59,7 +63,12 @@ _SQLITE = {
     "ids": "UPDATE detent_ids SET next = ?",
 }
 _POSTGRES = {
-    "lane": "INSERT INTO detent.lane (queue, task, tenant, priority) VALUES (%s, %s, '', %s) RETURNING id",
+    "group": "INSERT INTO detent.lane_group (queue, task) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+    "lane": """
+        INSERT INTO detent.lane (id, queue, task, tenant, priority)
+        SELECT (id::bigint << 32) + nextval('detent.lane_seq'), queue, task, '', %s FROM detent.lane_group
+         WHERE queue = %s AND task = %s RETURNING id
+    """,
     "job": """
         INSERT INTO detent.job (id, task, queue, priority, due_at, expires_at, payload, nonce, created_at, attempts_max)
         SELECT %(first)s + n, %(task)s, %(queue)s, %(priority)s, %(due)s + n * interval '1 microsecond',
@@ -96,7 +105,8 @@ def fill(url: str, size: int) -> None:
                 "expires": _time(url, START + timedelta(days=2)),
                 "created": _time(url, _DAY_AGO),
             }
-            lane = (kind.queue, kind.task, kind.priority)
+            connection.execute(statements["group"], (kind.queue, kind.task))
+            lane = (kind.priority, kind.queue, kind.task)
             ((values["lane"],),) = connection.execute(statements["lane"], lane).fetchall()
             connection.execute(statements["job"], values)
             connection.execute(statements["waiting" if kind.waiting else "ready"], values)

@@ -71,7 +71,19 @@ OPS = {"ops_run", "ops_environment"}
 COUNTS = {"finished_count", "finished_delta", "succeeded_batch"}
 """`counts` and `job_count` are compared instead: when changes are added up differs."""
 
-NOT_COMPARED = {"migration", "ids", "identity", "lifecycle", "test_clock", *COUNTS, *ALERTS, *BATCHES, *OPS, *PIPELINES}
+NOT_COMPARED = {
+    "migration",
+    "ids",
+    "identity",
+    "lane_group",
+    "lifecycle",
+    "test_clock",
+    *COUNTS,
+    *ALERTS,
+    *BATCHES,
+    *OPS,
+    *PIPELINES,
+}
 """Tables without a counterpart elsewhere; ids are compared as they are given out."""
 
 BOOLEANS = {"dead_letter", "idempotent", "until_claim", "holds_key", "counted", "forced", "stopping", "unique_pending"}

@@ -26,6 +26,7 @@ class Statements(NamedTuple):
     jobs_of_lines: str
     log: str
     set_job: str
+    new_group: str
     new_lane: str
     to_ready: str
     to_waiting: str
@@ -112,6 +113,7 @@ class CommonHands(ABC):
     def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
         self.unqueue(job.id)
         lane = (job.queue, job.task, job.tenant, job.priority, job.limit_key or "")
+        self._execute(self._sql.new_group, lane[:2])
         self._execute(self._sql.new_lane, lane)
         if due_at <= self._now:
             self._execute(self._sql.to_ready, (*lane, due_at, job.id, holds_key, job.expires_at))

@@ -70,9 +70,8 @@ UPDATE detent.job
        leased_at = %(leased_at)s
  WHERE id = %(id)s AND state = %(found)s
 """
-_NEW_LANE = """
-INSERT INTO detent.lane (queue, task, tenant, priority, limit_key) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
-"""
+_NEW_GROUP = "INSERT INTO detent.lane_group (queue, task) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_NEW_LANE = "SELECT detent.lane_of(%s, %s, %s, %s::smallint, %s)"
 _LANE = """
 (SELECT id FROM detent.lane
   WHERE queue = %s AND task = %s AND tenant = %s AND priority = %s AND limit_key = %s ORDER BY id LIMIT 1)
@@ -144,6 +143,7 @@ _STATEMENTS = Statements(
     jobs_of_lines="SELECT n, job_id FROM detent.transition_log WHERE n = ANY (%s) AND job_id IS NOT NULL",
     log=_LOG,
     set_job=_SET_JOB,
+    new_group=_NEW_GROUP,
     new_lane=_NEW_LANE,
     to_ready=_TO_READY,
     to_waiting=_TO_WAITING,

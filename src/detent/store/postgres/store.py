@@ -107,7 +107,8 @@ class PostgresStore(PostgresVerbs):
 
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
-        statement = job_claim(**terms, bounds={})
+        assert self._bounds is not None
+        statement = job_claim(**terms, bounds={}, after_lane=self._bounds.after_lane)
         ask = self._wake.ahead(statement, self._session.run)
         return lambda: self._noted(ask(), terms["limit"])
 

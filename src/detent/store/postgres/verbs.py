@@ -59,6 +59,8 @@ from detent.store.words import LOOKS_MAX, RecordSearch
 __all__ = ["PostgresVerbs"]
 
 T = TypeVar("T")
+_STATEMENTS_MAX = 4
+"""Statements of one claim, each of which passed over lanes without room."""
 Answers = list[Enqueued | DetentError]
 
 
@@ -108,17 +110,26 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
     ) -> list[Claimed]:
-        """Above the bounds first, and below them where that was not enough."""
+        """Above the bounds first, and below them where that was not enough. One statement passes over some
+        hundred lanes that have no room under their limits."""
         if limit <= 0:
             return []
-        known = self._bounds.known() if self._bounds is not None else None
-        statement = holding.job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known)
-        return self._noted(self._session.run(statement), limit)
+        claimed: list[Claimed] = []
+        for _ in range(_STATEMENTS_MAX):
+            known, reached = (None, None) if self._bounds is None else (self._bounds.known(), self._bounds.after_lane)
+            statement = holding.job_claim(
+                lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known, reached
+            )
+            claimed = self._noted(self._session.run(statement), limit)
+            if claimed or self._bounds is None or self._bounds.after_lane is None:
+                break
+        return claimed
 
     def _noted(self, claim: holding.Claim, limit: int) -> list[Claimed]:
         """What was claimed; how far it came is remembered for the next one."""
-        claimed, places = claim
+        claimed, places, reached = claim
         if self._bounds is not None:
+            self._bounds.after_lane = reached
             if len(claimed) == limit:
                 self._bounds.reach(places)
             else:

@@ -14,7 +14,7 @@ from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated
-from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verbs.base import NEW_GROUP, NEW_LANE, ids_json
 
 __all__ = ["SqliteHands", "violations"]
 
@@ -63,9 +63,6 @@ UPDATE detent_job
        finished_at = :finished_at, committed_at = :committed_at, error = :error, lease_id = :lease_id,
        leased_at = :leased_at
  WHERE id = :id AND state = :found
-"""
-_NEW_LANE = """
-INSERT INTO detent_lane (queue, task, tenant, priority, limit_key) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _LANE = """
 (SELECT id FROM detent_lane
@@ -132,7 +129,8 @@ _STATEMENTS = Statements(
     jobs_of_lines=f"SELECT n, job_id FROM detent_transition_log WHERE n {_OF_THESE} AND job_id IS NOT NULL",
     log=_LOG,
     set_job=_SET_JOB,
-    new_lane=_NEW_LANE,
+    new_group=NEW_GROUP,
+    new_lane=NEW_LANE,
     to_ready=_TO_READY,
     to_waiting=_TO_WAITING,
     not_ready="DELETE FROM detent_ready WHERE job_id = ?",

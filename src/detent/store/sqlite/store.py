@@ -35,6 +35,7 @@ from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script, statements
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verbs.lanes import Reached
 from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]
@@ -42,6 +43,8 @@ __all__ = ["SqliteStore"]
 T = TypeVar("T")
 
 _IS_WORK = "SELECT EXISTS (SELECT 1 FROM detent_ready)"
+_CLAIMS_MAX = 4
+"""Transactions of one claim, each of which passed over lanes without room."""
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
 _VERSION_OF = "SELECT version FROM detent_lifecycle WHERE name = ?"
 _ATTACHED = """
@@ -63,6 +66,7 @@ class SqliteStore(EachAlone):
         self._clock = clock
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
         self._identities = Identities(lambda: self.name, self.identity_list)
+        self._reached = Reached()
         self._wake = SqliteWake(self._file.version, self._is_work, Bell(self._file.path))
         self._looks = Looks()
 
@@ -269,19 +273,23 @@ class SqliteStore(EachAlone):
         """Not synced by itself: whoever learns of it lives on this machine, and goes down with it. All that depends on
         it is written after it to the same log, and whatever of that is synced, so is the claim. What was claimed is
         read when the lock is somebody else's already."""
-        ids = self._write(
-            lambda verbs: verbs.claim_take(
-                lease_id=lease_id,
-                worker=worker,
-                queues=queues,
-                tasks=tasks,
-                limit=limit,
-                lease=lease,
-                tenants=tenants,
-                after_tenant=after_tenant,
-            ),
-            synced=False,
-        )
+        for _ in range(_CLAIMS_MAX):
+            ids = self._write(
+                lambda verbs: verbs.claim_take(
+                    lease_id=lease_id,
+                    worker=worker,
+                    queues=queues,
+                    tasks=tasks,
+                    limit=limit,
+                    lease=lease,
+                    tenants=tenants,
+                    after_tenant=after_tenant,
+                    reached=self._reached,
+                ),
+                synced=False,
+            )
+            if ids or self._reached.after_lane is None:
+                break
         return self._read(lambda verbs: verbs.claim_taken(lease_id, ids)) if ids else []
 
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:

@@ -144,7 +144,9 @@ WITH wanted (name, relation, kind, digest) AS (VALUES
     ('watch_is_one_row', 'watch', 'c', '1b5da439fc444d68b97200ebdf31d6e0'),
     ('finished_count_pkey', 'finished_count', 'p', '31a20fc0a2e54db67737f136f8b858df'),
     ('finished_delta_pkey', 'finished_delta', 'p', '794f84591542109897c805cadf0e8cb5'),
-    ('succeeded_batch_pkey', 'succeeded_batch', 'p', '794f84591542109897c805cadf0e8cb5')
+    ('succeeded_batch_pkey', 'succeeded_batch', 'p', '794f84591542109897c805cadf0e8cb5'),
+    ('lane_group_pkey', 'lane_group', 'p', '90276e02fff47d56621d4ea4039fa4fd'),
+    ('lane_group_of_one_kind', 'lane_group', 'u', 'd0df9fcd989ae68cc5d58a4915aafeab')
   ),
   found AS (
     SELECT w.name, c.conrelid, c.convalidated AND pg_get_constraintdef(c.oid) NOT LIKE '%NOT ENFORCED%' AS enforced,

@@ -32,7 +32,8 @@ WITH wanted_index (name, digest) AS (VALUES
     ('job_by_correlation', '8ed4377ecf4d582748d96aefffbf0d1e'),
     ('job_key_of_job', '6f5afa0e4dcdd8529129e59ec5cc802b'),
     ('transition_log_by_time', '8cdec73f4d83351348ceb9a936e3ab57'),
-    ('transition_log_by_actor', '6d0783a3edb88c1fd2ba8d18066fe5d5')
+    ('transition_log_by_actor', '6d0783a3edb88c1fd2ba8d18066fe5d5'),
+    ('lane_of_tenant', '741d3fe97e2102104132f401d172795b')
   ),
   wanted_column (relation, name, type, required, standard) AS (VALUES
     ('migration', 'version', 'integer', true, ''), ('migration', 'name', 'text', true, ''), ('migration', 'checksum', 'text', true, ''), ('migration', 'oldest_code', 'integer', true, ''), ('migration', 'applied_at', 'timestamp with time zone', true, ''),
@@ -85,7 +86,8 @@ WITH wanted_index (name, digest) AS (VALUES
     ('watch', 'one', 'boolean', true, 'true'), ('watch', 'watched_at', 'timestamp with time zone', false, ''), ('watch', 'gap_from', 'timestamp with time zone', false, ''), ('watch', 'gap_to', 'timestamp with time zone', false, ''),
     ('finished_count', 'tenant', 'text', true, ''), ('finished_count', 'queue', 'text', true, ''), ('finished_count', 'task', 'text', true, ''), ('finished_count', 'state', 'text', true, ''), ('finished_count', 'jobs', 'bigint', true, ''),
     ('finished_delta', 'n', 'bigint', true, ''), ('finished_delta', 'tenant', 'text', true, ''), ('finished_delta', 'queue', 'text', true, ''), ('finished_delta', 'task', 'text', true, ''), ('finished_delta', 'state', 'text', true, ''), ('finished_delta', 'jobs', 'bigint', true, ''),
-    ('succeeded_batch', 'n', 'bigint', true, ''), ('succeeded_batch', 'job_ids', 'bigint[]', true, '')
+    ('succeeded_batch', 'n', 'bigint', true, ''), ('succeeded_batch', 'job_ids', 'bigint[]', true, ''),
+    ('lane_group', 'id', 'integer', true, ''), ('lane_group', 'queue', 'text', true, ''), ('lane_group', 'task', 'text', true, '')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),

@@ -332,6 +332,13 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT lane_pkey PRIMARY KEY (id),
   CONSTRAINT lane_of_one_rank UNIQUE (queue, task, tenant, priority, limit_key)
 ) STRICT'),
+    ('table', 'detent_lane_group', 'CREATE TABLE detent_lane_group (
+  id    INTEGER NOT NULL,
+  queue TEXT    NOT NULL,
+  task  TEXT    NOT NULL,
+  CONSTRAINT lane_group_pkey PRIMARY KEY (id),
+  CONSTRAINT lane_group_of_one_kind UNIQUE (queue, task)
+) STRICT'),
     ('table', 'detent_lease', 'CREATE TABLE detent_lease (
   id         INTEGER      NOT NULL,
   worker     TEXT        NOT NULL,

@@ -17,6 +17,7 @@ WITH wanted (type, name, text) AS (VALUES
     ('index', 'detent_job_by_time', 'CREATE INDEX detent_job_by_time ON detent_job (created_at, id)'),
     ('index', 'detent_job_key_expiring', 'CREATE INDEX detent_job_key_expiring ON detent_job_key (expires_at) WHERE expires_at IS NOT NULL'),
     ('index', 'detent_job_key_of_job', 'CREATE INDEX detent_job_key_of_job ON detent_job_key (job_id)'),
+    ('index', 'detent_lane_of_tenant', 'CREATE INDEX detent_lane_of_tenant ON detent_lane (tenant, priority DESC, id)'),
     ('index', 'detent_lease_expiring', 'CREATE INDEX detent_lease_expiring ON detent_lease (expires_at)'),
     ('index', 'detent_ops_run_of_environment', 'CREATE INDEX detent_ops_run_of_environment ON detent_ops_run (environment_id, job_id)'),
     ('index', 'detent_portion_open', 'CREATE INDEX detent_portion_open ON detent_portion (run_id, n) WHERE done_at IS NULL'),

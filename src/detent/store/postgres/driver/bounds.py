@@ -29,6 +29,8 @@ class Bounds:
         self._lock = threading.Lock()
         self._places: dict[int, Place] = {}
         self._since = clock.monotonic()
+        self.after_lane: int | None = None
+        """The lane after which the next claim begins, if there are too many for one claim to look at."""
 
     def known(self) -> Mapping[int, Place]:
         """Where to begin; empty once a second, so that nothing below is left for longer."""

@@ -7,9 +7,9 @@
 -- there yet nobody passes it under that limit: they are saved up for it, so no job waits for ever for others that cost less.
 -- The bucket is full at the latest when one begins that costs more than it can hold.
 CREATE OR REPLACE FUNCTION detent.claim_choose(
-  p_lanes integer[], p_tenants text[], p_priorities smallint[], p_task_ns integer[], p_queue_ns integer[], p_keys text[],
-  p_rooms integer[], p_limit integer, p_after_tenant text, p_skip bigint[],
-  t timestamptz,
+  p_lanes bigint[], p_tenants text[], p_priorities smallint[], p_task_ns integer[], p_queue_ns integer[], p_keys text[],
+  p_rooms integer[], p_limit integer, p_after_tenant text, p_portion integer,
+  p_skip bigint[], t timestamptz,
   OUT places tid[], OUT jobs bigint[], OUT task_ns integer[], OUT queue_ns integer[], OUT costs integer[]
 )
 LANGUAGE plpgsql AS $$
@@ -35,7 +35,7 @@ BEGIN
        SELECT q.ctid, q.ready_at, q.job_id FROM detent.ready q
         WHERE q.lane_id = u.lane_id AND (q.expires_at IS NULL OR q.expires_at > t)
           AND (p_skip IS NULL OR q.job_id <> ALL (p_skip))
-        ORDER BY q.ready_at, q.job_id LIMIT least(p_limit, p_rooms[u.task_n], p_rooms[u.queue_n])) r
+        ORDER BY q.ready_at, q.job_id LIMIT least(p_portion, p_rooms[u.task_n], p_rooms[u.queue_n])) r
   ), in_order AS (
     SELECT c.*, row_number() OVER (ORDER BY c.tenant_n, c.priority DESC, c.ready_at, c.job_id) AS nth FROM candidate c
   ), tenants AS (

@@ -1,14 +1,15 @@
 -- Take ready rows out of several lanes, tenants in turn. Looks without locks, then locks exactly what it takes.
 --
 -- Each round looks at an equal share of rows per tenant in every lane that may have more. The first k of a tenant are
--- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. A lane that had
+-- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. Of many lanes (not
+-- p_exact) it looks at so few rows each that together they are enough. A lane that had
 -- fewer is done; the others go on behind what was considered, so rows that others hold are met once. Beside the jobs it
 -- tells how far it has come in each lane; of a lane met in several rounds the last word counts. What has expired is left to
 -- those who expire it.
 CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
-  p_lanes integer[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
-  p_after_tenant text, p_skip bigint[],
-  OUT ids bigint[], OUT keyed bigint[], OUT lanes integer[], OUT ats timestamptz[], OUT bound_ids bigint[]
+  p_lanes bigint[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
+  p_after_tenant text, p_exact boolean, p_skip bigint[],
+  OUT ids bigint[], OUT keyed bigint[], OUT lanes bigint[], OUT ats timestamptz[], OUT bound_ids bigint[]
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -16,6 +17,7 @@ DECLARE
   t       timestamptz := detent.clock();
   missing integer := p_limit;
   share   integer;
+  portion integer;
   step    record;
 BEGIN
   ids := '{}';
@@ -23,6 +25,7 @@ BEGIN
   FOR round IN 1 .. 16 LOOP
     EXIT WHEN missing <= 0 OR coalesce(cardinality(p_lanes), 0) = 0;
     share := ceil(missing::numeric / greatest(p_tenants, 1));
+    portion := CASE WHEN p_exact THEN share ELSE least(share, ceil(missing::numeric / cardinality(p_lanes))) END;
     WITH seen AS MATERIALIZED (
       SELECT r.ctid AS place, r.ready_at, r.job_id, l.id AS lane_id, l.tenant, l.priority, f.at, f.id
         FROM unnest(p_lanes, p_floors_at, p_floors_id) AS f (lane_id, at, id)
@@ -32,9 +35,9 @@ BEGIN
           WHERE q.lane_id = f.lane_id AND (q.ready_at, q.job_id) > (f.at, f.id)
             AND (q.expires_at IS NULL OR q.expires_at > t)
             AND (p_skip IS NULL OR q.job_id <> ALL (p_skip))
-          ORDER BY q.ready_at, q.job_id LIMIT share) r
+          ORDER BY q.ready_at, q.job_id LIMIT portion) r
     ), ranked AS (
-      SELECT s.*, row_number() OVER (PARTITION BY s.tenant ORDER BY s.priority DESC, s.ready_at, s.job_id) AS turn
+      SELECT s.*, row_number() OVER (PARTITION BY s.tenant COLLATE "C" ORDER BY s.priority DESC, s.ready_at, s.job_id) AS turn
         FROM seen s
     ), placed AS MATERIALIZED (
       SELECT k.*, k.turn <= share AND row_number() OVER (
@@ -47,10 +50,10 @@ BEGIN
            FOR UPDATE SKIP LOCKED))
       RETURNING job_id, holds_key
     ), reached AS (
-      SELECT p.lane_id, p.tenant, count(*) = share OR NOT bool_and(p.chosen) AS has_more,
+      SELECT p.lane_id, min(p.tenant COLLATE "C") AS tenant, count(*) = portion OR NOT bool_and(p.chosen) AS has_more,
              coalesce((array_agg(p.ready_at ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.at) AS at,
              coalesce((array_agg(p.job_id ORDER BY p.ready_at DESC, p.job_id DESC) FILTER (WHERE p.chosen))[1], p.id) AS id
-        FROM placed p GROUP BY p.lane_id, p.tenant, p.at, p.id
+        FROM placed p GROUP BY p.lane_id, p.at, p.id
     )
     SELECT (SELECT array_agg(g.job_id) FROM gone g) AS ids,
            (SELECT array_agg(g.job_id) FROM gone g WHERE g.holds_key) AS keyed,
@@ -62,7 +65,7 @@ BEGIN
                    array_agg(o.lane_id ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_lanes,
                    array_agg(o.at ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_ats,
                    array_agg(o.id ORDER BY o.lane_id) FILTER (WHERE o.has_more) AS more_ids,
-                   count(DISTINCT o.tenant) FILTER (WHERE o.has_more) AS more_tenants
+                   count(DISTINCT o.tenant COLLATE "C") FILTER (WHERE o.has_more) AS more_tenants
               FROM reached o) r;
     ids := ids || coalesce(step.ids, '{}');
     keyed := keyed || coalesce(step.keyed, '{}');

@@ -1,16 +1,22 @@
 -- Take ready rows for a claim: delete them, and give the jobs they stand for. Takes what job_claim takes, and jobs to leave
--- out (null: none). Bounds are those of job_claim.
+-- out (null: none).
+--
+-- Up to 100 lanes that have ready jobs are looked at together. If there are more, as many lanes as the claim has room for are
+-- looked at, after the after_lane, with all lanes of their tenants that are of no lower priority.
 CREATE OR REPLACE FUNCTION detent.claim_rows(
   p_queues text[], p_tasks text[], p_limit integer, p_tenants text[], p_after_tenant text, p_skip bigint[],
-  p_bound_lanes integer[], p_bound_ats timestamptz[], p_bound_ids bigint[],
-  OUT ids bigint[], OUT keyed bigint[], OUT bound_lanes integer[], OUT bound_ats timestamptz[], OUT bound_ids bigint[],
-  OUT limited boolean, OUT tenants_met integer
+  p_bound_lanes bigint[], p_bound_ats timestamptz[], p_bound_ids bigint[], p_after_lane bigint,
+  OUT ids bigint[], OUT keyed bigint[], OUT bound_lanes bigint[], OUT bound_ats timestamptz[], OUT bound_ids bigint[],
+  OUT after_lane bigint, OUT limited boolean, OUT tenants_met integer
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   t         timestamptz := detent.clock();
-  lanes     integer[];
+  groups    integer[];
+  places     bigint[];
+  whole     boolean;
+  lanes     bigint[];
   floors_at timestamptz[];
   floors_id bigint[];
   tenants   integer;
@@ -20,25 +26,53 @@ BEGIN
   ids := '{}';
   keyed := '{}';
   tenants_met := 0;
+  after_lane := p_after_lane;
+  groups := ARRAY(
+    SELECT g.id FROM detent.lane_group g
+     WHERE g.task = ANY (p_tasks) AND (p_queues IS NULL OR g.queue = ANY (p_queues))
+       AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = g.queue AND q.paused_at IS NOT NULL)
+     ORDER BY g.id);
   limited := EXISTS (
     SELECT 1 FROM detent.limit_member m
      WHERE (m.kind = 'task' AND m.name = ANY (p_tasks)) OR (m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))));
   IF limited THEN
-    SELECT c.ids, c.keyed INTO ids, keyed
-      FROM detent.claim_within_limits(p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, p_skip) c;
+    SELECT c.ids, c.keyed, c.after_lane INTO ids, keyed, after_lane
+      FROM detent.claim_within_limits(groups, p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, p_skip, p_after_lane) c;
     RETURN;
   END IF;
-  -- Twice at most: above the bounds, then, if that was not enough, without them.
-  LOOP
-    SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant)
+  -- Above the bounds, then, if that was not enough, without them. Of many lanes, on and on.
+  FOR round IN 1 .. 16 LOOP
+    IF p_tenants IS NULL THEN
+      SELECT r.lanes, r.all_of_them INTO places, whole
+        FROM detent.lanes_ready(groups, after_lane, greatest(p_limit - cardinality(ids), 100), CASE WHEN bounded THEN p_bound_lanes END,
+                                p_bound_ats, p_bound_ids) r;
+    ELSE
+      places := ARRAY(SELECT l.id FROM detent.lane l WHERE l.tenant COLLATE "C" = ANY (p_tenants) AND (l.id >> 32)::integer = ANY (groups));
+      whole := true;
+    END IF;
+    IF whole THEN
+      after_lane := NULL;
+    ELSE
+      places := places[1 : p_limit - cardinality(ids)];
+      after_lane := places[cardinality(places)];
+    END IF;
+    IF NOT whole THEN
+      -- What its tenants have waiting elsewhere goes first where it is of a higher priority, or older.
+      places := ARRAY(
+        SELECT u.id FROM unnest(places) AS u (id)
+         UNION
+        SELECT o.id
+          FROM (SELECT n.tenant COLLATE "C" AS tenant, min(n.priority) AS priority FROM unnest(places) AS u (id) JOIN detent.lane n ON n.id = u.id
+                 GROUP BY 1) x
+         CROSS JOIN LATERAL (SELECT n.id FROM detent.lane n WHERE n.tenant COLLATE "C" = x.tenant AND n.priority >= x.priority
+                              ORDER BY n.priority DESC, n.id LIMIT 100) o
+         WHERE (o.id >> 32)::integer = ANY (groups));
+    END IF;
+    SELECT array_agg(l.id), array_agg(coalesce(b.at, '-infinity')), array_agg(coalesce(b.id, 0)), count(DISTINCT l.tenant COLLATE "C")
       INTO lanes, floors_at, floors_id, tenants
-      FROM detent.lane l
-      LEFT JOIN unnest(p_bound_lanes, p_bound_ats, p_bound_ids) AS b (lane_id, at, id) ON bounded AND b.lane_id = l.id
-     WHERE l.task = ANY (p_tasks)
-       AND (p_queues IS NULL OR l.queue = ANY (p_queues))
-       AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
-       AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL);
-    tenants_met := greatest(tenants_met, tenants);
+      FROM unnest(places) AS u (id) JOIN detent.lane l ON l.id = u.id
+      LEFT JOIN unnest(p_bound_lanes, p_bound_ats, p_bound_ids) AS b (lane_id, at, id) ON bounded AND b.lane_id = l.id;
+    tenants_met := CASE WHEN whole THEN greatest(tenants_met, tenants) ELSE 2 END;
     IF cardinality(lanes) = 1 THEN
       WITH gone AS (
         DELETE FROM detent.ready WHERE ctid = ANY (ARRAY(
@@ -57,15 +91,18 @@ BEGIN
         INTO taken FROM (SELECT * FROM gone ORDER BY ready_at DESC, job_id DESC) g;
     ELSE
       SELECT c.ids, c.keyed, c.lanes, c.ats, c.bound_ids INTO taken
-        FROM detent.claim_from_lanes(
-          lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant, p_skip) c;
+        FROM detent.claim_from_lanes(lanes, floors_at, floors_id, tenants, p_limit - cardinality(ids), p_after_tenant,
+                                     whole AND cardinality(lanes) <= 100, p_skip) c;
     END IF;
     ids := ids || taken.ids;
     keyed := keyed || taken.keyed;
-    bound_lanes := bound_lanes || taken.lanes;
-    bound_ats := bound_ats || taken.ats;
-    bound_ids := bound_ids || taken.bound_ids;
-    EXIT WHEN NOT bounded OR cardinality(ids) >= p_limit;
+    -- Of many lanes it is after_lane that keeps the next claim from meeting dead rows again.
+    IF cardinality(lanes) <= 16 THEN
+      bound_lanes := bound_lanes || taken.lanes;
+      bound_ats := bound_ats || taken.ats;
+      bound_ids := bound_ids || taken.bound_ids;
+    END IF;
+    EXIT WHEN cardinality(ids) >= p_limit OR (whole AND NOT bounded);
     bounded := false;
   END LOOP;
 END $$;

@@ -25,7 +25,7 @@ DECLARE
   cause     text;
 BEGIN
   SELECT r.ids, r.keyed INTO taken
-    FROM detent.claim_rows(p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, p_skip, NULL, NULL, NULL) r;
+    FROM detent.claim_rows(p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, p_skip, NULL, NULL, NULL, NULL) r;
   t := detent.clock();
   bad := '{}';
   causes := '{}';

@@ -17,7 +17,7 @@ SET enable_seqscan = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
   t    timestamptz := detent.clock();
-  lane integer;
+  lane bigint;
 BEGIN
   SELECT l.id INTO lane FROM detent.lane l
    WHERE l.queue = p_queue AND l.task = p_task AND l.tenant = p_tenant AND l.priority = p_priority

@@ -23,7 +23,7 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeo
 DECLARE
   t          timestamptz := detent.clock();
   total      integer := cardinality(p_ids);
-  lane       integer;
+  lane       bigint;
   there      bigint[];
   without    integer[];
   made       bigint[];

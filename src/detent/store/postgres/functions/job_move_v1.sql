@@ -13,8 +13,8 @@ DECLARE
   t    timestamptz := detent.clock();
   item record;
   j    detent.job;
-  old  integer;
-  new  integer;
+  old  bigint;
+  new  bigint;
 BEGIN
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;

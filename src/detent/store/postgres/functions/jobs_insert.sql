@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION detent.jobs_insert(
 ) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
-  lane    integer;
+  lane    bigint;
   keyed   bigint[] := '{}';
   created bigint[];
 BEGIN

@@ -1,24 +1,20 @@
--- The lanes in which somebody stands whom no limit keeps back, as it seems without locks.
+-- Those of these lanes that have ready jobs and room under every limit, read without locks. n is the place of a lane among those given.
 --
--- Up to 200 of them, or p_limit where that is more: of so many, those whose heads come first, and of the lanes under one
--- limit no more than it has room for. Each gives at least one job, so that is enough.
+-- If these are all lanes that have ready jobs (p_all): up to 200 of them, or p_limit if that is more. Of more lanes those whose heads
+-- come first, and of the lanes under one limit no more than it has room for. Otherwise the first p_limit, in the order given.
+-- Each gives at least one job, so that is enough.
 CREATE OR REPLACE FUNCTION detent.lanes_with_room(
-  p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text, p_skip bigint[], t timestamptz
-) RETURNS TABLE (lane_id integer, tenant text, priority smallint, task_key text, queue_key text, template text,
+  p_lanes bigint[], p_all boolean, p_limit integer, p_after_tenant text, p_skip bigint[], t timestamptz
+) RETURNS TABLE (n integer, lane_id bigint, tenant text, priority smallint, task_key text, queue_key text, template text,
                  task_room integer, queue_room integer)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    WITH RECURSIVE standing AS (
-      (SELECT r.lane_id FROM detent.ready r ORDER BY r.lane_id LIMIT 1)
-      UNION ALL
-      SELECT (SELECT r.lane_id FROM detent.ready r WHERE r.lane_id > s.lane_id ORDER BY r.lane_id LIMIT 1)
-        FROM standing s WHERE s.lane_id IS NOT NULL
-    ), lanes AS MATERIALIZED (
-      SELECT l.id, l.tenant, l.priority, h.ready_at, h.job_id, q.limit_key AS queue_key, m.limit_key AS template,
+    WITH lanes AS MATERIALIZED (
+      SELECT s.n::integer AS n, l.id, l.tenant, l.priority, h.ready_at, h.job_id, q.limit_key AS queue_key, m.limit_key AS template,
              CASE WHEN l.limit_key = '' OR m.limit_key IS NULL THEN m.limit_key ELSE l.limit_key END AS task_key
-        FROM standing s
+        FROM unnest(p_lanes) WITH ORDINALITY AS s (lane_id, n)
         JOIN detent.lane l ON l.id = s.lane_id
         LEFT JOIN detent.limit_member m ON m.kind = 'task' AND m.name = l.task
         LEFT JOIN detent.limit_member q ON q.kind = 'queue' AND q.name = l.queue
@@ -27,10 +23,6 @@ BEGIN
           WHERE r.lane_id = l.id AND (r.expires_at IS NULL OR r.expires_at > t)
             AND (p_skip IS NULL OR r.job_id <> ALL (p_skip))
           ORDER BY r.ready_at, r.job_id LIMIT 1) h
-       WHERE l.task = ANY (p_tasks)
-         AND (p_queues IS NULL OR l.queue = ANY (p_queues))
-         AND (p_tenants IS NULL OR l.tenant = ANY (p_tenants))
-         AND NOT EXISTS (SELECT 1 FROM detent.queue p WHERE p.name = l.queue AND p.paused_at IS NOT NULL)
     ), first_of_each AS (
       SELECT n.*, min(n.template) OVER (PARTITION BY n.task_key COLLATE "C") AS made_from,
              row_number() OVER (PARTITION BY n.task_key COLLATE "C" ORDER BY n.id) = 1 AS asks_for_task,
@@ -60,9 +52,9 @@ BEGIN
              row_number() OVER (PARTITION BY p.queue_key COLLATE "C" ORDER BY p.place) AS nth_of_queue
         FROM placed p
     )
-    SELECT c.id, c.tenant, c.priority, c.task_key, c.queue_key, c.made_from, c.task_room, c.queue_room
+    SELECT c.n, c.id, c.tenant, c.priority, c.task_key, c.queue_key, c.made_from, c.task_room, c.queue_room
       FROM counted c
      WHERE c.lanes <= 200 OR ((c.task_key IS NULL OR c.nth_of_task <= c.task_room)
                               AND (c.queue_key IS NULL OR c.nth_of_queue <= c.queue_room))
-     ORDER BY c.place LIMIT greatest(p_limit, 200);
+     ORDER BY CASE WHEN p_all THEN c.place ELSE c.n END LIMIT CASE WHEN p_all THEN greatest(p_limit, 200) ELSE p_limit END;
 END $$;

@@ -9,7 +9,7 @@ DECLARE
   t       timestamptz := detent.clock();
   l       detent.rate_limit;
   keys    text[];
-  lanes   integer[];
+  lanes   bigint[];
   needing bigint;
 BEGIN
   PERFORM 1 FROM detent.rate_limit k WHERE k.key = p_key OR k.template = p_key ORDER BY k.key FOR UPDATE;

@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION detent.queue_enter(j detent.job, t timestamptz, p_holds_key boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  lane integer := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+  lane bigint := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
 BEGIN
   IF j.due_at <= t THEN
     INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)

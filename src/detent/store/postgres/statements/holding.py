@@ -48,14 +48,14 @@ __all__ = [
 ]
 
 Place = tuple[datetime, int]
-Claim = tuple[list[Claimed], dict[int, Place]]
-"""The jobs in the order of the claim, and how far it has come in each lane where bounds are kept."""
+Claim = tuple[list[Claimed], dict[int, Place], int | None]
+"""The jobs in the order of the claim, how far it has come in each lane, and the lane after which the next begins."""
 
 _CLAIM = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
-       attempts_max, bound_lanes, bound_ats, bound_ids
-  FROM detent.job_claim_v1(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
-                           %s::text, %s::integer[], %s::timestamptz[], %s::bigint[])
+       attempts_max, bound_lanes, bound_ats, bound_ids, after_lane
+  FROM detent.job_claim_v2(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
+                           %s::text, %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint)
 """
 _FIND = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
@@ -105,16 +105,21 @@ def job_claim(
     tenants: Sequence[str] | None = None,
     after_tenant: str | None = None,
     bounds: Mapping[int, Place] | None = None,
+    after_lane: int | None = None,
 ) -> Statement[Claim]:
     """Above these bounds first; without them, it is not told how far it has come."""
+    if bounds:
+        bounds = dict(sorted(bounds.items()))
 
     def decode(rows: Sequence[Row]) -> Claim:
         places: dict[int, Place] = {}
+        reached: int | None = None
         if rows and rows[0][0] is None:
-            lanes, ats, ids = rows[0][12:]
-            places = {lane: (at, job_id) for lane, at, job_id in zip(lanes, ats, ids, strict=True)}
+            lanes, ats, ids, reached = rows[0][12:]
+            if lanes is not None:
+                places = {lane: (at, job_id) for lane, at, job_id in zip(lanes, ats, ids, strict=True)}
             rows = rows[1:]
-        return [Claimed(*row[:12]) for row in rows], places
+        return [Claimed(*row[:12]) for row in rows], places, reached
 
     params = (
         lease_id,
@@ -128,6 +133,7 @@ def job_claim(
         None if bounds is None else numbers(bounds),
         None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
         None if bounds is None else numbers(place[1] for place in bounds.values()),
+        after_lane,
     )
     return Statement(_CLAIM, params, decode)
 

@@ -19,7 +19,7 @@ from detent.model.clock import Clock, to_micros
 from detent.model.ops_records import OPS_TASK, ops_state
 from detent.store.sqlite.driver.executor import Executor, Row
 
-__all__ = ["Insert", "Job", "VerbBase", "begun_micros", "ids_json", "micros", "undeclared"]
+__all__ = ["NEW_GROUP", "NEW_LANE", "Insert", "Job", "VerbBase", "begun_micros", "ids_json", "micros", "undeclared"]
 
 _ROWS_AT_ONCE = 50
 
@@ -90,7 +90,14 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ?"
-_NEW_LANE = "INSERT INTO detent_lane (queue, task, tenant, priority, limit_key) VALUES (?, ?, ?, ?, ?) RETURNING id"
+NEW_GROUP = "INSERT INTO detent_lane_group (queue, task) VALUES (?, ?) ON CONFLICT DO NOTHING"
+NEW_LANE = """
+INSERT INTO detent_lane (id, queue, task, tenant, priority, limit_key)
+SELECT coalesce((SELECT max(l.id) FROM detent_lane l WHERE l.id > (g.id << 32) AND l.id < ((g.id + 1) << 32)),
+                g.id << 32) + 1, g.queue, g.task, ?3, ?4, ?5
+  FROM detent_lane_group g WHERE g.queue = ?1 AND g.task = ?2
+ON CONFLICT DO NOTHING RETURNING id
+"""
 _TO_READY = Insert("detent_ready", "lane_id, ready_at, job_id, holds_key, expires_at")
 _TO_WAITING = Insert("detent_waiting", "lane_id, due_at, job_id, holds_key, expires_at, priority")
 _START = """
@@ -177,7 +184,10 @@ class VerbBase:
         """The number of a lane, which is made where it was not; it is remembered for this transaction only."""
         number = self._lanes.get(lane)
         if number is None:
-            found = self._db.rows(_LANE, lane) or self._db.rows(_NEW_LANE, lane)
+            found = self._db.rows(_LANE, lane)
+            if not found:
+                self._db.change(NEW_GROUP, lane[:2])
+                found = self._db.rows(NEW_LANE, lane)
             number = self._lanes[lane] = int(found[0][0])
         return number
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
@@ -15,30 +15,20 @@ from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import begun_micros, ids_json, micros
-from detent.store.sqlite.verbs.limits import LimitVerbs
+from detent.store.sqlite.verbs.lanes import LaneVerbs, Reached, Wanted
 from detent.store.sqlite.verbs.room import Room
 
-__all__ = ["CLAIM", "GIVE_KEYS_BACK", "NEW_LEASE", "ClaimVerbs"]
+__all__ = ["CLAIM", "GIVE_KEYS_BACK", "LANES_MAX", "NEW_LEASE", "ClaimVerbs"]
 
-# Lanes that this claim may enter and in which somebody stands. What stands in other lanes costs nothing.
-_LANES = """
-SELECT l.tenant, l.priority, l.id, l.queue, l.task, l.limit_key
-  FROM detent_lane l LEFT JOIN detent_queue q ON q.name = l.queue
- WHERE l.task IN (SELECT value FROM json_each(:tasks))
-   AND (:queues IS NULL OR l.queue IN (SELECT value FROM json_each(:queues)))
-   AND (:tenants IS NULL OR l.tenant IN (SELECT value FROM json_each(:tenants)))
-   AND q.paused_at IS NULL
-   AND EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id = l.id)
- ORDER BY l.tenant, l.priority DESC, l.id
+# The first row of each of these lanes.
+_FIRSTS = """
+SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key))
+  FROM json_each(?) n CROSS JOIN detent_ready r ON r.lane_id = n.value
+   AND (r.ready_at, r.job_id) = (
+     SELECT q.ready_at, q.job_id FROM detent_ready q
+      WHERE q.lane_id = n.value AND (q.expires_at IS NULL OR q.expires_at > ?)
+      ORDER BY q.ready_at, q.job_id LIMIT 1)
 """
-# The same where limits are: of keys there may be very many, and only lanes in which somebody stands count.
-_STANDING = f"""
-WITH RECURSIVE standing (id) AS (
-  SELECT min(lane_id) FROM detent_ready
-  UNION ALL
-  SELECT (SELECT min(r.lane_id) FROM detent_ready r WHERE r.lane_id > s.id) FROM standing s WHERE s.id IS NOT NULL
-)
-{_LANES.replace("FROM detent_lane l", "FROM standing s CROSS JOIN detent_lane l ON l.id = s.id")}"""
 # All rows in one: to fetch them one by one would mean the interpreter's lock for each, and other threads keep it for as
 # long as they like.
 _HEAD = """
@@ -113,6 +103,10 @@ SELECT j.id, j.attempt
 
 _READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 _READ_CLAIMED = msgspec.json.Decoder(list[Claimed]).decode
+LANES_MAX = 200
+"""Lanes that a claim looks at, or as many as it may claim jobs if that is more."""
+_ROUNDS_MAX = 5
+"""Times that a claim goes on to the next lanes, if none of those before had anything for it."""
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
 
 
@@ -130,7 +124,7 @@ def _chosen(heads: Sequence[Row]) -> _Chosen:
     return _Chosen(ids_json(head[1] for head in heads), len(heads), ends, any(head[3] for head in heads))
 
 
-class ClaimVerbs(LimitVerbs):
+class ClaimVerbs(LaneVerbs):
     """`job_claim`, `claim_find`, `job_start`, `lease_renew` and `cancel_find`."""
 
     def job_claim(
@@ -169,24 +163,36 @@ class ClaimVerbs(LimitVerbs):
         lease: float,
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
+        reached: Reached | None = None,
     ) -> str:
-        """The claim itself; what was claimed as JSON, in order, or nothing. Looks at the lanes first, then at the heads
-        of those it may enter: about limit + lanes rows."""
-        lanes, room = self._lanes_to_enter(queues, tasks, limit, tenants)
+        """Claim, and return what was claimed as JSON, in order, or nothing. Looks at the lanes first, then at the heads
+        of those it may enter: about 2 * limit rows. If there are more lanes, `reached` says after which to begin, and
+        is told how far the claim has come."""
+        wanted = Wanted.of(tasks, queues, tenants, limit)
+        room = self._room(queues, tasks, limit)
         now = self._now()
+        reached = reached or Reached()
+        for _ in range(_ROUNDS_MAX):
+            scan = self._scan(wanted, reached.after_lane, max(limit, LANES_MAX))
+            lanes = scan.first(limit, room)
+            reached.after_lane = None if scan.whole else (lanes if len(lanes) == limit else scan.lanes)[-1][2]
+            if room is not None:
+                taken = _chosen(self._choose_within(room, lanes, limit, after_tenant, now))
+            elif not scan.whole:
+                taken = _chosen(self._choose_of_many(lanes, scan.groups, limit, after_tenant, now))
+            elif len(lanes) == 1:
+                taken = self._choose_of_one(lanes[0][2], limit, now)
+            else:
+                # Within a tenant by priority, then time; tenants take turns after the one served last.
+                taken = _chosen(list(islice(self._in_order(lanes, limit, after_tenant, now), limit)))
+            if taken.total or scan.whole:
+                break
         if room is not None:
-            taken = _chosen(self._choose_within(room, lanes, limit, after_tenant, now))
             self._spend(room)
-        elif len(lanes) == 1:
-            taken = self._choose_of_one(lanes[0][2], limit, now)
-        else:
-            # Within a tenant by priority, then time; tenants take turns after the one served last.
-            taken = _chosen(list(islice(self._in_order(lanes, limit, after_tenant, now), limit)))
         ids, total, ends, hold_keys = taken
         if not total:
             return ""
-        for lane, (ready_at, job_id) in ends.items():
-            self._db.change(_TAKE_HEAD, (lane, ready_at, job_id, now))
+        self._db.change_many(_TAKE_HEAD, [(lane, *end, now) for lane, end in ends.items()])
         if hold_keys:
             self._db.change(GIVE_KEYS_BACK, (ids,))
         self._expect(self._db.change(CLAIM, (lease_id, now, ids)), total, ids, "pending")
@@ -198,12 +204,17 @@ class ClaimVerbs(LimitVerbs):
         ((claimed,),) = self._db.rows(_CLAIMED, (ids, lease_id))
         return _READ_CLAIMED(claimed)
 
-    def _lanes_to_enter(
-        self, queues: Sequence[str] | None, tasks: Sequence[str], limit: int, tenants: Sequence[str] | None
-    ) -> tuple[Sequence[Row], Room | None]:
-        chosen = {"tasks": json.dumps(list(tasks)), "queues": _names(queues), "tenants": _names(tenants)}
-        room = self._room(queues, tasks, limit)
-        return self._db.rows(_LANES if room is None else _STANDING, chosen) if limit > 0 else [], room
+    def _choose_of_many(
+        self, lanes: Sequence[Row], groups: Sequence[int], limit: int, after_tenant: str | None, now: int
+    ) -> list[Row]:
+        """One job of each of these lanes at most. What its tenant has waiting elsewhere goes first where it is of a
+        higher priority, or older."""
+        by_number = self._lanes_beside(lanes, groups)
+        lines: dict[str, list[Row]] = {}
+        firsts = self._at_once(_FIRSTS, (ids_json(by_number), now))
+        for row in sorted(firsts, key=lambda row: (-by_number[row[2]][1], row[0], row[1])):
+            lines.setdefault(by_number[row[2]][0], []).append(row)
+        return list(islice(_in_turn([iter(lines[tenant]) for tenant in _turns(lines, after_tenant)]), limit))
 
     def _choose_of_one(self, lane: int, limit: int, now: int) -> _Chosen:
         ((ids, total, ready_at, hold_keys),) = self._db.rows(_HEAD_OF_ONE, (lane, now, limit))
@@ -248,6 +259,7 @@ class ClaimVerbs(LimitVerbs):
         takes: Callable[[Row], bool] = lambda row: True,
     ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
+        lanes = sorted(lanes, key=lambda lane: (lane[0], -lane[1], lane[2]))
         lines = {
             tenant: chain.from_iterable(
                 heapq.merge(*(self._walk(lane[2], portion, now, head, goes_on) for lane in equals))
@@ -255,9 +267,8 @@ class ClaimVerbs(LimitVerbs):
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
         }
-        turns = sorted(lines, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
         # Whether a row is taken is asked when its turn has come, not before.
-        return _in_turn([filter(takes, lines[tenant]) for tenant in turns])
+        return _in_turn([filter(takes, lines[tenant]) for tenant in _turns(lines, after_tenant)])
 
     def _walk(self, lane: int, portion: int, now: int, head: str, goes_on: Callable[[int], bool]) -> Iterator[Row]:
         """The rows of a lane in order, fetched by portions."""
@@ -311,6 +322,11 @@ class ClaimVerbs(LimitVerbs):
         return [(job_id, attempt) for job_id, attempt in self._db.rows(_CANCELS, (json.dumps(items),))]
 
 
+def _turns(tenants: Iterable[str], after_tenant: str | None) -> list[str]:
+    """The tenants in the order of their turns, after the one served last."""
+    return sorted(tenants, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
+
+
 def _in_turn(lines: Sequence[Iterator[Row]]) -> Iterator[Row]:
     """One of each line in turn, for as long as there are any."""
     while lines:
@@ -320,7 +336,3 @@ def _in_turn(lines: Sequence[Iterator[Row]]) -> Iterator[Row]:
                 left.append(line)
                 yield row
         lines = left
-
-
-def _names(names: Sequence[str] | None) -> str | None:
-    return None if names is None else json.dumps(list(names))

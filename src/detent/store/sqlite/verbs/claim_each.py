@@ -11,7 +11,8 @@ from detent.model.records import BadRow, ClaimedEach
 from detent.store.ahead import ClaimTerms
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import ids_json, micros
-from detent.store.sqlite.verbs.claim import CLAIM, GIVE_KEYS_BACK, NEW_LEASE, ClaimVerbs
+from detent.store.sqlite.verbs.claim import CLAIM, GIVE_KEYS_BACK, LANES_MAX, NEW_LEASE, ClaimVerbs
+from detent.store.sqlite.verbs.lanes import Wanted
 from detent.store.sqlite.verbs.savepoints import SavepointVerbs
 
 __all__ = ["ClaimEachVerbs"]
@@ -36,8 +37,10 @@ class ClaimEachVerbs(SavepointVerbs, ClaimVerbs):
         """Each job under a savepoint of its own. A row that is deleted stays deleted, whatever becomes of its job."""
         now = self._now()
         lease_id, left_out = terms["lease_id"], frozenset(skip)
-        lanes, room = self._lanes_to_enter(terms["queues"], terms["tasks"], terms["limit"], terms.get("tenants"))
         after_tenant, limit = terms.get("after_tenant"), terms["limit"]
+        room = self._room(terms["queues"], terms["tasks"], limit)
+        wanted = Wanted.of(terms["tasks"], terms["queues"], terms.get("tenants"), limit)
+        lanes = self._scan(wanted, None, max(limit, LANES_MAX)).lanes
         if room is not None:
             rows = self._choose_within(room, lanes, limit, after_tenant, now, left_out)
             self._spend(room)

@@ -1,21 +1,23 @@
 -- job_claim: hand ready jobs to one caller, under one new lease.
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
 --          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes; a claim that comes back
---          short looks below them too, so a bound may delay a job and never hides it
--- gives:   the jobs in the order of the claim. To a caller that gives bounds, and gets all it asked for without limits, one
---          row comes first that has no job: how far this claim has come in its lanes
+--          short looks below them too, so a bound may delay a job and never hides it. After_lane: the lane after which to begin,
+--          if there are so many lanes that one claim does not look at all of them
+-- gives:   the jobs in the order of the claim. To a caller that gives bounds, one row may come first that has no job: how far
+--          this claim has come in its lanes, and the cursor for the next one
 -- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over. Where limits are on any
 --          of these tasks or queues, the rows of those first: claims under one limit come one after the other
 -- refuses: everything where a ready row has no pending job, or one that has committed (DT041): job_claim_each steps over it
 -- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
-CREATE OR REPLACE FUNCTION detent.job_claim_v1(
+CREATE OR REPLACE FUNCTION detent.job_claim_v2(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
   p_tenants text[] DEFAULT NULL, p_after_tenant text DEFAULT NULL,
-  p_bound_lanes integer[] DEFAULT NULL, p_bound_ats timestamptz[] DEFAULT NULL, p_bound_ids bigint[] DEFAULT NULL
+  p_bound_lanes bigint[] DEFAULT NULL, p_bound_ats timestamptz[] DEFAULT NULL, p_bound_ids bigint[] DEFAULT NULL,
+  p_after_lane bigint DEFAULT NULL
 ) RETURNS TABLE (
   job_id bigint, attempt integer, task text, payload text, tenant text, queue text, metadata text, correlation_id text,
-  traceparent text, run_id bigint, spared integer, attempts_max integer, bound_lanes integer[], bound_ats timestamptz[],
-  bound_ids bigint[]
+  traceparent text, run_id bigint, spared integer, attempts_max integer, bound_lanes bigint[], bound_ats timestamptz[],
+  bound_ids bigint[], after_lane bigint
 )
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off AS $$
@@ -26,13 +28,19 @@ DECLARE
   keyed   bigint[];
   limited boolean;
   met     integer;
-  found   integer;
+  got     integer;
 BEGIN
-  SELECT r.ids, r.keyed, r.bound_lanes, r.bound_ats, r.bound_ids, r.limited, r.tenants_met
-    INTO ids, keyed, bound_lanes, bound_ats, bound_ids, limited, met
+  SELECT r.ids, r.keyed, r.bound_lanes, r.bound_ats, r.bound_ids, r.after_lane, r.limited, r.tenants_met
+    INTO ids, keyed, bound_lanes, bound_ats, bound_ids, after_lane, limited, met
     FROM detent.claim_rows(
-      p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, NULL, p_bound_lanes, p_bound_ats, p_bound_ids) r;
+      p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, NULL, p_bound_lanes, p_bound_ats, p_bound_ids, p_after_lane) r;
   t := detent.clock();
+  IF cardinality(ids) < p_limit OR limited THEN
+    bound_lanes := NULL;
+  END IF;
+  IF p_bound_lanes IS NOT NULL AND (bound_lanes IS NOT NULL OR after_lane IS NOT NULL) THEN
+    RETURN NEXT;
+  END IF;
   IF cardinality(ids) = 0 THEN
     RETURN;
   END IF;
@@ -40,9 +48,6 @@ BEGIN
     -- One that is locked is expired and about to be somebody else's.
     DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
       SELECT k.ctid FROM detent.job_key k WHERE k.job_id = ANY (keyed) AND k.until_claim FOR UPDATE SKIP LOCKED));
-  END IF;
-  IF p_bound_lanes IS NOT NULL AND cardinality(ids) = p_limit AND NOT limited THEN
-    RETURN NEXT;
   END IF;
   RETURN QUERY
     WITH claimed AS (
@@ -58,7 +63,7 @@ BEGIN
       -- A tenant by itself need not be counted out.
       SELECT c.*, 0 AS turn FROM claimed c WHERE met = 1
       UNION ALL
-      SELECT c.*, row_number() OVER (PARTITION BY c.tenant ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c
+      SELECT c.*, row_number() OVER (PARTITION BY c.tenant COLLATE "C" ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c
        WHERE met <> 1
     ), in_order AS MATERIALIZED (
       SELECT * FROM turns u
@@ -70,11 +75,11 @@ BEGIN
         HAVING count(*) > 0
     )
     SELECT o.id, o.attempt, o.task, o.payload, o.tenant, o.queue, o.metadata, o.correlation_id, o.traceparent, o.run_id,
-           o.spared, o.attempts_max, NULL::integer[], NULL::timestamptz[], NULL::bigint[]
+           o.spared, o.attempts_max, NULL::bigint[], NULL::timestamptz[], NULL::bigint[], NULL::bigint
       FROM in_order o;
-  GET DIAGNOSTICS found = ROW_COUNT;
-  IF found < cardinality(ids) THEN
-    RAISE EXCEPTION 'DT041 % of % ready rows have no pending job that has yet to commit', cardinality(ids) - found,
+  GET DIAGNOSTICS got = ROW_COUNT;
+  IF got < cardinality(ids) THEN
+    RAISE EXCEPTION 'DT041 % of % ready rows have no pending job that has yet to commit', cardinality(ids) - got,
       cardinality(ids) USING ERRCODE = 'DT041';
   END IF;
 END $$;

@@ -1,0 +1,130 @@
+"""Which lanes a claim looks at: those of its groups that have ready jobs, step by step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verbs.limits import LimitVerbs
+from detent.store.sqlite.verbs.room import Room
+
+__all__ = ["LaneVerbs", "Reached", "Scan", "Wanted"]
+
+_BITS = 32
+"""The number of a lane is that of its group times 2^32, and a number of its own."""
+
+# Groups of lanes that this claim may enter and that have ready jobs. What stands in other groups costs nothing.
+_GROUPS = """
+SELECT g.id FROM detent_lane_group g LEFT JOIN detent_queue q ON q.name = g.queue
+ WHERE g.task IN (SELECT value FROM json_each(:tasks))
+   AND (:queues IS NULL OR g.queue IN (SELECT value FROM json_each(:queues)))
+   AND q.paused_at IS NULL
+   AND EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id > (g.id << 32) AND r.lane_id < ((g.id + 1) << 32))
+ ORDER BY g.id
+"""
+_LANE = "l.tenant, l.priority, l.id, l.queue, l.task, l.limit_key"
+# Lanes with ready jobs, in the order of their numbers. Each step is one look into an index.
+_STEPS = f"""
+WITH RECURSIVE step (id) AS (
+  SELECT min(lane_id) FROM detent_ready WHERE lane_id > :lo AND lane_id <= :hi
+  UNION ALL
+  SELECT (SELECT min(r.lane_id) FROM detent_ready r WHERE r.lane_id > s.id AND r.lane_id <= :hi)
+    FROM step s WHERE s.id IS NOT NULL LIMIT :most
+)
+SELECT {_LANE} FROM step s CROSS JOIN detent_lane l ON l.id = s.id
+"""
+_OF_TENANTS = f"""
+SELECT {_LANE} FROM json_each(?) t CROSS JOIN detent_lane l ON l.tenant = t.value
+ WHERE EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id = l.id)
+"""
+# The lanes of these tenants that are of no lower priority, a hundred of each.
+_BESIDE = f"""
+SELECT {_LANE} FROM json_each(?) t CROSS JOIN detent_lane l ON l.id IN (
+  SELECT m.id FROM detent_lane m
+   WHERE m.tenant = t.key AND m.priority >= t.value ORDER BY m.priority DESC, m.id LIMIT 100)
+"""
+
+
+class Wanted(NamedTuple):
+    """What a claim asks for: tasks, queues and tenants as JSON (None: any), and how many jobs."""
+
+    tasks: str
+    queues: str | None
+    tenants: str | None
+    limit: int
+
+    @classmethod
+    def of(
+        cls, tasks: Sequence[str], queues: Sequence[str] | None, tenants: Sequence[str] | None, limit: int
+    ) -> Wanted:
+        """Return what a claim asks for."""
+        return cls(json.dumps(list(tasks)), _names(queues), _names(tenants), limit)
+
+
+@dataclass(slots=True)
+class Reached:
+    """The lane after which the next claim begins, if there are too many for one claim to look at all of them."""
+
+    after_lane: int | None = None
+
+
+class Scan(NamedTuple):
+    """Lanes with ready jobs in the order in which they were met, whether these are all there are, and their groups."""
+
+    lanes: Sequence[Row]
+    whole: bool
+    groups: Sequence[int] = ()
+
+    def first(self, limit: int, room: Room | None) -> Sequence[Row]:
+        """Return the lanes from which to claim: all of them, or as many as there are jobs to claim, with room."""
+        if self.whole:
+            return self.lanes
+        if room is None:
+            return self.lanes[:limit]
+        found: list[Row] = []
+        for lane in self.lanes:
+            if room.has_room(room.under(*lane[3:])):
+                found.append(lane)
+                if len(found) == limit:
+                    break
+        return found
+
+
+class LaneVerbs(LimitVerbs):
+    """Looks at lanes."""
+
+    def _scan(self, wanted: Wanted, after_lane: int | None, most: int) -> Scan:
+        """Step along the lanes that have ready jobs, up to `most`, beginning after a lane and going round."""
+        if wanted.limit <= 0:
+            return Scan([], True)
+        groups = [row[0] for row in self._db.rows(_GROUPS, {"tasks": wanted.tasks, "queues": wanted.queues})]
+        if wanted.tenants is not None:
+            lanes = self._db.rows(_OF_TENANTS, (wanted.tenants,))
+            return Scan([lane for lane in lanes if lane[2] >> _BITS in groups], True, groups)
+        found: list[Row] = []
+        for lo, hi in _ranges(groups, after_lane or 0):
+            if len(found) <= most:
+                found += self._db.rows(_STEPS, {"lo": lo, "hi": hi, "most": most + 1 - len(found)})
+        return Scan(found[:most], len(found) <= most, groups)
+
+    def _lanes_beside(self, lanes: Sequence[Row], groups: Sequence[int]) -> dict[int, Row]:
+        """Return these lanes, and those of the same tenants that are of no lower priority, by their numbers."""
+        lowest: dict[str, int] = {}
+        for tenant, priority, *_ in lanes:
+            lowest[tenant] = min(priority, lowest.get(tenant, priority))
+        beside = self._db.rows(_BESIDE, (json.dumps(lowest),))
+        return {lane[2]: lane for lane in [*lanes, *beside] if lane[2] >> _BITS in groups}
+
+
+def _names(names: Sequence[str] | None) -> str | None:
+    return None if names is None else json.dumps(list(names))
+
+
+def _ranges(groups: Sequence[int], after: int) -> Iterator[tuple[int, int]]:
+    """The ranges of lanes (above the first number, up to the second) in which to look, one after the other."""
+    whole = [(group << _BITS, (group + 1 << _BITS) - 1) for group in groups]
+    yield from ((max(lo, after), hi) for lo, hi in whole if hi > after)
+    yield from ((lo, min(hi, after)) for lo, hi in whole if lo < after)
