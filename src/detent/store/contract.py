@@ -340,7 +340,7 @@ class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, HasLog, Pr
 
     def migrate(self) -> list[str]:
         """Bring the schema up to date; the names of what was applied: migrations, and where there were none, functions
-        that were not those of this version (`function job_claim_v1`). Safe when many do it at once."""
+        that were not those of this version (`function job_claim_v2`). Safe when many do it at once."""
         ...
 
     def migration_sql(self) -> str:

@@ -56,7 +56,7 @@ def test_a_client_enqueues_and_cannot_touch_tables(postgres_store_url: str, logi
         assert store.job_enqueue([item]) == [Enqueued(item.id, True)]
         assert job(store, item.id).state == "pending"
         store.job_cancel([item.id], "ana")
-        with pytest.raises(DatabaseError, match="permission denied for function job_claim_v1"):
+        with pytest.raises(DatabaseError, match="permission denied for function job_claim_v2"):
             claim(store)
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in (

@@ -20,7 +20,7 @@ PATIENCE = 60.0
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 CLAIMERS = """
 SELECT pid FROM pg_stat_activity
- WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%job_claim_v1%'
+ WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%job_claim_v2%'
 """
 END_LISTENERS = f"SELECT count(pg_terminate_backend(pid, 10000)) FROM ({LISTENERS}) AS found"
 

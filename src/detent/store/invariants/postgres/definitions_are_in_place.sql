@@ -33,7 +33,7 @@ WITH wanted_index (name, digest) AS (VALUES
     ('job_key_of_job', '6f5afa0e4dcdd8529129e59ec5cc802b'),
     ('transition_log_by_time', '8cdec73f4d83351348ceb9a936e3ab57'),
     ('transition_log_by_actor', '6d0783a3edb88c1fd2ba8d18066fe5d5'),
-    ('lane_of_tenant', '741d3fe97e2102104132f401d172795b')
+    ('lane_of_tenant', 'd73073b78ee74d33efddc267b90f4816')
   ),
   wanted_column (relation, name, type, required, standard) AS (VALUES
     ('migration', 'version', 'integer', true, ''), ('migration', 'name', 'text', true, ''), ('migration', 'checksum', 'text', true, ''), ('migration', 'oldest_code', 'integer', true, ''), ('migration', 'applied_at', 'timestamp with time zone', true, ''),

@@ -42,7 +42,7 @@ BEGIN
       SELECT r.lanes, r.all_of_them INTO places, whole
         FROM detent.lanes_ready(p_groups, after_lane, greatest(p_limit, 200), NULL, NULL, NULL) r;
     ELSE
-      places := ARRAY(SELECT l.id FROM detent.lane l WHERE l.tenant COLLATE "C" = ANY (p_tenants) AND (l.id >> 32)::integer = ANY (p_groups));
+      places := ARRAY(SELECT l.id FROM detent.lane l WHERE l.tenant = ANY (p_tenants) AND (l.id >> 32)::integer = ANY (p_groups));
       whole := true;
     END IF;
     SELECT array_agg(l.lane_id) AS ids, array_agg(l.tenant) AS tenants, array_agg(l.priority) AS priorities,

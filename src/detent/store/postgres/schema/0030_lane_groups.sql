@@ -28,7 +28,7 @@ UPDATE detent.waiting w SET lane_id = (g.id::bigint << 32) + w.lane_id
 UPDATE detent.lane l SET id = (g.id::bigint << 32) + l.id
   FROM detent.lane_group g WHERE g.queue = l.queue AND g.task = l.task;
 
-CREATE INDEX lane_of_tenant ON detent.lane (tenant COLLATE "C", priority DESC, id);
+CREATE INDEX lane_of_tenant ON detent.lane (tenant, priority DESC, id);
 
 -- Their words change with this step; the functions of this version follow.
 DROP FUNCTION IF EXISTS detent.lane_of(text, text, text, smallint, text);
