@@ -2,7 +2,7 @@
 
 contest [--quick] [--rounds N] [--works A,B] [--only NAME,…] [--to FILE]   Detent, the floor and the peers, in turns
 report FILE                    put the results of a contest into docs/performance.md and its plot
-parts [--quick] [NAME …]       single parts against the same without them: guards, life, writer, greedy, anatomy
+parts [--quick] [NAME …]       single parts against the same without them: guards, lanes, life, writer, greedy, anatomy
 big [--finished N] [--pending N]   a drain beside millions of finished jobs, against an empty database
 """
 

@@ -34,8 +34,9 @@ SELECT 'shop:{{many}}/' || n, 1, 1, 5, 1, {{now}}, '{TASK}', 6, {{now}}, {{later
 """
 _LANES = f"""
 {_NUMBERS}
-INSERT INTO {{p}}lane (queue, task, tenant, priority, limit_key)
-SELECT 'default', '{TASK}', '', 0, 'shop:{{many}}/' || n FROM number
+INSERT INTO {{p}}lane (id, queue, task, tenant, priority, limit_key)
+SELECT (CAST(g.id AS bigint) << 32) + 10 * {{many}} + n, g.queue, g.task, '', 0, 'shop:{{many}}/' || n
+  FROM number, {{p}}lane_group g WHERE g.queue = 'default' AND g.task = '{TASK}'
 """
 
 

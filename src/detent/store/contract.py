@@ -134,7 +134,8 @@ class Verbs(
         and none whose expires_at has passed.
 
         Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
-        alphabetical order beginning after `after_tenant`. Each job is handed to one caller only: state running,
+        alphabetical order beginning after `after_tenant`; if more than 100 lanes have ready jobs, in an order of the
+        database's own. Each job is handed to one caller only: state running,
         attempt + 1, leased now, a lease row `lease_id` that expires `lease` seconds from now and names the jobs. No
         lease row is written where nothing was claimed. A key held until the first claim is given back. Nobody waits
         for anybody: rows locked by others are passed over. Only claims under one limit come one after the other, and

@@ -37,6 +37,10 @@ SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
    WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
+# The same with what each costs, since a limit may ask for that.
+_FIRSTS_WITH_COST = _FIRSTS.replace(
+    "r.holds_key)", "r.holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = r.job_id), 1))"
+)
 # The same of a lane by itself, where it is enough to know which and where they end.
 _HEAD_OF_ONE = """
 SELECT json_group_array(job_id), count(*), max(ready_at), max(holds_key) FROM (
@@ -107,6 +111,8 @@ LANES_MAX = 200
 """Lanes that a claim looks at, or as many as it may claim jobs if that is more."""
 _ROUNDS_MAX = 5
 """Times that a claim goes on to the next lanes, if none of those before had anything for it."""
+_ALONE_MAX = 16
+"""Lanes that are asked for their rows one by one."""
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
 
 
@@ -260,9 +266,14 @@ class ClaimVerbs(LaneVerbs):
     ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
         lanes = sorted(lanes, key=lambda lane: (lane[0], -lane[1], lane[2]))
+        # Of many lanes hardly more than the first rows are taken: so they are fetched together.
+        firsts: dict[int, Row] | None = None
+        if len(lanes) > _ALONE_MAX:
+            found = self._at_once(_FIRSTS_WITH_COST, (ids_json(lane[2] for lane in lanes), now))
+            firsts = {row[2]: row for row in found}
         lines = {
             tenant: chain.from_iterable(
-                heapq.merge(*(self._walk(lane[2], portion, now, head, goes_on) for lane in equals))
+                heapq.merge(*(self._walk(lane[2], portion, now, head, goes_on, firsts) for lane in equals))
                 for _, equals in groupby(of_tenant, key=lambda lane: lane[1])
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
@@ -270,9 +281,22 @@ class ClaimVerbs(LaneVerbs):
         # Whether a row is taken is asked when its turn has come, not before.
         return _in_turn([filter(takes, lines[tenant]) for tenant in _turns(lines, after_tenant)])
 
-    def _walk(self, lane: int, portion: int, now: int, head: str, goes_on: Callable[[int], bool]) -> Iterator[Row]:
-        """The rows of a lane in order, fetched by portions."""
+    def _walk(
+        self,
+        lane: int,
+        portion: int,
+        now: int,
+        head: str,
+        goes_on: Callable[[int], bool],
+        firsts: Mapping[int, Row] | None,
+    ) -> Iterator[Row]:
+        """The rows of a lane in order, the first of which may be at hand, fetched by portions."""
         after: tuple[int, int] = _BEFORE_ALL
+        if firsts is not None:
+            if lane not in firsts or not goes_on(lane):
+                return
+            yield firsts[lane]
+            after = firsts[lane][0], firsts[lane][1]
         while goes_on(lane) and (rows := self._at_once(head, (lane, *after, now, portion))):
             yield from rows
             if len(rows) < portion:
