@@ -66,7 +66,7 @@ _POSTGRES = {
     "group": "INSERT INTO detent.lane_group (queue, task) VALUES (%s, %s) ON CONFLICT DO NOTHING",
     "lane": """
         INSERT INTO detent.lane (id, queue, task, tenant, priority)
-        SELECT (id::bigint << 32) + nextval('detent.lane_seq'), queue, task, '', %s FROM detent.lane_group
+        SELECT (id::bigint << 32) + nextval('detent.lane_id_seq'), queue, task, '', %s FROM detent.lane_group
          WHERE queue = %s AND task = %s RETURNING id
     """,
     "job": """

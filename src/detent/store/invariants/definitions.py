@@ -48,7 +48,8 @@ _TABLE = re.compile(r"^CREATE TABLE detent\.(?P<table>\w+) \((?P<columns>.*?)^\)
 _ALTERED = re.compile(r"^ALTER TABLE detent\.(?P<table>\w+)\s(?P<changes>[^;]+);", re.MULTILINE)
 _CHANGED = re.compile(
     r"\bADD COLUMN (?P<added>[^\n]+?)(?=,\n|$)|\bDROP COLUMN (?P<dropped>\w+)"
-    r"|\bALTER COLUMN (?P<name>\w+) (?P<how>DROP DEFAULT|SET DEFAULT|SET NOT NULL|DROP NOT NULL)(?P<standard>[^\n,]*)"
+    r"|\bALTER COLUMN (?P<name>\w+) (?P<how>DROP DEFAULT|SET DEFAULT|SET NOT NULL|DROP NOT NULL|TYPE)"
+    r"(?P<standard>[^\n,]*)"
 )
 _COLUMN = re.compile(
     r"^\s*(?P<name>[a-z_]+)\s+(?P<type>double precision|[a-z]+(?:\[\])?)(?:\s+COLLATE \S+)?(?P<required>\s+NOT NULL)?"
@@ -146,6 +147,8 @@ def _altered(kind: str, required: bool, standard: str, how: str, new: str) -> tu
     match how:
         case "SET NOT NULL" | "DROP NOT NULL":
             return kind, how == "SET NOT NULL", standard
+        case "TYPE":
+            return _TYPES.get(new.strip(), new.strip()), required, standard
         case _:
             return kind, required, canonical(new)
 

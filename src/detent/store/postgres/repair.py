@@ -126,7 +126,7 @@ _GO_ON = {
     "id_seq": b"""
         SELECT setval('detent.id_seq', greatest((SELECT max(id) FROM detent.job), (SELECT max(id) FROM detent.lease)))
     """,
-    "lane_id_seq": b"SELECT setval('detent.lane_id_seq', (SELECT max(id) FROM detent.lane))",
+    "lane_id_seq": b"SELECT setval('detent.lane_id_seq', (SELECT max(id & 4294967295) FROM detent.lane))",
     "transition_log_n_seq": b"SELECT setval('detent.transition_log_n_seq', (SELECT max(n) FROM detent.transition_log))",
     "horizon_n_seq": b"SELECT setval('detent.horizon_n_seq', (SELECT max(n) FROM detent.horizon))",
     "alert_notice_n_seq": b"SELECT setval('detent.alert_notice_n_seq', (SELECT max(n) FROM detent.alert_notice))",

@@ -5,7 +5,8 @@ WITH counted (name, next, used) AS (
            greatest((SELECT max(id) FROM detent.job), (SELECT max(id) FROM detent.lease))
       FROM detent.id_seq s
     UNION ALL
-    SELECT 'lane_id_seq', s.last_value + s.is_called::integer, (SELECT max(id) FROM detent.lane) FROM detent.lane_id_seq s
+    SELECT 'lane_id_seq', s.last_value + s.is_called::integer, (SELECT max(id & 4294967295) FROM detent.lane)
+      FROM detent.lane_id_seq s
     UNION ALL
     SELECT 'transition_log_n_seq', s.last_value + s.is_called::integer, (SELECT max(n) FROM detent.transition_log)
       FROM detent.transition_log_n_seq s

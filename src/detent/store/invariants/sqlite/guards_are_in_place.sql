@@ -406,14 +406,21 @@ END'),
     AND (NEW.state = ''consolidation_triggered'' OR NEW.state = ''consolidation_skipped''
          OR (NEW.state = ''failed'' AND OLD.state <> ''consolidation_skipped''))
 BEGIN
-  INSERT INTO detent_lane (queue, task, tenant, priority, limit_key)
-    SELECT NEW.queue, ''detent.pipeline.'' || CASE NEW.state WHEN ''consolidation_skipped'' THEN ''skipped/'' WHEN ''failed'' THEN ''failed/'' ELSE ''consolidate/'' END
-             || NEW.name, NEW.tenant, NEW.priority, ''''
+  INSERT INTO detent_lane_group (queue, task)
+    SELECT NEW.queue, ''detent.pipeline.'' || CASE NEW.state WHEN ''consolidation_skipped'' THEN ''skipped/'' WHEN ''failed'' THEN ''failed/'' ELSE ''consolidate/'' END || NEW.name
      WHERE NOT EXISTS (
-       SELECT 1 FROM detent_lane
-        WHERE queue = NEW.queue AND tenant = NEW.tenant AND priority = NEW.priority AND limit_key = ''''
-          AND task = ''detent.pipeline.''
-                || CASE NEW.state WHEN ''consolidation_skipped'' THEN ''skipped/'' WHEN ''failed'' THEN ''failed/'' ELSE ''consolidate/'' END || NEW.name);
+       SELECT 1 FROM detent_lane_group
+        WHERE queue = NEW.queue
+          AND task = ''detent.pipeline.'' || CASE NEW.state WHEN ''consolidation_skipped'' THEN ''skipped/'' WHEN ''failed'' THEN ''failed/'' ELSE ''consolidate/'' END || NEW.name);
+  INSERT INTO detent_lane (id, queue, task, tenant, priority, limit_key)
+    SELECT coalesce((SELECT max(l.id) FROM detent_lane l WHERE l.id > (g.id << 32) AND l.id < ((g.id + 1) << 32)), g.id << 32) + 1,
+           g.queue, g.task, NEW.tenant, NEW.priority, ''''
+      FROM detent_lane_group g
+     WHERE g.queue = NEW.queue
+       AND g.task = ''detent.pipeline.'' || CASE NEW.state WHEN ''consolidation_skipped'' THEN ''skipped/'' WHEN ''failed'' THEN ''failed/'' ELSE ''consolidate/'' END || NEW.name
+       AND NOT EXISTS (
+         SELECT 1 FROM detent_lane
+          WHERE queue = g.queue AND task = g.task AND tenant = NEW.tenant AND priority = NEW.priority AND limit_key = '''');
   UPDATE detent_ids SET next = next + NEW.replicas;
   INSERT INTO detent_job (id, tenant, task, queue, priority, due_at, payload, run_id, nonce, created_at, attempts_max,
       dead_letter, idempotent)

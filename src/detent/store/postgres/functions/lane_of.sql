@@ -17,7 +17,7 @@ BEGIN
     SELECT g.id INTO range FROM detent.lane_group g WHERE g.queue = p_queue AND g.task = p_task;
     IF FOUND THEN
       INSERT INTO detent.lane (id, queue, task, tenant, priority, limit_key)
-        VALUES ((range::bigint << 32) + nextval('detent.lane_seq'), p_queue, p_task, p_tenant, p_priority,
+        VALUES ((range::bigint << 32) + nextval('detent.lane_id_seq'), p_queue, p_task, p_tenant, p_priority,
                 coalesce(p_limit_key, ''))
         ON CONFLICT DO NOTHING;
     ELSE

@@ -14,10 +14,9 @@ CREATE TABLE detent.lane_group (
 );
 INSERT INTO detent.lane_group (queue, task) SELECT DISTINCT l.queue, l.task FROM detent.lane l ORDER BY l.queue, l.task;
 
-CREATE SEQUENCE detent.lane_seq AS bigint;
-SELECT setval('detent.lane_seq', (SELECT coalesce(max(l.id), 0) + 1 FROM detent.lane l));
-
 ALTER TABLE detent.lane ALTER COLUMN id DROP IDENTITY, ALTER COLUMN id TYPE bigint;
+CREATE SEQUENCE detent.lane_id_seq AS bigint;
+SELECT setval('detent.lane_id_seq', (SELECT coalesce(max(l.id), 0) + 1 FROM detent.lane l));
 ALTER TABLE detent.ready ALTER COLUMN lane_id TYPE bigint;
 ALTER TABLE detent.waiting ALTER COLUMN lane_id TYPE bigint;
 
