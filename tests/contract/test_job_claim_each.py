@@ -9,7 +9,7 @@ import pytest
 
 from detent.errors import DetentError
 from detent.model.limit_records import NewLimit
-from detent.model.records import ClaimedEach, Violation
+from detent.model.records import ClaimedEach
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.kit import LEASE, claim, enqueue, job, state, succeeded
@@ -108,6 +108,8 @@ def test_everything_else_is_claimed(store: Store, store_url: str, damage: Any, l
             assert [held.job_id for held in claim_each(store, left_out=(bad,)).jobs] == [after]
         else:
             assert [held.job_id for held in claim(store)] == [after]
+        if damage is pending_again:
+            store.repair("ana", "the counts", apply=True)
         if damage in (in_an_unknown_state, refused_by_a_check):
             owner.plant(f"DELETE FROM {{job}} WHERE id = {bad}", f"DELETE FROM {{ready}} WHERE job_id = {bad}")
             owner.validate()
@@ -125,7 +127,9 @@ def test_a_committed_job_becomes_succeeded_and_does_not_run_again(store: Store, 
     (execution,) = store.job_executions(done)
     assert (row.committed_at, row.finished_at) == (execution.committed_at, execution.done_at)
     assert [line.trigger for line in store.transitions("job", str(done))][-1] == "repair"
-    assert [broken for broken in store.verify() if isinstance(broken, Violation)] == []
+    # What was planted was not counted, so the counts are wrong, and nothing else.
+    assert {broken.invariant for broken in store.verify()} <= {"finished_counts_equal_jobs"}
+    store.repair("ana", "the counts", apply=True)
 
 
 def test_in_order_where_nothing_is_damaged(store: Store, clock: StoreClock) -> None:

@@ -16,7 +16,7 @@ from detent.store.contract import Verbs
 from detent.testing.stores import turnable_store
 from tests.contract.kit import claim, enqueue
 from tests.plans.many_lanes import add_lanes
-from tests.plans.test_limits import work_of
+from tests.plans.measured import work_of
 
 SOME, MANY = 300, 100_000
 TASK = "mail.send"
