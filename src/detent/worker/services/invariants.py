@@ -89,8 +89,10 @@ class Invariants:
     def look_first(self) -> None:
         """Look at the schema, the newest jobs and the head of the queue, a bounded number of rows, and say what is
         new."""
+        found: set[Violation] = set()
         for part in _FIRST:
-            self._report(set(self._store.verify_step(WalkPlace(part=part), min(self._rows, _FIRST_ROWS)).violations))
+            found |= set(self._store.verify_step(WalkPlace(part=part), min(self._rows, _FIRST_ROWS)).violations)
+        self._report(found)
 
     def step(self) -> bool:
         """Look at the next part of the record and say what is new; whether the walk has come to its end with it."""
