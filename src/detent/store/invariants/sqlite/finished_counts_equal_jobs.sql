@@ -2,7 +2,7 @@
 SELECT 'finished_count' AS entity, f.tenant || '/' || f.queue || '/' || f.task || '/' || f.state AS entity_id,
        'it says ' || CAST(sum(f.counted) AS TEXT) || ', and there are ' || CAST(sum(f.there) AS TEXT) AS detail
   FROM (SELECT tenant, queue, task, state, 0 AS counted, count(*) AS there FROM detent_job j
-         WHERE finished_at IS NOT NULL GROUP BY tenant, queue, task, state
+         WHERE finished_at IS NOT NULL AND state <> 'pending' AND state <> 'running' GROUP BY tenant, queue, task, state
         UNION ALL
         SELECT tenant, queue, task, state, jobs, 0 FROM detent_job_counts c
          WHERE state <> 'pending' AND state <> 'running') f
