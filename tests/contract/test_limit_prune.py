@@ -38,3 +38,14 @@ def test_idle_ones_go_in_small_portions_and_the_template_stays(store: Store, clo
     assert max(gone) <= 2
     assert keys(store) == ["shop:0"]
     assert TASK in {row.key for row in store.limit_list()}
+
+
+def test_a_bucket_that_no_longer_fills_is_not_waited_for(store: Store) -> None:
+    """J12: PostgreSQL kept the limits of a template that lost its rate, since their buckets never filled again."""
+    store.limit_put(NewLimit(key=TASK, rate=1, burst=2, tasks=(TASK,)))
+    enqueue(store, limit_key="shop:0")
+    (held,) = claim(store, limit=100)
+    finish(store, held)
+    store.limit_put(NewLimit(key=TASK, rate=None, burst=2, concurrency_max=3, tasks=(TASK,)))
+    assert store.limit_prune("", 100) == LimitsPruned(1, None)
+    assert keys(store) == []

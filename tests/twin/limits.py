@@ -259,7 +259,8 @@ class Limits(Record):
             slots = [place for place, slot in self.limit_slot.items() if slot.limit_key == row.key]
             quiet = row.held_at is None and row.open_until is None and row.throttled == 0
             over = row.paused_until is None or row.paused_until <= self.clock
-            idle = self.tokens(row) >= row.burst and not any(self.counts(self.limit_slot[place]) for place in slots)
+            full = row.rate is None or self.tokens(row) >= row.burst
+            idle = full and not any(self.counts(self.limit_slot[place]) for place in slots)
             if row.template is not None and quiet and over and idle:
                 del self.rate_limit[row.key]
                 for place in slots:

@@ -17,7 +17,7 @@ BEGIN
       SELECT l.ctid FROM detent.rate_limit l
        WHERE l.key = ANY (looked)
          AND l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
-         AND coalesce(l.paused_until <= t, true) AND detent.limit_tokens(l, t) >= l.burst
+         AND coalesce(l.paused_until <= t, true) AND (l.rate IS NULL OR detent.limit_tokens(l, t) >= l.burst)
          AND NOT EXISTS (
            SELECT 1 FROM detent.limit_slot s
              JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'

@@ -27,7 +27,7 @@ _KEY_GOES = "DELETE FROM detent_job_key WHERE tenant = ? AND key = ?"
 _LIMITS = """
 SELECT key, template IS NOT NULL AND held_at IS NULL AND open_until IS NULL AND throttled = 0
             AND coalesce(paused_until <= :now, true)
-            AND (rate IS NULL OR tokens + rate / per * max(:now - refilled_at, 0) / 1000000 >= burst)
+            AND (rate IS NULL OR tokens + rate / per * (max(:now - refilled_at, 0) / 1000000.0) >= burst)
             AND NOT EXISTS (SELECT 1 FROM detent_limit_slot s
                               JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
                              WHERE s.limit_key = l.key)
