@@ -253,7 +253,10 @@ def test_damage_is_found_when_somebody_looks_and_mended_from_the_record(queue: Q
             for statement in ("SET session_replication_role = replica", spoil, "RESET session_replication_role"):
                 owner.execute(statement)
         owner.commit()
-    assert {one.entity_id for one in queue.app.verify()} == {str(job.id)}
+    assert {(one.entity, one.entity_id) for one in queue.app.verify()} == {
+        ("job", str(job.id)),
+        ("finished_count", "/default/ingest/quarantined"),
+    }
     plan = queue.app.repair(actor="ana", reason="somebody was at it")
     assert plan
     assert job.refresh().state == "quarantined", "a plan changes nothing"

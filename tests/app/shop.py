@@ -74,6 +74,7 @@ def open_shop(url: str) -> Iterator[Shop]:
     shop = Shop(url)
     try:
         yield shop
-        assert shop.app.verify() == []
+        found = shop.app.verify()
+        assert found == [], found
     finally:
         shop.close()

@@ -9,12 +9,19 @@ import pytest
 
 from detent import Context, Detent, Limit
 from detent.errors import InvalidInput
+from detent.model.clock import TurnableClock
+from detent.testing.stores import START, is_sqlite
 from tests.app.shop import Shop
+
+
+def another(url: str) -> Detent:
+    """An application as another process would have it, by the clock of the test."""
+    return Detent(url, clock=TurnableClock(START) if is_sqlite(url) else None)
 
 
 def program(url: str, cron: str | None = "0 2 * * *", concurrency: int = 5) -> Detent:
     """One version of a program, as another process would have it."""
-    app = Detent(url)
+    app = another(url)
 
     @app.task(name="report", limit=Limit(concurrency=concurrency), limit_key="reports")
     def report(ctx: Context, day: str = "today") -> None: ...
@@ -101,7 +108,7 @@ def test_a_limit_that_was_removed_comes_back_when_it_is_asked_for(shop: Shop) ->
 
 def test_two_programs_may_share_a_limit(shop: Shop) -> None:
     """Each declares the same bounds for tasks of its own, and neither replaces the other."""
-    with program(shop.url) as app, Detent(shop.url) as other:
+    with program(shop.url) as app, another(shop.url) as other:
 
         @other.task(name="other", limit=Limit(concurrency=5), limit_key="reports")
         def task(ctx: Context) -> None: ...

@@ -41,7 +41,9 @@ def test_a_place_in_the_queue_does_not_make_a_job_pending(tmp_path: Path) -> Non
         claim_one(store)
         enqueue(store)
         with closing(plain_connection(url)) as connection:
-            connection.execute("INSERT INTO detent_ready (lane_id, ready_at, job_id) VALUES (1, 0, ?)", (taken,))
+            connection.execute(
+                "INSERT INTO detent_ready (lane_id, ready_at, job_id) SELECT id, 0, ? FROM detent_lane", (taken,)
+            )
             connection.commit()
         lease_id = store.ids_reserve(1)
         before = dump(url)

@@ -13,7 +13,7 @@ from tests.deadlines import scaled
 from tests.processes.kit import Bench, until
 from tests.processes.tasks import add
 
-_KEPT_BY_SERVICES = {"worker", "service", "horizon", "alert_look", "alert_tally"}
+_KEPT_BY_SERVICES = {"worker", "watch", "service", "horizon", "alert_look", "alert_tally"}
 
 
 def test_all_kinds_of_functions_are_carried_out(shop: Bench) -> None:

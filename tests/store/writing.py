@@ -65,4 +65,4 @@ def held(writer: Writer, crowd: ThreadPoolExecutor) -> Iterator[None]:
 
 
 def jobs_of(store: Store) -> list[int]:
-    return [row.id for row in store.job_list(JobSearch(), limit=10_000).rows]
+    return sorted(row.id for row in store.job_list(JobSearch(), limit=10_000).rows)

@@ -111,10 +111,10 @@ class Keeping:
         if catch_up not in CATCH_UP:
             raise InvalidInput("catch_up", repr(catch_up)[:80], ", ".join(CATCH_UP))
         check_cron(cron, zone)
+        job = new_job(call, Sending(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
         if call.task.options.unique == "active":
             allowed = "unique='pending', together with limit=Limit(concurrency=1) if one at a time may run"
             raise InvalidInput("schedule", f"a call of {call.task.name}, which is unique while active", allowed)
-        job = new_job(call, Sending(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
         return NewSchedule(
             name=self._schedule_name(call.task.name if name is None else name),
             cron=cron,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from detent.errors.root import DetentError
 
 __all__ = [
+    "OUTAGES",
     "DatabaseBusy",
     "DatabaseError",
     "DatabaseForbidden",
@@ -175,3 +176,7 @@ class GuardViolation(DatabaseError):
 
     def _says(self) -> str:
         return "a guard of the database refused"
+
+
+OUTAGES = (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown, SchemaMissing)
+"""The errors that concern every call alike. The same call may succeed later, so no job is to blame for them."""

@@ -14,6 +14,7 @@ from detent.declare.context import Context
 from detent.declare.pipeline import Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled
 from detent.errors import DatabaseError, DetentError, LeaseLost
+from detent.errors.database import OUTAGES
 from detent.model.alert_records import Severity
 from detent.model.pipeline_records import ELSEWHERE, PipelineRunRow, Portion
 from detent.model.records import Moved
@@ -97,7 +98,7 @@ class Consolidating:
         try:
             await self._retire(ctx, value, run_id)
             one(await self.colour.ask(self._ground.store().pipeline_complete, run_id, ctx.job_id, ctx.attempt))
-        except (Snooze, Throttled, Fatal, LeaseLost, DatabaseError):
+        except (Snooze, Throttled, Fatal, LeaseLost, *OUTAGES):
             raise
         except Exception as error:
             if tries >= self._ground.settings.consolidate_tries:

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from detent.declare.probe import Probed
 from detent.declare.signals import Fatal, Snooze, Throttled
-from detent.errors import (
-    DatabaseBusy,
-    DatabaseFull,
-    DatabaseReadOnly,
-    DatabaseUnreachable,
-    DetentError,
-    InvalidArguments,
-    LeaseLost,
-    OutcomeUnknown,
-    SchemaMissing,
-)
+from detent.errors import DetentError, InvalidArguments, LeaseLost
+from detent.errors.database import OUTAGES
 from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
@@ -206,14 +197,7 @@ class Attempt:
                 return self._abort("throttled", str(error), delay=wait)
             case Fatal():
                 return self._abort("error", error_text(error), fatal=True)
-            case (
-                DatabaseUnreachable()
-                | DatabaseBusy()
-                | DatabaseFull()
-                | DatabaseReadOnly()
-                | OutcomeUnknown()
-                | SchemaMissing()
-            ) if self.claimed.spared < self.context.settings.spared_max:
+            case _ if isinstance(error, OUTAGES) and self.claimed.spared < self.context.settings.spared_max:
                 return self._abort("released", error_text(error), delay=self.delay())
             case _ if self.context.cancelled:
                 return self._abort("cancelled", error_text(error))

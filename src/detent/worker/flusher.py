@@ -7,17 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from detent.errors import (
-    AlreadyCommitted,
-    DatabaseBusy,
-    DatabaseFull,
-    DatabaseReadOnly,
-    DatabaseUnreachable,
-    DetentError,
-    LeaseLost,
-    OutcomeUnknown,
-    SchemaMissing,
-)
+from detent.errors import AlreadyCommitted, DetentError, LeaseLost
+from detent.errors.database import OUTAGES
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
@@ -31,8 +22,6 @@ __all__ = ["Flusher"]
 T = TypeVar("T")
 Answer = Finished | Aborted | DetentError
 
-_AWAY = (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown, SchemaMissing)
-"""What concerns every write alike: the same items may go through later."""
 _NAMES = {Charge: "what it has cost", NewEvent: "an event", Finish: "its ending", Abort: "its ending"}
 _ANSWER_FIRST = 10.0
 _ANSWER_LONGEST = 600.0
@@ -166,7 +155,7 @@ class Flusher:
                 with self._store.answering_within(self._answer_max):
                     answers = self._write_all(part)
             except Exception as error:
-                if isinstance(error, _AWAY):
+                if isinstance(error, OUTAGES):
                     self._patience.failed("writing results", error)
                     self._answer_max = min(2 * self._answer_max, _ANSWER_LONGEST)
                     parts.append(part)

@@ -140,15 +140,17 @@ def test_what_is_no_connection_is_refused(store: SqliteStore, stranger: object) 
 
 def test_ids_that_are_taken_are_known_on_a_connection_of_sqlalchemy(store: SqliteStore, path: Path) -> None:
     """J2: sent again, a job meets itself; whatever the driver's errors are wrapped in."""
-    store.job_enqueue([new_job(1)])
+    first = store.ids_reserve(2)
+    second = first + 1
+    store.job_enqueue([new_job(first)])
     engine = sqlalchemy.create_engine(f"sqlite:///{path}")
     with engine.connect() as mine:
-        assert store.on(mine).job_enqueue([new_job(1)]) == [Enqueued(1, False)]
-        answers = store.on(mine).job_enqueue([new_job(2), new_job(1), new_job(2)])
-        assert answers == [Enqueued(2, True), Enqueued(1, False), Enqueued(2, False)]
+        assert store.on(mine).job_enqueue([new_job(first)]) == [Enqueued(first, False)]
+        answers = store.on(mine).job_enqueue([new_job(second), new_job(first), new_job(second)])
+        assert answers == [Enqueued(second, True), Enqueued(first, False), Enqueued(second, False)]
         mine.commit()
     engine.dispose()
-    assert is_there(store, 2)
+    assert is_there(store, second)
     assert store.verify() == []
 
 
