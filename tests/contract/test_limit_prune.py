@@ -41,7 +41,7 @@ def test_idle_ones_go_in_small_portions_and_the_template_stays(store: Store, clo
 
 
 def test_a_bucket_that_no_longer_fills_is_not_waited_for(store: Store) -> None:
-    """J12: PostgreSQL kept the limits of a template that lost its rate, since their buckets never filled again."""
+    """J12: the limits of a template that lost its rate were kept, since their buckets never filled again."""
     store.limit_put(NewLimit(key=TASK, rate=1, burst=2, tasks=(TASK,)))
     enqueue(store, limit_key="shop:0")
     (held,) = claim(store, limit=100)
