@@ -2,7 +2,7 @@
 
 contest [--quick] [--rounds N] [--works A,B] [--only NAME,…] [--to FILE]   Detent, the floor and the peers, in turns
 report FILE                    put the results of a contest into docs/performance.md and its plot
-parts [--quick] [NAME …]       single parts against the same without them: guards, lanes, life, writer, greedy, anatomy
+parts [--quick] [NAME …]       single parts against the same without them: guards, life, writer, greedy, anatomy
 big [--finished N] [--pending N]   a drain beside millions of finished jobs, against an empty database
 """
 
@@ -18,10 +18,11 @@ from pathlib import Path
 
 from benchmarks import parts
 from benchmarks.contest.contender import CONTENDERS
+from benchmarks.contest.programme import BRIEF, USUAL, WORKS
 from benchmarks.contest.results import Results
 from benchmarks.contest.rows import ROWS
 from benchmarks.contest.run import contest
-from benchmarks.contest.works import BRIEF, QUICK, USUAL, WHOLE, WORKS, Size
+from benchmarks.contest.works import QUICK, WHOLE, Size
 from benchmarks.measure import say
 from benchmarks.places import places
 from benchmarks.report import publish, verdict

@@ -43,6 +43,11 @@ _COUNTED = """
 INSERT INTO detent.finished_delta (tenant, queue, task, state, jobs)
 VALUES ('', 'default', %(task)s, 'succeeded', %(count)s)
 """
+_DATED = """
+INSERT INTO detent.job_span (created_at, block, first_id, last_id)
+SELECT created_at, id >> 10, min(id), max(id) FROM detent.job WHERE id BETWEEN %(first)s AND %(first)s + %(count)s - 1
+ GROUP BY created_at, id >> 10
+"""
 _PENDING = """
 WITH t AS MATERIALIZED (SELECT detent.clock() AS t),
      made AS (
@@ -69,6 +74,11 @@ INSERT INTO detent_execution (job_id, attempt, worker, leased_at, started_at, co
 _SQLITE_COUNTED = """
 INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
 VALUES ('', 'default', :task, 'succeeded', :count)
+"""
+_SQLITE_DATED = """
+INSERT INTO detent_job_span (created_at, block, first_id, last_id)
+SELECT created_at, id >> 10, min(id), max(id) FROM detent_job WHERE id BETWEEN :first AND :first + :count - 1
+ GROUP BY created_at, id >> 10
 """
 _SQLITE_PENDING = f"""
 INSERT INTO detent_job (id, task, due_at, payload, nonce, created_at, attempts_max)
@@ -107,6 +117,7 @@ def _fill_postgres(url: str, finished: int, pending: int, like: int) -> None:
                 ((first,),) = connection.execute(_IDS, (count,)).fetchall()
                 ago = DAY * (1 - number * CHUNK / total)
                 connection.execute(statement, {**given, "first": first, "count": count, "ago": ago})
+                connection.execute(_DATED, {"first": first, "count": count})
                 if statement is _FINISHED:
                     connection.execute(_COUNTED, {**given, "count": count})
         connection.execute("VACUUM (ANALYZE)")
@@ -121,8 +132,8 @@ def _fill_sqlite(url: str, finished: int, pending: int, like: int) -> None:
         ((now,),) = file.execute(f"SELECT {_SQLITE_NOW}").fetchall()
         given = {"task": TASK, "payload": PAYLOAD, "like": like}
         for statements, total, first_at in (
-            ((_SQLITE_FINISHED, _SQLITE_EXECUTED, _SQLITE_COUNTED), finished, now - int(DAY * 1e6)),
-            ((_SQLITE_PENDING, _SQLITE_READY), pending, now),
+            ((_SQLITE_FINISHED, _SQLITE_EXECUTED, _SQLITE_COUNTED, _SQLITE_DATED), finished, now - int(DAY * 1e6)),
+            ((_SQLITE_PENDING, _SQLITE_READY, _SQLITE_DATED), pending, now),
         ):
             for number, count in enumerate(_chunks(total)):
                 ((first,),) = file.execute(_SQLITE_IDS, {"count": count}).fetchall()

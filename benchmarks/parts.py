@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks import anatomy, greedy, guards, lanes, life, writer
+from benchmarks import anatomy, greedy, guards, life, writer
 from benchmarks.measure import Line, say, table
 from benchmarks.places import Places, places
 
@@ -14,7 +14,6 @@ HEAD = ("what", "ratio", "wanted", "ours a second", "against")
 COMPARED: dict[str, tuple[str, Callable[[Places, bool], list[Line]]]] = {
     "guards": ("With the guards, against the same without them (one minus the ratio is their share)", guards.run),
     "life": ("The life of a job in bare verbs, against the floor", life.run),
-    "lanes": ("Many tenants and limit keys, against one tenant", lanes.run),
     "writer": ("Enqueues of one job each through the writer", writer.run),
 }
 TOLD: dict[str, tuple[str, Sequence[str], Callable[[Places, bool], Sequence[Sequence[str]]]]] = {

@@ -8,11 +8,14 @@ What is thrown away lies in memory where there is room for it, and a database wi
 
 from __future__ import annotations
 
+import compileall
 import itertools
 import os
+import re
 import secrets
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +31,7 @@ from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
 from detent.testing.stores import START, StoreClock, install_clock, turnable_store
 from tests import deadlines, repeat
 
+ROOT = Path(__file__).parents[1]
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
@@ -43,15 +47,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Every commit on SQLite waits for the disk, and a test looks at no disk: its files go where PostgreSQL's go.
 
-    What a script starts in the background ignores Ctrl-C, and so do all its children: a test that interrupts one would
-    wait for ever.
+    The package is compiled first, whatever the environment says: the tests start hundreds of processes, and each of
+    them would compile it again. These processes write no compiled files themselves: a module that a test writes twice
+    within a second, with the same length, would be taken for the first one.
+
+    What a script starts in the background ignores Ctrl-C and SIGQUIT, and so do all its children: a test that
+    interrupts one would wait for ever, and one that stops a PgBouncer for 15 seconds.
     """
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(ROOT / "src", quiet=2)
+        compileall.compile_dir(ROOT / "tests", quiet=2, rx=re.compile("/test_"))  # pytest keeps those by itself
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    sys.dont_write_bytecode = False
     if not deadlines.is_measured():
         os.environ[deadlines.SLOWNESS] = f"{deadlines.measure():.2f}"
     if config.getoption("--failed-to") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(repeat.Failures(Path(config.getoption("--failed-to"))))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     if _is_roomy(Path(MEMORY)):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
     if config.pluginmanager.hasplugin("hypothesispytest"):
@@ -156,16 +171,19 @@ def ready_template(postgres_cluster: Cluster) -> str:
     return name
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def ready_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database of each kind in turn with the record in it, by the clock on the wall: for processes."""
-    if request.param == "sqlite":
-        yield request.getfixturevalue("sqlite_store_url")
-        return
-    cluster: Cluster = request.getfixturevalue("postgres_cluster")
+@pytest.fixture
+def postgres_ready_url(postgres_cluster: Cluster, ready_template: str) -> Iterator[str]:
+    """A PostgreSQL database of this test's own with the record in it, by the clock on the wall."""
     name = f"detent_test_{RUN}_{next(numbers)}"
-    yield cluster.create_database(name, template=request.getfixturevalue("ready_template"))
-    cluster.drop_database(name)
+    yield postgres_cluster.create_database(name, template=ready_template)
+    postgres_cluster.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ready_url(request: pytest.FixtureRequest) -> str:
+    """A database of each kind in turn with the record in it, by the clock on the wall: for processes."""
+    url: str = request.getfixturevalue("sqlite_store_url" if request.param == "sqlite" else "postgres_ready_url")
+    return url
 
 
 @pytest.fixture(scope="session")

@@ -75,8 +75,11 @@ _DETENT = frozenset(
         "snapshot",
         "memory",
         "idle",
+        "tenants",
+        "keys",
+        "retention",
+        "filled",
     }
-    | {"filled"}
 )
 _UNFINISHED = "state = 'pending' OR state = 'running'"
 

@@ -8,6 +8,7 @@ from statistics import median
 
 from benchmarks.contest.contender import Database
 from benchmarks.contest.results import Results
+from benchmarks.contest.works import WHOLE
 from benchmarks.measure import spread
 
 __all__ = ["ROWS", "Quantity", "Row"]
@@ -107,7 +108,10 @@ DRAIN, PAIR = Quantity("drain"), Quantity("drain by two")
 P50, P99, INSIDE = Quantity("pick-up", "p50_ms"), Quantity("pick-up", "p99_ms"), Quantity("inside", "p50_ms")
 CHILD, GROWTH, SUPERVISOR = (Quantity("memory", value) for value in ("child_mb", "growth", "supervisor_mb"))
 KEPT_LARGE, KEPT_SMALL = Quantity("snapshot", "kept_large"), Quantity("snapshot", "kept_small")
-FILLED = Quantity("filled", "kept")
+FILLED, COUNTS, LISTS = (Quantity("filled", value) for value in ("kept", "counts_ms", "list_ms"))
+TENANTS = {(crowd, each): Quantity("tenants", f"kept_{crowd}_{each}") for crowd in WHOLE.crowds for each in (1, 10)}
+IDLE_AFTER, AFTER = Quantity("tenants", "idle_percent"), Quantity("tenants", "kept_afterwards")
+KEYS, RETENTION = Quantity("keys", "kept"), Quantity("retention", "kept")
 CPU, QUERIES = Quantity("idle", "cpu_percent"), Quantity("idle", "queries")
 
 ROWS: Sequence[Row] = (
@@ -148,6 +152,29 @@ ROWS: Sequence[Row] = (
     Row("drain with a snapshot held, of without, batch 10", PG, KEPT_SMALL, 0.75, unit=""),
     Row("drain beside millions of jobs, of in an empty database", PG, FILLED, 0.8, unit=""),
     Row("drain beside millions of jobs, of in an empty database", LITE, FILLED, 0.8, unit=""),
+    Row("counts by state beside millions of jobs", PG, COUNTS, 100.0, at_most=True, unit=" ms"),
+    Row("counts by state beside millions of jobs", LITE, COUNTS, 100.0, at_most=True, unit=" ms"),
+    Row("a page of any state beside millions of jobs", PG, LISTS, 100.0, at_most=True, unit=" ms"),
+    Row("a page of any state beside millions of jobs", LITE, LISTS, 100.0, at_most=True, unit=" ms"),
+    *(
+        Row(
+            f"drain, {crowd:,} tenants with {each} {'job' if each == 1 else 'jobs'}, of one tenant",
+            base,
+            one,
+            0.5,
+            unit="",
+        )
+        for base in (PG, LITE)
+        for (crowd, each), one in TENANTS.items()
+    ),
+    Row("drain of one tenant after all those, of before", PG, AFTER, 0.9, unit=""),
+    Row("drain of one tenant after all those, of before", LITE, AFTER, 0.9, unit=""),
+    Row("idle worker after all those, of a core", PG, IDLE_AFTER, 0.5, at_most=True, unit=" %"),
+    Row("idle worker after all those, of a core", LITE, IDLE_AFTER, 0.5, at_most=True, unit=" %"),
+    Row("drain, 100,000 limit keys, of jobs without one", PG, KEYS, 0.5, unit=""),
+    Row("drain, 100,000 limit keys, of jobs without one", LITE, KEYS, 0.5, unit=""),
+    Row("drain while a million old jobs are deleted, of without", PG, RETENTION, 0.9, unit=""),
+    Row("drain while a million old jobs are deleted, of without", LITE, RETENTION, 0.9, unit=""),
     Row("memory of a child", PG, CHILD, 60.0, at_most=True, unit=" MB"),
     Row("memory of a child", LITE, CHILD, 45.0, at_most=True, unit=" MB"),
     Row("memory of the supervisor", PG, SUPERVISOR, 35.0, at_most=True, unit=" MB"),

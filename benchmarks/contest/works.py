@@ -7,21 +7,38 @@ alike: starting a program and its first claim are no part of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 import psycopg
 
 from benchmarks.contest.arena import Arena
-from benchmarks.fill import fill
 
-__all__ = ["BRIEF", "QUICK", "ROUNDS_MAX", "USUAL", "WHOLE", "WORKS", "Size", "Values"]
+__all__ = [
+    "QUICK",
+    "WHOLE",
+    "Size",
+    "Values",
+    "batch",
+    "bulk",
+    "callers",
+    "drain",
+    "drain_by_two",
+    "drained",
+    "first_of",
+    "idle",
+    "inside",
+    "memory",
+    "one",
+    "pick_up",
+    "pipeline",
+    "snapshot",
+    "writes",
+]
 
 Values = dict[str, float]
 """What one contender reached at one work, by name."""
 
-TURNS = 3
 SMALL = "10"
 """Jobs in a small batch."""
 
@@ -50,10 +67,16 @@ class Size:
     """Records that go through a pipeline."""
     targets: int = 100_000
     """Targets of a batch run."""
+    crowds: tuple[int, ...] = (1_000, 20_000, 100_000)
+    """Numbers of tenants; the largest is the number of limit keys, too."""
+    old: int = 1_000_000
+    """Finished jobs that retention deletes."""
 
 
 WHOLE = Size(5, 2_000, 50_000, 50_000, 4_000, 150, 200_000, 1_000_000, 20.0)
-QUICK = Size(1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000, 10_000)
+QUICK = Size(
+    1, 200, 10_000, 10_000, 800, 30, 20_000, 25_000, 4.0, 100_000, 50_000, 30_000, 10_000, (100, 2_000), 50_000
+)
 
 
 def one(arena: Arena, size: Size) -> Values:
@@ -190,48 +213,9 @@ def idle(arena: Arena, size: Size) -> Values:
     return used if asked is None or now_asked is None else {**used, "queries": (now_asked - asked) / passed}
 
 
-def filled(arena: Arena, size: Size) -> list[Values]:
-    """The first jobs of a drain beside a long past and a long line, against as many in an empty database. Filling takes
-    long, so it is done once, for several turns."""
-    fill(arena.url, size.finished, size.pending)
-    turns: list[Values] = []
-    for turn in range(TURNS):
-        with arena.beside() as fresh:
-            fill(fresh.url, 0, size.drained)
-            pair = [("empty", fresh), ("filled", arena)]
-            rates = {name: _first_of(one, size.drained) for name, one in (pair if turn % 2 else reversed(pair))}
-        kept = rates["filled"] / rates["empty"]
-        turns.append({"kept": kept, **rates, "finished": size.finished, "pending": size.pending})
-    return turns
-
-
-def _first_of(arena: Arena, count: int) -> float:
+def first_of(arena: Arena, count: int, **settings: str) -> float:
     """From the first body to that one, a second."""
     arena.new_board()
-    with arena.working(BENCH_DRAIN="") as tree:
+    with arena.working(1, BENCH_DRAIN="", **settings) as tree:
         arena.wait_for(count, tree)
         return count / (time.time() - arena.board.first())
-
-
-WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
-    "one": one,
-    "callers": callers,
-    "bulk": bulk,
-    "drain": drain,
-    "drain by two": drain_by_two,
-    "writes": writes,
-    "pipeline": pipeline,
-    "batch": batch,
-    "pick-up": pick_up,
-    "inside": inside,
-    "snapshot": snapshot,
-    "memory": memory,
-    "idle": idle,
-    "filled": filled,
-}
-USUAL = tuple(name for name in WORKS if name != "filled")
-"""What a contest has unless told otherwise."""
-BRIEF = tuple(name for name in USUAL if name != "snapshot")
-"""What a quick one has: dead rows begin to tell only after more jobs than it has time for."""
-ROUNDS_MAX = {"snapshot": 3, "batch": 3, "memory": 1, "idle": 1, "filled": 1}
-"""Long ones, and those that hardly spread, are not done in every round."""

@@ -65,10 +65,9 @@ def test_jobs_are_found_by_what_is_known_of_them(shop: Shop) -> None:
     assert jobs(metadata={"order": "17"}) == jobs(error="no price") == jobs(until=START) == []
     assert len(jobs(since=START, metadata={})) == 2
     assert (found.key, found.progress) == ("order-17", None)
-    with pytest.raises(InvalidInput, match="selection by key"):
-        jobs(key="order-17").cancel(actor="ana")
-    with pytest.raises(InvalidInput, match="selection by key"):
-        jobs(key="order-17").count()
+    assert (jobs(key="order-17").count(), jobs(metadata={"order": 18}).count()) == (1, 0)
+    assert jobs(key="order-17").cancel(actor="ana").wait().changed == 1
+    assert [job.state for job in jobs()] == ["cancelled", "pending"]
 
 
 def test_listed_jobs_have_their_tasks_results(shop: Shop) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.contest.contender import CONTENDERS, Contender
+from benchmarks.contest.programme import WORKS
 from benchmarks.contest.results import Results, Sample
 from benchmarks.contest.rows import ROWS, Quantity, Row
-from benchmarks.contest.works import WORKS
 from benchmarks.plot import drawn
 
 FAST = Row("drain", "SQLite", Quantity("drain"), 2.0, Quantity("drain", contender="floor"))

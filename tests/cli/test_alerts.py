@@ -23,7 +23,7 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: acknowledged\n")
     shown = shell.run("alerts", "show", "disk_full/host:db1")
     assert "\x1b" not in shown.out
-    assert "nobody was told yet" in shown.err
+    assert "no notification was sent yet" in shown.err
     found = shell.run("alerts", "show", "disk_full/host:db1", "--json").json
     assert (found["acknowledged_by"], found["deliveries"]) == ("ana", [])
     assert shell.run("alerts", "ack", "nothing").code == 3

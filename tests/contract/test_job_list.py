@@ -43,6 +43,26 @@ def test_the_newest_first_whatever_their_ids(store: Store, clock: StoreClock) ->
     assert listed(store) == [second, first]
 
 
+def test_jobs_of_one_call_whatever_their_ids(store: Store, clock: StoreClock) -> None:
+    """Numbers that are far apart, in two calls at one time whose numbers lie between each other's."""
+    first = store.ids_reserve(10_000)
+    for ids in ([first + 5000, first, first + 2], [first + 1], [first + 1024 * n for n in range(1, 5)]):
+        store.job_enqueue([new_job(store, id=job_id, task=f"t{job_id % 2}") for job_id in ids])
+    everything = sorted((5000, 0, 2, 1, 1024, 2048, 3072, 4096), reverse=True)
+    assert [job_id - first for job_id in listed(store)] == everything
+    pages, after = list[int](), None
+    while (page := store.job_list(JobSearch(), after, 3)).rows:
+        pages += [row.id - first for row in page.rows]
+        after = page.next
+        if after is None:
+            break
+    assert pages == everything
+    clock.advance(1)
+    many = store.ids_reserve(3000)
+    store.job_enqueue([new_job(store, id=many + n) for n in range(3000)])
+    assert listed(store, limit=3000) == [many + n for n in reversed(range(3000))]
+
+
 def test_page_by_page(store: Store, clock: StoreClock) -> None:
     ids = []
     for n in range(9):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from detent.model.limit_records import NewLimit
 from detent.model.records import Enqueued, NewEvent, Pruned
-from detent.store.contract import Store
+from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock, dump
 from tests.contract.kit import abort, claim, claim_one, enqueue, event, finish, new_job, quarantined, state, succeeded
 
-RECORDS = ("job", "execution", "event", "transition_log", "dead", "ready", "waiting")
+RECORDS = ("job", "job_span", "execution", "event", "transition_log", "dead", "unsuccessful", "ready", "waiting")
 
 
 def test_old_finished_jobs_go_with_all_their_records(store: Store, store_url: str, clock: StoreClock) -> None:
@@ -67,6 +68,7 @@ def test_in_small_portions(store: Store, clock: StoreClock) -> None:
     assert gone == 3
     assert 3 <= calls <= 4
     assert [row is None for row in store.job_get(ids)] == [False, True, False, True, False, True, False]
+    assert [row.id for row in store.job_list(JobSearch()).rows] == [ids[6], ids[4], ids[2], ids[0]]
 
 
 def test_the_horizon_only_moves_forward(store: Store, store_url: str, clock: StoreClock) -> None:
@@ -100,3 +102,18 @@ def test_only_of_the_states_that_were_named(store: Store, clock: StoreClock) -> 
     assert store.job_prune(clock.now(), 0, 100, "ana", ("succeeded",)) == Pruned(1, None)
     assert [row is None for row in store.job_get([done, dead])] == [True, False]
     assert store.job_prune(clock.now(), 0, 100, "ana", ("failed", "quarantined")) == Pruned(1, None)
+
+
+def test_slots_under_limits_go_with_their_jobs(store: Store, store_url: str, clock: StoreClock) -> None:
+    """J12, R3: a slot of a job that is gone is damage, so retention leaves none behind."""
+    store.limit_put(NewLimit(key="all mail", concurrency_max=9, tasks=("mail.send",)))
+    store.limit_put(NewLimit(key="all", concurrency_max=9, queues=("default",)))
+    enqueue(store)
+    enqueue(store, limit_key="shop:0")
+    for held in claim(store):
+        finish(store, held)
+    clock.advance(1)
+    assert len(dump(store_url)["limit_slot"]) == 4
+    assert store.job_prune(clock.now(), 0, 100, "ana").jobs == 2
+    assert dump(store_url)["limit_slot"] == []
+    assert store.verify() == []

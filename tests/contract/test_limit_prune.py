@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.model.limit_records import NewLimit
 from detent.model.service_records import LimitsPruned
 from detent.store.contract import Store
-from detent.testing.stores import StoreClock
+from detent.testing.stores import StoreClock, dump
 from tests.contract.kit import claim, enqueue, finish
 
 TASK = "mail.send"
@@ -49,3 +49,26 @@ def test_a_bucket_that_no_longer_fills_is_not_waited_for(store: Store) -> None:
     store.limit_put(NewLimit(key=TASK, rate=None, burst=2, concurrency_max=3, tasks=(TASK,)))
     assert store.limit_prune("", 100) == LimitsPruned(1, None)
     assert keys(store) == []
+
+
+def test_slots_of_attempts_that_have_ended_go(store: Store, store_url: str) -> None:
+    """J12, R3: nothing else deletes them if no job is claimed under the limit any more."""
+    store.limit_put(NewLimit(key=TASK, concurrency_max=3, tasks=(TASK,)))
+    running, done = enqueue(store), enqueue(store)
+    held = {one.job_id: one for one in claim(store)}
+    finish(store, held[done])
+    assert len(dump(store_url)["limit_slot"]) == 2
+    assert store.limit_prune("", 100) == LimitsPruned(0, None)
+    ((key, job_id, *_),) = dump(store_url)["limit_slot"]
+    assert (key, job_id) == (TASK, running)
+
+
+def test_slots_of_keys_that_ran_before_their_limit_go(store: Store, store_url: str) -> None:
+    """J12: a slot that limit_put made had no limit of its own, so no walk along the limits met it."""
+    enqueue(store, limit_key="shop:0")
+    (held,) = claim(store)
+    store.limit_put(NewLimit(key=TASK, concurrency_max=3, tasks=(TASK,)))
+    assert keys(store) == ["shop:0"]
+    finish(store, held)
+    assert store.limit_prune("", 100) == LimitsPruned(1, None)
+    assert dump(store_url)["limit_slot"] == []

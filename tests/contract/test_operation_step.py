@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -104,3 +106,59 @@ def test_many_may_step_at_once(store: Store, store_url: str, clock: StoreClock) 
     with ThreadPoolExecutor(3) as callers:
         assert set(callers.map(step, range(3))) == {20}
     assert store.job_count(JobFilter(state="cancelled")) == 20
+
+
+def dead(store: Store, **overrides: Any) -> int:
+    """A job that failed for its own reason."""
+    error = overrides.pop("error", "no")
+    job_id = enqueue(store, **overrides)
+    abort(store, claim_one(store, worker=overrides.get("tenant", "ana")), fatal=True, error=error)
+    return job_id
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"key": "k"},
+        {"correlation_id": "c"},
+        {"run_id": 77},
+        {"error": "refused"},
+        {"metadata": '{"order":[17]}'},
+        {"since": timedelta(seconds=10), "until": timedelta(seconds=20)},
+        {"key": "k", "correlation_id": "c", "run_id": 77, "error": "refused"},
+    ],
+)
+def test_jobs_are_chosen_by_all_that_a_search_knows(store: Store, clock: StoreClock, chosen: dict[str, Any]) -> None:
+    """J14: one that fits, between others that do not; a portion at a time."""
+    began = clock.now()
+    others = [dead(store, key="other", correlation_id="other", metadata='{"order": 18}', run_id=78) for _ in "a"]
+    clock.advance(10)
+    mine = dead(store, key="k", correlation_id="c", run_id=77, metadata='{"order": 17}', error="it was refused")
+    clock.advance(10)
+    others += [dead(store, metadata='{"order": 19}') for _ in range(3)]
+    times = {name: began + value for name, value in chosen.items() if isinstance(value, timedelta)}
+    row = store.operation_start(operation(store, "retry", **{**chosen, **times}))
+    done = finished(store, row.id)
+    assert (done.changed, done.refused, done.state) == (1, 0, "done")
+    assert [state(store, one) for one in (mine, *others)] == ["pending"] + ["quarantined"] * 4
+    assert store.operation_get(row.id) == done
+    if chosen.keys() & {"key", "correlation_id", "run_id"}:
+        assert done.looked == 1, "an index tells where such jobs are"
+
+
+def test_jobs_of_a_worker_are_chosen(store: Store) -> None:
+    """J14: by whom an attempt was made, or who holds the job."""
+    held, other = enqueue(store), enqueue(store)
+    claim_one(store, worker="bob", limit=1)
+    row = store.operation_start(operation(store, "cancel", worker="bob"))
+    assert finished(store, row.id).changed == 1
+    assert [job(store, one).cancel_requested_at is None for one in (held, other)] == [False, True]
+
+
+def test_a_key_that_no_job_has_ends_at_once(store: Store) -> None:
+    for _ in range(5):
+        enqueue(store)
+    row = store.operation_start(operation(store, "cancel", key="nothing"))
+    done = store.operation_step(row.id, 2)
+    assert isinstance(done, OperationRow)
+    assert (done.state, done.looked, done.changed) == ("done", 0, 0)

@@ -24,7 +24,7 @@ def test_nothing_is_lost_or_doubled_in_a_kill_storm(
     """G1, G2, G5: workers die all through, and every job is done with exactly one row in the ledger."""
     seed = secrets.randbits(32)
     storm = Storm(ring, seed)
-    storm.rage(*((900.0, 300) if whole else (20.0, 300)))
+    storm.rage(*((900.0, 300) if whole else (20.0, 8)))
     ring.all_done(storm.jobs)
     assert storm.unexpected_ends() == []
     attempts = ring.attempts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -44,9 +45,12 @@ def _comments(source: str) -> Iterator[tokenize.TokenInfo]:
             yield token
 
 
-def citations(root: Path, letters: str) -> dict[str, list[str]]:
-    """Every id cited by a test below `root`, and where."""
-    ids = re.compile(rf"\b[{letters}]\d{{1,2}}\b")
+@functools.cache
+def citations() -> dict[str, list[str]]:
+    """Return every id cited by a test, and where. Reading all tests takes seconds: only a test of this file does it,
+    not every process that collects tests."""
+    root = ROOT / "tests"
+    ids = re.compile(rf"\b[{LETTERS}]\d{{1,2}}\b")
     where: dict[str, list[str]] = {}
     for path in sorted(root.rglob("test_*.py")):
         for name in cited(path.read_text(), ids):
@@ -57,7 +61,6 @@ def citations(root: Path, letters: str) -> dict[str, list[str]]:
 PAGE_TEXT = PAGE.read_text()
 REQUIREMENTS = requirements(PAGE_TEXT)
 LETTERS = "".join(HEADING.findall(PAGE_TEXT))
-CITATIONS = citations(ROOT / "tests", LETTERS)
 
 
 def test_the_page_counts_without_gaps_and_knows_three_states() -> None:
@@ -71,11 +74,11 @@ def test_the_page_counts_without_gaps_and_knows_three_states() -> None:
 
 @pytest.mark.parametrize("name", [name for name, state in REQUIREMENTS.items() if state != "planned"])
 def test_what_is_built_is_cited_by_a_test(name: str) -> None:
-    assert name in CITATIONS
+    assert name in citations()
 
 
 def test_every_cited_requirement_is_on_the_page() -> None:
-    assert {name: where for name, where in CITATIONS.items() if name not in REQUIREMENTS} == {}
+    assert {name: where for name, where in citations().items() if name not in REQUIREMENTS} == {}
 
 
 def test_citations_are_found_in_tests_and_nowhere_else() -> None:

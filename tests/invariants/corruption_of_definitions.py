@@ -16,6 +16,21 @@ def view_dropped(owner: Owner, life: Life) -> None:
     owner.run("DROP VIEW {ops_runs}" if owner.sqlite else "DROP VIEW {ops_runs} CASCADE")
 
 
+@corrupts("definitions_are_in_place", lambda *_: ("view", "executions"), heals=False, only="postgres")
+def view_that_tells_another_lease(owner: Owner, life: Life) -> None:
+    """The same columns, and other values."""
+    text = owner.value("SELECT pg_get_viewdef('detent.executions')")
+    assert text.count("NULL::bigint AS lease_id") == 1
+    changed = text.replace("NULL::bigint AS lease_id", "7::bigint AS lease_id")
+    owner.run(f"CREATE OR REPLACE VIEW detent.executions AS {changed}")
+
+
+@corrupts("definitions_are_in_place", lambda *_: ("view", "job_counts"), heals=False, only="postgres")
+def view_without_some_rows(owner: Owner, life: Life) -> None:
+    text = owner.value("SELECT pg_get_viewdef('detent.job_counts')").rstrip(";")
+    owner.run(f"CREATE OR REPLACE VIEW detent.job_counts AS SELECT * FROM ({text}) c WHERE c.state <> 'failed'")
+
+
 @corrupts("definitions_are_in_place", lambda owner, _: ("index", f"{owner.prefix}waiting_due"), heals=False)
 def index_of_the_due_jobs_dropped(owner: Owner, life: Life) -> None:
     owner.run("DROP INDEX {waiting_due}")

@@ -65,6 +65,38 @@ def a_count_of_nothing(owner: Owner, life: Life) -> None:
     )
 
 
+def the_span(owner: Owner, life: Life) -> tuple[str, str]:
+    """The span whose row is gone: of the newest job, which was created with no other."""
+    ((newest,),) = owner.rows("SELECT max(id) FROM {job}")
+    return "job_span", f"{newest} to {newest}"
+
+
+@corrupts("lists_find_every_job", the_span, heals=True)
+def a_span_is_gone(owner: Owner, life: Life) -> None:
+    owner.plant("DELETE FROM {job_span} WHERE last_id = (SELECT max(id) FROM {job})")
+
+
+def listed_wrongly(_: Owner, __: Life) -> tuple[str, str]:
+    """A job that is listed as failed, and that there never was."""
+    return "unsuccessful", str(GHOST)
+
+
+@corrupts("lists_find_every_job", listed_wrongly, heals=True)
+def listed_and_never_there(owner: Owner, life: Life) -> None:
+    owner.plant(f"INSERT INTO {{unsuccessful}} (state, job_id) VALUES ('failed', {GHOST})")
+
+
+def missing_in_the_list(owner: Owner, life: Life) -> tuple[str, str]:
+    """A cancelled job that lists by state do not find."""
+    ((cancelled,),) = owner.rows("SELECT max(id) FROM {job} WHERE state = 'cancelled'")
+    return "unsuccessful", str(cancelled)
+
+
+@corrupts("lists_find_every_job", missing_in_the_list, heals=True)
+def cancelled_and_not_listed(owner: Owner, life: Life) -> None:
+    owner.plant("DELETE FROM {unsuccessful} WHERE state = 'cancelled'")
+
+
 def ghost_run(_: Owner, __: Life) -> tuple[str, str]:
     """A pipeline run that nobody has made."""
     return "pipeline_run", str(GHOST)

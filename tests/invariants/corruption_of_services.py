@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.invariants.corruption import corrupts
+from tests.invariants.corruption import GHOST, corrupts
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner
 
@@ -68,6 +68,28 @@ def limit_with_a_rate_below_nothing(owner: Owner, life: Life) -> None:
 @corrupts("checks_hold", lambda owner, life: ("limit_slot", f"shop/{life['limited']}"), heals=False)
 def slot_that_costs_less_than_nothing(owner: Owner, life: Life) -> None:
     owner.plant("UPDATE {limit_slot} SET cost = -3", without=["limit_slot_cost_is_possible"])
+
+
+@corrupts("limit_slots_are_current", lambda *_: ("limit_slot", f"shop/{GHOST}"), heals=True)
+def slot_of_a_job_that_is_gone(owner: Owner, life: Life) -> None:
+    owner.run(f"INSERT INTO {{limit_slot}} (limit_key, job_id, attempt, cost) VALUES ('shop', {GHOST}, 1, 1)")
+
+
+@corrupts("limit_slots_are_current", lambda _, life: ("limit_slot", f"a/b/{life['ready']}"), heals=True)
+def slot_of_an_attempt_that_never_was(owner: Owner, life: Life) -> None:
+    """A claim of the job would make it count."""
+    owner.run(f"INSERT INTO {{limit_slot}} (limit_key, job_id, attempt, cost) VALUES ('a/b', {life['ready']}, 1, 1)")
+
+
+@corrupts("limit_slots_are_current", lambda _, life: ("limit_slot", f"shop/{life['succeeded']}"), heals=True)
+def slot_of_a_job_that_ended_long_ago(owner: Owner, life: Life) -> None:
+    """A worker has lived long enough since to have deleted it."""
+    ended = f"(SELECT finished_at FROM {{job}} WHERE id = {life['succeeded']})"
+    owner.run(
+        f"INSERT INTO {{limit_slot}} (limit_key, job_id, attempt, cost) VALUES ('shop', {life['succeeded']}, 2, 1)",
+        "INSERT INTO {worker} (id, name, host, pid, tasks, slots, running, started_at, seen_at) "
+        f"VALUES (77, 'w', 'h', 1, '[]', 1, 0, {ended}, {owner.seconds_after(ended, 7201)})",
+    )
 
 
 @corrupts("checks_hold", row("limit_member", "galaxy/limited"), heals=False)

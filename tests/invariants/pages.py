@@ -43,14 +43,18 @@ class PageDamage:
         return f"{self.thing}-{self.spoil.__name__}"
 
 
-_THINGS = ("event", "execution", "transition_log", "dead", "job_key", "waiting", "event_one_per_key", "lease_expiring")
+# Every claim asks which queues are paused, so no job runs while that cannot be told.
+_THINGS = (
+    *("event", "execution", "transition_log", "dead", "job_key", "waiting", "event_one_per_key", "lease_expiring"),
+    "queue",
+)
 PAGES = [PageDamage(thing, spoil) for thing in _THINGS for spoil in (zeroed, of_no_kind, cells_elsewhere)]
 
 
 _BESIDE_JOBS = (
     *("schedule", "rate_limit", "limit_slot", "alert", "alert_policy", "alert_notice", "alert_delivery", "operation"),
     *("recovery", "task_times", "untold", "batch_run", "target", "pipeline_run", "partition", "watermark", "ops_run"),
-    *("service", "worker", "declaration", "queue", "horizon"),
+    *("service", "worker", "declaration", "horizon"),
 )
 PAGES_BESIDE_JOBS = [PageDamage(thing, zeroed) for thing in _BESIDE_JOBS]
 """Tables that ordinary jobs do not need."""

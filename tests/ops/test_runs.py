@@ -15,9 +15,9 @@ from detent.testing.harness import Harness
 
 
 @pytest.fixture
-def detent_database_url(database_url: str) -> str:
+def detent_database_url(store_url: str) -> str:
     """Both databases in turn."""
-    return database_url
+    return store_url
 
 
 @pytest.fixture

@@ -39,6 +39,10 @@ KINDS = (
 )
 """Due later, of a task that this worker does not know, and in a queue that is paused."""
 
+_SPANS = """
+INSERT INTO {p}job_span (created_at, block, first_id, last_id)
+SELECT created_at, id >> 10, min(id), max(id) FROM {p}job GROUP BY created_at, id >> 10
+"""
 _SQLITE = {
     "group": "INSERT INTO detent_lane_group (queue, task) VALUES (?, ?) ON CONFLICT DO NOTHING",
     "lane": """
@@ -110,6 +114,7 @@ def fill(url: str, size: int) -> None:
             ((values["lane"],),) = connection.execute(statements["lane"], lane).fetchall()
             connection.execute(statements["job"], values)
             connection.execute(statements["waiting" if kind.waiting else "ready"], values)
+        connection.execute(_SPANS.format(p="detent_" if is_sqlite(url) else "detent."))
         connection.execute(statements["ids"], (len(KINDS) * size + 1,))
         connection.commit()
 

@@ -81,8 +81,14 @@ def test_neighbours_do_not_feel_cancels_and_retries(bench: Bench, kind: str, who
         gate.open()
     for job in jobs:
         bench.rests(job, "succeeded")
-        outcomes = [outcome for outcome in bench.outcomes(job) if outcome != "released"]
-        assert outcomes == [*["cancelled"] * rounds, "done"]
+        # An attempt that is given back, since its process has to go, is cancelled before it begins again.
+        outcomes = bench.outcomes(job)
+        assert outcomes[-1] == "done"
+        assert set(outcomes) <= {"cancelled", "released", "done"}
+        assert "released" in outcomes or outcomes == [*["cancelled"] * rounds, "done"]
+        moves = [row.to_state for row in bench.app.store.transitions("job", str(job.id))]
+        assert moves.count("cancelled") == rounds
+        assert moves.count("succeeded") == 1
     for job in neighbours:
         bench.rests(job, "succeeded")
         assert set(bench.outcomes(job)) <= {"released", "done"}

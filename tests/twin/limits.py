@@ -44,6 +44,8 @@ class Limits(Record):
         for job in self.job.values():
             if job.state == "running" and (job.task in item.tasks or job.queue in item.queues):
                 key = (job.limit_key if job.task in item.tasks else None) or item.key
+                if key != item.key:
+                    self.make(key, item.key)
                 old_slot = self.limit_slot.get((key, job.id))
                 self.limit_slot[key, job.id] = LimitSlot(key, job.id, job.attempt, old_slot.cost if old_slot else 0.0)
 
@@ -255,6 +257,8 @@ class Limits(Record):
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
         """Keys that say nothing their template does not go."""
         before = len(self.rate_limit)
+        for key in sorted(self.rate_limit):
+            self.sweep(key)
         for row in list(self.rate_limit.values()):
             slots = [place for place, slot in self.limit_slot.items() if slot.limit_key == row.key]
             quiet = row.held_at is None and row.open_until is None and row.throttled == 0
@@ -266,6 +270,12 @@ class Limits(Record):
                 for place in slots:
                     del self.limit_slot[place]
         return LimitsPruned(before - len(self.rate_limit), None)
+
+    def free_slots(self, job: Job) -> None:
+        """A job that goes takes its slots with it."""
+        members = [self.limit_member.get(place) for place in (("task", job.task), ("queue", job.queue))]
+        for key in (job.limit_key, *(member.limit_key for member in members if member is not None)):
+            self.limit_slot.pop((key or "", job.id), None)
 
     def counts(self, slot: LimitSlot) -> bool:
         job = self.job.get(slot.job_id)

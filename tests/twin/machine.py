@@ -91,11 +91,16 @@ class Twin(RuleBasedStateMachine):
         return expected
 
     def counts_are_right(self) -> None:
-        """Counts and lists by state are those of the model's jobs, before and after changes are added up."""
+        """Counts and lists by state are those of the model's jobs, before and after changes are added up. That does not
+        change the figures."""
         jobs = self.model.job.values()
         wanted = Counter((job.tenant, job.queue, job.state) for job in jobs)
+        before = None
         for _ in range(2):
             assert {one[:3]: one[3] for one in map(astuple, self.looked_at("counts"))} == wanted
+            figures = self.looked_at("figures", from_micros(self.model.clock) - timedelta(days=1))
+            assert before in (None, figures), f"figures were {before}, and are {figures} when moves are added up"
+            before = figures
             for side in self.sides:
                 side.store.counts_fold(2)
         for state in JOB.states:

@@ -468,7 +468,7 @@ class Model(Limits):
 
     def go(self, old: set[int]) -> None:
         for job_id in old:
-            del self.job[job_id]
+            self.free_slots(self.job.pop(job_id))
             self.dead.pop(job_id, None)
         self.untold = {place: row for place, row in self.untold.items() if row.job_id not in old}
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}

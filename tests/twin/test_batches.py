@@ -5,6 +5,7 @@ There is no third model here: `verify` says whether each database agrees with it
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -105,7 +106,8 @@ def seen(store: Store, runs: list[int]) -> list[Any]:
         found += [store.batch_get(run_id), targets, store.job_get(jobs)]
         found += [store.transitions("batch_run", str(run_id))]
         found += [store.transitions("target", f"{run_id}/{target.n}") for target in targets]
-    return found
+    since = store.now() - timedelta(days=1)
+    return [*found, store.figures(since), store.batch_figures(since)]
 
 
 def compare(sides: list[Side], taken: list[tuple[Any, ...]]) -> None:

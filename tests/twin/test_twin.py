@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +44,7 @@ def test_model_and_databases_agree_after_every_step(open_sides: OpenSides, whole
 
 
 FORGETS: dict[str, Callable[[Store], Callable[..., Any]]] = {
-    "job_cancel": lambda store: lambda ids, actor, reason=None: store.job_cancel(ids, actor),
+    "job_cancel": lambda store: lambda ids, actor, reason=None: store.job_cancel(ids, "x", reason),
     "limit_put": lambda store: lambda item: store.limit_put(replace(item, concurrency_max=None)),
     "operation_start": lambda store: lambda item: store.operation_start(replace(item, reason=None)),
     "schedule_put": lambda store: lambda item: store.schedule_put(replace(item, tenant="")),
@@ -64,13 +65,14 @@ class Forgetful:
 
 
 @pytest.mark.parametrize("verb", FORGETS)
-def test_a_store_that_forgets_one_column_is_noticed(tmp_path: Path, verb: str) -> None:
+def test_a_store_that_forgets_one_column_is_noticed(sqlite_template: Path, tmp_path: Path, verb: str) -> None:
     """The comparison itself: a value that is not kept is found."""
     numbers = itertools.count(1)
 
     @contextmanager
     def opened() -> Iterator[list[Side]]:
-        with side_on("forgetful", f"sqlite:///{tmp_path}/{next(numbers)}.db") as side:
+        path = shutil.copy(sqlite_template, tmp_path / f"{next(numbers)}.db")
+        with side_on("forgetful", f"sqlite:///{path}") as side:
             yield [side._replace(store=cast(Store, Forgetful(side.store, verb)))]
 
     make: Any = lambda: WholeTwin(opened)  # noqa: E731

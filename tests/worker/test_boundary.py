@@ -57,8 +57,8 @@ class Place:
 
 
 @pytest.fixture
-def place(database_url: str) -> Iterator[Place]:
-    with closing(Harness(database_url)) as harness:
+def place(store_url: str) -> Iterator[Place]:
+    with closing(Harness(store_url)) as harness:
         yield Place(harness)
         assert harness.app.verify() == []
 

@@ -141,7 +141,7 @@ class Place:
 @pytest.fixture
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     kind = getattr(request, "param", "sqlite")
-    with closing(Harness(request.getfixturevalue(f"{kind}_url"))) as one:
+    with closing(Harness(request.getfixturevalue(f"{kind}_store_url"))) as one:
         yield one
         assert one.app.verify() == []
 
@@ -268,10 +268,10 @@ def test_in_our_own_database_it_is_one_transaction(harness: Harness, through: st
     assert [one.state for one in place.app.jobs(task="follow")] == ["succeeded"]
 
 
-def test_in_our_own_database_from_a_coroutine(postgres_url: str) -> None:
+def test_in_our_own_database_from_a_coroutine(postgres_store_url: str) -> None:
     """C2"""
-    with closing(Harness(postgres_url)) as harness:
-        place = Place(harness, postgres_url, marked=False)
+    with closing(Harness(postgres_store_url)) as harness:
+        place = Place(harness, postgres_store_url, marked=False)
 
         async def body(ctx: Context, line: str) -> None:
             async with psycopg_async(place.data) as connection, ctx.commit(connection) as tx:

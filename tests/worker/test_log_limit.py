@@ -10,7 +10,7 @@ from pathlib import Path
 
 import detent
 from detent.model.clock import TurnableClock
-from detent.worker.log_limit import DATABASE, LOGGERS, SECONDS, LogLimit
+from detent.worker.log_limit import DAMAGE, DATABASE, LOGGERS, SECONDS, LogLimit
 
 SAYS = """
 import logging, sys
@@ -122,3 +122,15 @@ def test_every_logger_of_detent_is_limited() -> None:
         for name in re.findall(r"""getLogger\(["'](detent\.[\w.]*)["']\)""", path.read_text())
     }
     assert used == set(LOGGERS)
+
+
+def test_damage_is_said_in_one_line_at_a_time() -> None:
+    """Every service that meets a damaged page says the same, and an alert comes with it."""
+    limited = Limited()
+    limited.log.error("service heartbeat failed", extra=DAMAGE)
+    limited.log.error("service schedules failed", extra=DAMAGE)
+    limited.log.error("invariant storage_is_sound does not hold", extra=DAMAGE)
+    assert limited.heard() == ["service heartbeat failed"]
+    limited.clock.advance(SECONDS)
+    limited.log.error("service schedules failed", extra=DAMAGE)
+    assert limited.heard() == ["service schedules failed (2 similar lines left out)"]

@@ -19,6 +19,7 @@ from detent.worker.flusher import Flusher
 from detent.worker.patience import Patience
 from tests.contract.kit import claim, enqueue, job, state
 from tests.deadlines import scaled
+from tests.invariants.owner import Owner
 
 SECONDS_MAX = scaled(30)
 
@@ -114,6 +115,22 @@ def test_a_committed_job_whose_ending_is_refused_once_still_succeeds(
     store.job_commit(Commit(job_id=ids[0], attempt=1, result="7"))
     tally = Flushed(store).write([failed(ids[0])], [1], [event(ids[0])])
     assert (state(store, ids[0]), job(store, ids[0]).result, tally) == ("succeeded", "7", {"succeeded": 1})
+
+
+def test_a_second_success_is_refused_alone_and_not_charged(store: Store, store_url: str, ids: list[int]) -> None:
+    """C1: by damage a plain function of a committed job ran again. Its neighbours end, and it is given back."""
+    with closing(Owner(store_url)) as owner:
+        owner.plant(
+            "INSERT INTO {execution} "
+            "(job_id, attempt, worker, leased_at, started_at, committed_at, done_at, outcome, next_state, counted) "
+            "SELECT id, 9, 'eve', leased_at, leased_at, leased_at, leased_at, 'done', 'succeeded', TRUE "
+            f"FROM {{job}} WHERE id = {ids[4]}",
+        )
+    tally = Flushed(store).write([Finish(one, 1) for one in ids], [1])
+    assert [state(store, one) for one in ids] == ["succeeded"] * 4 + ["pending"] + ["succeeded"] * 4
+    (attempt, _) = store.job_executions(ids[4])
+    assert (attempt.outcome, attempt.counted) == ("released", False)
+    assert (tally["succeeded"], sum(tally.values())) == (8, 9)
 
 
 def test_an_event_that_is_refused_does_not_take_its_job_with_it(store: Store, store_url: str, ids: list[int]) -> None:

@@ -77,7 +77,8 @@ class TestRetention:
         assert state(store, done) == "succeeded"
 
     def test_portion_by_portion_while_jobs_run(self, store: Store, clock: StoreClock) -> None:
-        """J16: a pass takes a few small portions and leaves the rest to the next; the horizon is on record once."""
+        """J16: a pass takes five small portions, the first of the limits, and leaves the rest to the next; the horizon
+        is on record once."""
         for _ in range(12):
             succeeded(store)
         clock.advance(timedelta(days=8))
@@ -85,7 +86,7 @@ class TestRetention:
         held = claim_one(store, lease=86_400.0)
         retention = Retention(store, Keep(succeeded=7, others=0), portion=2)
         retention.run(0.0)
-        assert store.job_count(JobFilter(state="succeeded")) == 2
+        assert store.job_count(JobFilter(state="succeeded")) == 4
         retention.run(1.0)
         assert store.job_count(JobFilter(state="succeeded")) == 0
         assert finish(store, held) == Finished(running, 1)

@@ -65,8 +65,8 @@ class Place:
 
 
 @pytest.fixture
-def place(database_url: str) -> Iterator[Place]:
-    with closing(Harness(database_url)) as harness:
+def place(store_url: str) -> Iterator[Place]:
+    with closing(Harness(store_url)) as harness:
         yield Place(harness, Bank())
         assert harness.app.verify() == []
 
@@ -211,12 +211,12 @@ def test_without_a_probe_a_retry_is_a_persons_decision(place: Place) -> None:
     assert (job.refresh().state, len(place.bank.paid)) == ("succeeded", 2)
 
 
-def test_a_probe_that_is_gone_leaves_it_to_a_person(place: Place, database_url: str) -> None:
+def test_a_probe_that_is_gone_leaves_it_to_a_person(place: Place, store_url: str) -> None:
     """C5: code that lost its probe does not repeat blindly what it finds."""
     job = place.lost(place.declare())
     place.harness.store.lease_reap(10)
     assert place.app.get(job.id).state == "pending"
-    place.harness.use(Detent(database_url))
+    place.harness.use(Detent(store_url))
     place.app = place.harness.app
     place.declare(probe=None)
     place.work()

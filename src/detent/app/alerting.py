@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from email.utils import parseaddr
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
@@ -246,6 +245,8 @@ def _is_web(url: str) -> bool:
 
 
 def _is_mailbox(address: str) -> bool:
+    from email.utils import parseaddr
+
     found = parseaddr(address)[1]
     name, at, domain = found.rpartition("@")
     return bool(name and at and domain) and address.isascii() and not any(letter in address for letter in "\r\n")

@@ -53,7 +53,7 @@ from detent.model.service_records import NewSchedule
 from detent.ops.runs import Ops
 from detent.pipeline.tasks import PipelineTasks
 from detent.store.attaching import check_name, refuse_older
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
 from detent.store.foreign.marker import prepare
 from detent.views.jobs import explain
 from detent.views.queues import QueueView, queues
@@ -82,7 +82,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         self.settings = load_settings({"database_url": database_url, **settings})
         self._wiring = Wiring(self.settings, clock)
         self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
-        self._wiring.prepared.tasks = self._tasks
+        self._wiring.belong_to(self, self._tasks)
         self._declare_task = self._declare
         self._pipelines: dict[str, PipelineTasks] = {}
         self._batches: dict[str, BatchTasks] = {}
@@ -345,16 +345,14 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         page looks at 100,000 jobs at most, so it may be short, or empty, and have a `next` all the same.
 
         The list also acts on every job that fits: `app.jobs(state="quarantined", queue="mail").retry(actor="ana")`,
-        with `.count()` before. That takes `state`, `task`, `queue` and `tenant` only. `InvalidInput`.
+        with `.count()` before. Such an operation looks at each job once, a portion at a time. `InvalidInput`.
         """
         asked = {name: value for name, value in locals().items() if name not in ("self", "after", "limit")}
         chosen = checked_search(asked, self.settings)
         page = self._wiring.store.job_list(chosen, place_of(after), check_limit(_LIST if limit is None else limit))
-        cut = [name for name, value in (*asked.items(), ("after", after), ("limit", limit)) if value not in (None, {})]
-        partial = next((name for name in cut if name not in ("state", "task", "queue", "tenant")), None)
-        every = JobFilter(state, task, queue, tenant)
+        cut_by = "after" if after is not None else "limit" if limit is not None else None
         found = map(self._wiring.prepared.job, page.rows)
-        return Jobs(found, every, self._operations, partial=partial, next=text_of(page.next))
+        return Jobs(found, chosen, self._operations, cut_by=cut_by, next=text_of(page.next))
 
     def get_run(self, run_id: int | str) -> Run | PipelineRun:
         """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""
@@ -482,7 +480,7 @@ class Detent(Declared, Alerting, Pipelining, Batching):
     def rewire(self, wiring: Wiring) -> Wiring:
         """Put this application on another database; the wiring it had. For tests."""
         before, self._wiring = self._wiring, wiring
-        wiring.prepared.tasks = self._tasks
+        wiring.belong_to(self, self._tasks)
         return before
 
     def close(self) -> None:

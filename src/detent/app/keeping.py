@@ -7,6 +7,7 @@ from typing import Any
 
 from detent.app.wiring import Wiring
 from detent.client.client import actor_and_reason, check_id, one
+from detent.client.figures import figures_since
 from detent.client.job import Job
 from detent.client.operation import Operation, Operations
 from detent.client.search import RecordLines, check_limit, place_of
@@ -16,6 +17,7 @@ from detent.declare.task import Call, check_seconds
 from detent.errors import DetentError, InvalidInput, NotFound, WrongPlace
 from detent.model import jsondoor
 from detent.model.clock import to_micros
+from detent.model.figure_records import Figures
 from detent.model.records import Moved, RecordPlace
 from detent.model.service_records import (
     CATCH_UP,
@@ -219,9 +221,9 @@ class Keeping:
         stalled_after: float = _STALLED_AFTER,
         limit: int = 100,
     ) -> list[SilentRow]:
-        """Jobs in flight that nothing is heard of, the longest silent first: `stale` where they have not begun so many
-        seconds after the claim, `stalled` where they began and wrote no event for so many; what a task says of itself
-        (`stale_after`, `stalled_after`) goes before. Whoever decides that one of them is lost cancels it."""
+        """List jobs in flight that are silent, the longest silent first. A job is `stale` if it has not begun
+        `stale_after` seconds after its claim, and `stalled` if it has begun and wrote no event for `stalled_after`
+        seconds. The options of its task take precedence. To give up such a job, cancel it."""
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
             check_seconds(field, seconds)
         if queue is not None:
@@ -275,7 +277,7 @@ class Keeping:
         after: str | None = None,
         limit: int = 100,
     ) -> RecordLines:
-        """List the changes that somebody asked for, of anything, the newest first: who, when, what and why.
+        """List the changes that people and programs requested, the newest first: who, when, what and why.
 
         `entity` is what was changed: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the
         name of a lifecycle of yours; `entity_id` is which one. `.next` of the list is the `after` of the next page,
@@ -298,6 +300,15 @@ class Keeping:
             chosen, None if place is None else RecordPlace(place.created_at, place.id), check_limit(limit)
         )
         return RecordLines(found.rows, found.next)
+
+    def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
+        """Return figures of the last 24 hours, or since another time within the last 31 days; of one task, or of all.
+
+        Success rates and retries by task, durations by task and outcome, transitions by task, batch runs and ops runs.
+        Attempts are counted when they end, from the beginning of the hour of `since`. Counts, means and maxima are
+        exact; a percentile is off by less than a quarter. `InvalidInput`.
+        """
+        return figures_since(self._wiring.store, since, task, self.settings)
 
     @property
     def identity(self) -> str:

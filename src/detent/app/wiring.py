@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
-from detent.client.aio import AioClient
+from detent.client.aio import AioClient, Application
 from detent.client.client import Client, DirectClient, Prepared
 from detent.declare.settings import Settings
+from detent.declare.task import Task
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.contract import Store
@@ -54,6 +56,11 @@ class Wiring:
         """The async twin."""
         _ = self.store
         return self._aio
+
+    def belong_to(self, application: Application, tasks: Mapping[str, Task[..., Any, Any]]) -> None:
+        """Serve this application, with the tasks that it knows by name, now and later."""
+        self._aio.application = application
+        self.prepared.tasks = tasks
 
     def using(self, connection: Any) -> DirectClient:
         """The client on the caller's own connection."""

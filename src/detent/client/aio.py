@@ -7,24 +7,30 @@ the caller's a verb is one statement in the caller's transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import datetime
 from sys import exc_info
-from typing import Any, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 
 from detent.client.aio_answers import answer_of
+from detent.client.aio_jobs import AioJobs
 from detent.client.aio_threads import KeptThread
 from detent.client.client import Client, Prepared, actor_and_reason, check_id, job_enqueue, moved, one
+from detent.client.figures import figures_since
 from detent.client.follow import event_pages
 from detent.client.job import Job
+from detent.client.operation import Jobs
 from detent.client.pipeline_run import PipelineRun, find_run
+from detent.client.search import JobsFilter, RecordLines
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
 from detent.declare.task import Call
 from detent.errors import InvalidInput, WrongPlace
+from detent.model.figure_records import Figures
 from detent.model.records import Cancelled, EventRow, Moved
 from detent.store.contract import AsyncVerbs, Store
 
-__all__ = ["AioClient", "AioDirectClient", "OnThread", "on_one_thread", "on_some_thread"]
+__all__ = ["AioClient", "AioDirectClient", "Application", "OnThread", "on_one_thread", "on_some_thread"]
 
 R = TypeVar("R")
 
@@ -32,8 +38,31 @@ OnThread = Callable[..., Coroutine[Any, Any, Any]]
 """Does something on a certain thread, without holding up the loop."""
 
 
+class Application(Protocol):
+    """What the async twin asks of its application, on a thread."""
+
+    def jobs(self, **chosen: Unpack[JobsFilter]) -> Jobs:
+        """See `Detent.jobs`."""
+        ...
+
+    def replace(self, job_id: int | str, payload: Mapping[str, Any] | str, /, *, actor: str, reason: str) -> Job[Any]:
+        """See `Detent.replace`."""
+        ...
+
+    def run_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Job[Any]:
+        """See `Detent.run_schedule`."""
+        ...
+
+    @property
+    def search_record(self) -> Callable[..., RecordLines]:
+        """See `Detent.search_record`."""
+        ...
+
+
 class AioClient:
-    """`app.aio`: enqueue, get, wait, cancel, retry, discard, events, as coroutines."""
+    """`app.aio`: enqueue, get, jobs, wait, cancel, retry, replace, discard, events and more, as coroutines."""
+
+    application: Application
 
     def __init__(self, client: Client, prepared: Prepared, store: Store) -> None:
         self._client = client
@@ -64,6 +93,35 @@ class AioClient:
     async def get(self, job_id: int | str) -> Job[Any]:
         """The job as it stands. `NotFound`."""
         return await asyncio.to_thread(self._client.get, job_id)
+
+    async def jobs(self, **chosen: Unpack[JobsFilter]) -> AioJobs:
+        """List jobs that fit, the newest first. Filters and pages as for `app.jobs`; the actions are awaited."""
+        return AioJobs(await asyncio.to_thread(self.application.jobs, **chosen))
+
+    async def replace(
+        self, job_id: int | str, payload: Mapping[str, Any] | str, /, *, actor: str, reason: str
+    ) -> Job[Any]:
+        """Enqueue a dead or failed job's task with corrected arguments, and discard the old job."""
+        return await asyncio.to_thread(self.application.replace, job_id, payload, actor=actor, reason=reason)
+
+    async def run_schedule(self, name: str, *, actor: str, reason: str | None = None) -> Job[Any]:
+        """Enqueue the job of a schedule now, on record."""
+        return await asyncio.to_thread(self.application.run_schedule, name, actor=actor, reason=reason)
+
+    async def search_record(
+        self,
+        *,
+        actor: str | None = None,
+        entity: str | None = None,
+        entity_id: object = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> RecordLines:
+        """List changes of anything that were asked for, the newest first: who, when, what and why."""
+        chosen = {name: value for name, value in locals().items() if name != "self"}
+        return await asyncio.to_thread(self.application.search_record, **chosen)
 
     async def wait(self, job: Job[R], timeout: float | None = None) -> Job[R]:
         """`job.wait` without holding up the loop; given up at once where this coroutine is cancelled. Takes a handle:
@@ -112,6 +170,10 @@ class AioClient:
             for line in lines:
                 yield line
             await asyncio.to_thread(self._prepared.clock.sleep, pause)
+
+    async def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
+        """Figures of the last 24 hours, or since another time; of one task, or of all."""
+        return await asyncio.to_thread(figures_since, self._store, since, task, self._prepared.settings)
 
     def using(self, connection: Any) -> AioDirectClient:
         """The client's verbs inside the caller's transaction on the caller's async connection."""

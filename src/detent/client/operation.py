@@ -15,7 +15,8 @@ from detent.model.clock import Clock
 from detent.model.ids import Ids
 from detent.model.records import Moved
 from detent.model.service_records import Action, NewOperation, OperationRow
-from detent.store.contract import JobFilter, Verbs
+from detent.store.contract import JobFilter, JobSearch, Verbs
+from detent.store.operations import metadata_text
 
 __all__ = ["Jobs", "Operation", "Operations"]
 
@@ -97,7 +98,7 @@ class Operations:
 
     def start(
         self,
-        chosen: JobFilter,
+        chosen: JobSearch,
         action: Action,
         actor: str,
         reason: str | None,
@@ -123,6 +124,14 @@ class Operations:
             tenant=chosen.tenant,
             to_queue=queue,
             to_priority=priority,
+            key=chosen.key,
+            correlation_id=chosen.correlation_id,
+            run_id=chosen.run_id,
+            worker=chosen.worker,
+            error=chosen.error,
+            metadata=metadata_text(chosen.metadata),
+            since=chosen.since,
+            until=chosen.until,
         )
         return self._handle(self._verbs().operation_start(item))
 
@@ -137,9 +146,18 @@ class Operations:
         """The newest first."""
         return [self._handle(row) for row in self._verbs().operation_list(state, limit)]
 
-    def count(self, chosen: JobFilter) -> int:
-        """How many jobs fit."""
-        return self._verbs().job_count(chosen)
+    def count(self, chosen: JobSearch) -> int:
+        """How many jobs fit. Page by page, if counts by state do not tell."""
+        every = JobFilter(chosen.state, chosen.task, chosen.queue, chosen.tenant)
+        if chosen == JobSearch(every.state, every.task, every.queue, every.tenant):
+            return self._verbs().job_count(every)
+        found, after = 0, None
+        while True:
+            page = self._verbs().job_list(chosen, after, _PORTION)
+            found += len(page.rows)
+            if page.next is None:
+                return found
+            after = page.next
 
     def _handle(self, row: OperationRow) -> Operation:
         return Operation(row, self._verbs(), self._clock, self._settings)
@@ -149,31 +167,29 @@ class Jobs(list[Job[Any]]):
     """The jobs that were asked for; and, for what is done to many at once, the filter itself.
 
     As a list it holds at most as many as were asked for; `next` is the `after` of the next page, None at the end.
-    `count()` and the actions mean every job that fits, so they refuse a selection that is narrower than what they can
-    choose by: one that was cut off, or asks for more than state, task, queue and tenant (`partial` names what for).
+    `count()` and the actions mean every job that fits, so the actions refuse a selection that was cut off (`cut_by`
+    names what by).
     """
 
     def __init__(
         self,
         found: Iterable[Job[Any]],
-        chosen: JobFilter,
+        chosen: JobSearch,
         operations: Operations,
         *,
-        partial: str | None = None,
+        cut_by: str | None = None,
         next: str | None = None,
     ) -> None:
         super().__init__(found)
         self._chosen = chosen
         self._operations = operations
-        self._partial = partial
+        self._cut_by = cut_by
         self.next = next
 
     def count(self, *value: Any) -> int:
         """How many jobs fit, now: what an action would look at. With a value, how often it is in the list."""
         if value:
             return super().count(value[0])
-        if self._partial not in (None, "after", "limit"):
-            self._refuse("count")
         return self._operations.count(self._chosen)
 
     def retry(self, *, actor: str, reason: str | None = None) -> Operation:
@@ -197,13 +213,8 @@ class Jobs(list[Job[Any]]):
         return self._start("move", actor, reason, queue=queue, priority=priority)
 
     def _start(self, action: Action, actor: str, reason: str | None, **how: Any) -> Operation:
-        if self._partial is not None:
-            self._refuse(action)
+        if self._cut_by is not None:
+            found = f"{action} of a selection that was cut off by {self._cut_by}"
+            allowed = f"a selection without it, since {action} means every job that fits; or the handles one by one"
+            raise InvalidInput(self._cut_by, found, allowed)
         return self._operations.start(self._chosen, action, actor, reason, **how)
-
-    def _refuse(self, action: str) -> None:
-        found = f"{action} of a selection by {self._partial}"
-        if self._partial in ("after", "limit"):
-            found = f"{action} of a selection that was cut off by {self._partial}"
-        allowed = f"a selection without it, since {action} means every job that fits; or the handles one by one"
-        raise InvalidInput(self._partial or "", found, allowed)

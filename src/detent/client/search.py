@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict
 
 from detent.client.client import check_id
 from detent.declare.settings import Settings
@@ -14,10 +15,29 @@ from detent.model.clock import from_micros, to_micros
 from detent.model.records import JobPlace, RecordPlace, TransitionRow
 from detent.store.words import JobSearch
 
-__all__ = ["RecordLines", "check_limit", "checked_search", "place_of", "text_of"]
+__all__ = ["JobsFilter", "RecordLines", "check_limit", "checked_search", "place_of", "text_of"]
 
 _LIST_MAX = 10_000
 _NAMES = ("task", "queue", "tenant", "key", "correlation_id", "worker", "error")
+
+
+class JobsFilter(TypedDict, total=False):
+    """What `Detent.jobs` takes."""
+
+    state: str | None
+    task: str | None
+    queue: str | None
+    tenant: str | None
+    key: str | None
+    correlation_id: str | None
+    run: int | str | None
+    worker: str | None
+    error: str | None
+    metadata: Mapping[str, Any] | None
+    since: datetime | None
+    until: datetime | None
+    after: str | None
+    limit: int | None
 
 
 def checked_search(chosen: Mapping[str, Any], settings: Settings) -> JobSearch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from detent.errors import DetentError, InvalidInput
@@ -99,6 +98,8 @@ def _header(response: Any, name: str) -> str | None:
 
 
 def _sent_at(response: Any) -> datetime | None:
+    from email.utils import parsedate_to_datetime
+
     try:
         sent = parsedate_to_datetime(_header(response, "Date") or "")
     except (ValueError, TypeError, IndexError):

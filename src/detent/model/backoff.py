@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from detent.errors import InvalidSetting
 from detent.model.clock import to_micros
@@ -77,6 +76,8 @@ def retry_after(header: str, now: datetime) -> float | None:
     value = header.strip()
     if _SECONDS.fullmatch(value):
         return min(float(value), _RETRY_AFTER_MAX)
+    from email.utils import parsedate_to_datetime
+
     now_micros = to_micros(now, field="now")
     try:
         date = parsedate_to_datetime(value)

@@ -156,7 +156,8 @@ class Fire(Struct, frozen=True):
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
-    """What shall be done to all jobs that fit; None fits any. `to_queue` and `to_priority` say where a move goes."""
+    """What shall be done to all jobs that fit; None fits any. `to_queue` and `to_priority` say where a move goes. The
+    filters mean what they mean in `JobSearch`; `metadata` is a JSON object of names and arrays of values that fit."""
 
     id: int
     action: Action
@@ -168,6 +169,14 @@ class NewOperation(Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     to_queue: str | None = None
     to_priority: int | None = None
+    key: str | None = None
+    correlation_id: str | None = None
+    run_id: int | None = None
+    worker: str | None = None
+    error: str | None = None
+    metadata: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 class OperationRow(Struct, frozen=True, kw_only=True):
@@ -191,6 +200,14 @@ class OperationRow(Struct, frozen=True, kw_only=True):
     refused: int
     created_at: datetime
     finished_at: datetime | None
+    key: str | None = None
+    correlation_id: str | None = None
+    run_id: int | None = None
+    worker: str | None = None
+    error: str | None = None
+    metadata: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
@@ -290,12 +307,12 @@ class TaskTimes(Struct, frozen=True, kw_only=True):
 
 class WalkPlace(Struct, frozen=True, kw_only=True):
     """Where the walk of the invariants along the record is: at the schema, at the jobs with ids below `below` (None:
-    at the newest), at the queue's rows after the one with the key `after` (None: at the first), or at the newest batch
-    run below `below`."""
+    at the newest), at the rows of the queue or the slots of limits after the one with the key `after` (None: at the
+    first), or at the newest batch run below `below`."""
 
-    part: Literal["schema", "jobs", "queue", "runs"] = "schema"
+    part: Literal["schema", "jobs", "queue", "slots", "runs"] = "schema"
     below: int | None = None
-    after: tuple[int, Any, int] | None = None
+    after: tuple[Any, ...] | None = None
 
 
 class WalkStep(Struct, frozen=True):

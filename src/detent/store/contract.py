@@ -11,7 +11,9 @@ that is not the holder gets `LeaseLost`. An attempt *ends* in one statement: the
 
 How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with outcome expired), first rule that fits:
   1. the job is committed                      → it is not aborted: the caller is answered `AlreadyCommitted`;
-                                                  the reaper brings it to succeeded instead (outcome done)
+                                                  the reaper brings it to succeeded instead (outcome done).
+                                                  An earlier attempt has committed, which only damage makes possible:
+                                                  released, pending at once; the next claim finds the commit
   2. outcome unknown; or expired, crashed or timed_out where the task is not idempotent and the attempt had started
                                                 → outcome unknown. Where the task's probe can tell (`effect_begin`),
                                                   and not fatal: pending after `delay`, and its expiry is dropped; one
@@ -408,6 +410,11 @@ class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, HasLog, Pr
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """The invariants for at most `rows_max` jobs or queue rows at a place of the walk, in a moment."""
+        ...
+
+    def pages_not_checked(self) -> str | None:
+        """Return one sentence if `verify` cannot check the pages of this database: why, and what to do; None if it
+        can."""
         ...
 
     def break_off(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from detent.model.figure_records import BatchCount, TransitionCount
 from detent.model.records import (
     Count,
     EventRow,
@@ -80,6 +81,15 @@ class LookingVerbs(Protocol):
         """Jobs by tenant, queue and state at a past moment within retention, folded from the record."""
         ...
 
+    def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
+        """Moves of jobs since the beginning of that hour, added up by task, states, outcome and bucket. Exact, and no
+        walk through jobs: moves are added up by hour, and hours are kept for 31 days."""
+        ...
+
+    def batch_figures(self, since: datetime) -> list[BatchCount]:
+        """Requests to apply, and batch runs that ended, since the beginning of that hour, by batch and bucket."""
+        ...
+
     def now(self) -> datetime:
         """The database's clock."""
         ...
@@ -96,5 +106,7 @@ LOOKING = (
     Verb("state_as_of", "viewer"),
     Verb("counts", "viewer"),
     Verb("counts_as_of", "viewer"),
+    Verb("figures", "viewer"),
+    Verb("batch_figures", "viewer"),
     Verb("now", "viewer"),
 )

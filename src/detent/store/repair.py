@@ -11,7 +11,7 @@ from typing import Protocol
 
 from detent.errors import InvalidInput
 from detent.model.records import RepairStep
-from detent.store.repair_plan import Actions, Group, Look, plan
+from detent.store.repair_plan import Actions, Group, Look, counts_wrongly, plan
 
 __all__ = ["Hands", "repair"]
 
@@ -42,7 +42,8 @@ def repair(hands: Hands, actor: str, reason: str, *, apply: bool) -> list[Repair
         groups = list(plan(hands))  # anew: what was seen before may have moved until everybody stood still
         done = [shown for group in groups for shown in _carried_out(hands, group, actor, reason)]
         # Last, since what was mended was counted as a move or was not counted at all.
-        hands.unless_refused(hands.count_finished)
+        if not any(map(counts_wrongly, done)):
+            hands.unless_refused(hands.count_finished)
         return done
     return [step.shown for group in groups for step in group]
 

@@ -37,8 +37,10 @@ class Statements(NamedTuple):
     name_in_lease: str
     new_lease: str
     drop_key: str
+    free_slot: str
     recount: str
     count_finished: str
+    list_jobs: tuple[str, ...]
     new_id: str
 
 
@@ -138,11 +140,18 @@ class CommonHands(ABC):
     def drop_key(self, key: Key) -> None:
         self._execute(self._sql.drop_key, key)
 
+    def free_slot(self, limit_key: str, job_id: int) -> None:
+        self._execute(self._sql.free_slot, (limit_key, job_id))
+
     def recount(self, run_id: int) -> None:
         self._execute(self._sql.recount, (run_id,))
 
     def count_finished(self) -> None:
         self._execute(self._sql.count_finished)
+
+    def list_jobs(self) -> None:
+        for statement in self._sql.list_jobs:
+            self._execute(statement)
 
     def _new_id(self) -> int:
         ((new,),) = self._execute(self._sql.new_id)[0]

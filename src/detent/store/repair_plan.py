@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from detent.model.records import RepairStep, Violation
 from detent.store.rebuild import Contradiction, Facts, Job, Key, Projection, rebuild, spared_by_record
 
-__all__ = ["Actions", "Group", "LogLine", "Look", "Step", "plan"]
+__all__ = ["Actions", "Group", "LogLine", "Look", "Step", "counts_wrongly", "plan"]
 
 JOBS_AT_ONCE_MAX = 500
 
@@ -40,6 +40,7 @@ BEYOND_REPAIR = {
     "storage_is_sound": "pages of the database are damaged: restore a backup",
     "times_are_in_order": "the time is on record as it is, and a record is never rewritten",
 }
+WRONG_COUNTS = "the view job_counts, which adds up the counts, is not as it was defined"
 SCHEMA = ("trigger", "function", "constraint", "index", "table", "sequence")
 
 
@@ -117,12 +118,20 @@ class Actions(Protocol):
         """Give a key back."""
         ...
 
+    def free_slot(self, limit_key: str, job_id: int) -> None:
+        """Delete the slot of a job under a limit."""
+        ...
+
     def recount(self, run_id: int) -> None:
         """Let a batch run count what there is of its targets, actions and mismatches."""
         ...
 
     def count_finished(self) -> None:
         """Let the counts of jobs at rest be those of the jobs."""
+        ...
+
+    def list_jobs(self) -> None:
+        """Let lists by time and by state find every job."""
         ...
 
     def restore(self, kind: str, name: str) -> None:
@@ -152,6 +161,9 @@ def plan(look: Look) -> Iterator[Group]:
     if any(violation.invariant == "storage_is_sound" and violation.entity == "file" for violation in found):
         yield from ([_left(violation, BEYOND_REPAIR["storage_is_sound"])] for violation in found)
         return
+    if any(counts_wrongly(violation) for violation in found):
+        yield from ([_left(one, WRONG_COUNTS)] for one in found if one.invariant == "finished_counts_equal_jobs")
+        found = [one for one in found if one.invariant != "finished_counts_equal_jobs"]
     of_job, others, keys = _sorted_out(look, found)
     yield from ([_schema(look, violation)] for violation in others if violation.entity in SCHEMA)
     ids = sorted(of_job)
@@ -164,6 +176,12 @@ def plan(look: Look) -> Iterator[Group]:
             else:
                 yield from ([_without_job(violation, keys)] for violation in of_job[job_id])
     yield from ([_without_job(violation, keys)] for violation in others if violation.entity not in SCHEMA)
+
+
+def counts_wrongly(what: Violation | RepairStep) -> bool:
+    """Whether the view that adds up the counts of jobs is damaged: nothing is counted anew by it."""
+    name = what.entity_id.removeprefix("detent_")
+    return (what.invariant, what.entity, name) == ("definitions_are_in_place", "view", "job_counts")
 
 
 def _sorted_out(
@@ -204,6 +222,11 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
     if violation.invariant == "finished_counts_equal_jobs":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
         return Step(shown, _line(shown, "miscounted", "counted"), lambda actions: actions.count_finished())
+    if violation.invariant == "limit_slots_are_current":
+        return _freeing(violation)
+    if violation.invariant == "lists_find_every_job":
+        shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "list it anew")
+        return Step(shown, _line(shown, "missing", "listed"), lambda actions: actions.list_jobs())
     act = _removal(violation, keys)
     if act is None:
         return _left(violation)
@@ -217,6 +240,14 @@ def _recounting(violation: Violation) -> Step:
     # A line of its own kind: the run's own lines are its moves.
     line = replace(_line(shown, "miscounted", "counted"), entity="batch_counts")
     return Step(shown, line, lambda actions: actions.recount(run_id))
+
+
+def _freeing(violation: Violation) -> Step:
+    limit_key, _, job_id = violation.entity_id.rpartition("/")
+    shown = RepairStep(
+        violation.invariant, violation.entity, violation.entity_id, "free the slot: its attempt does not run"
+    )
+    return Step(shown, _line(shown, "held", "freed"), lambda actions: actions.free_slot(limit_key, int(job_id)))
 
 
 def _removal(violation: Violation, keys: dict[str, Key]) -> Deed | None:

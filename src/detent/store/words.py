@@ -26,7 +26,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobSearch(JobFilter):
-    """Which jobs, by more than an action on many jobs can choose; None means any.
+    """Which jobs, by all that is known of them; None means any.
 
     `key` is that of the tenant, or of none. `worker` holds the job or has made an attempt at it. `error` is a part of
     the job's error or of that of an attempt. `metadata` are members at the top: a name, and a JSON array of the values

@@ -17,6 +17,7 @@ Without psycopg and a server (or its binaries), the last two are refused before 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,7 @@ import pytest
 
 from detent.store.sqlite.driver.place import url_of
 from detent.testing.harness import Harness
+from detent.testing.stores import turnable_store
 
 if TYPE_CHECKING:
     from detent.testing.postgres import Cluster
@@ -72,12 +74,21 @@ def detent_postgres_template(detent_postgres_server: Cluster) -> str:
     return name
 
 
+@pytest.fixture(scope="session")
+def detent_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema in it. A test's file is a copy of it."""
+    path = tmp_path_factory.mktemp("detent") / "template.db"
+    with turnable_store(url_of(str(path))):
+        pass
+    return path
+
+
 @pytest.fixture
 def detent_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of the database that the fixture `detent` uses. Override it to use a database of your own; it is filled,
     and its clock is replaced."""
     if _where(request.config) == _SQLITE:
-        yield url_of(str(tmp_path / "detent.db"))
+        yield url_of(str(shutil.copy(request.getfixturevalue("detent_sqlite_template"), tmp_path / "detent.db")))
         return
     server: Cluster = request.getfixturevalue("detent_postgres_server")
     template: str = request.getfixturevalue("detent_postgres_template")

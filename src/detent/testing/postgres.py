@@ -57,16 +57,18 @@ class Cluster:
         """The directory of data and socket, where the server is ours."""
         self._guardian = guardian
         self._databases: set[str] = set()
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._owner = os.getpid()
 
     def create_database(self, name: str, *, template: str = "template1") -> str:
         """Make a database, as a copy of the template, and give its url. Refuses a name that is taken."""
-        with self._connect() as connection:
-            # Copying files costs two checkpoints, dear on a server that syncs, nothing on one that does not.
-            synced = connection.execute("SHOW fsync").fetchone() == ("on",)
-            making = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
-                sql.Identifier(name), sql.Identifier(template), sql.Literal("wal_log" if synced else "file_copy")
-            )
-            _once_nobody_is_there(connection, making)
+        connection = self._administer()
+        # Copying files costs two checkpoints, dear on a server that syncs, nothing on one that does not.
+        synced = connection.execute("SHOW fsync").fetchone() == ("on",)
+        making = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
+            sql.Identifier(name), sql.Identifier(template), sql.Literal("wal_log" if synced else "file_copy")
+        )
+        _once_nobody_is_there(connection, making)
         self._databases.add(name)
         return self.url_of(name)
 
@@ -76,9 +78,8 @@ class Cluster:
 
     def drop_database(self, name: str) -> None:
         """Drop a database together with the connections to it; one that is not there is fine."""
-        with self._connect() as connection:
-            dropping = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-            _once_nobody_is_there(connection, dropping)
+        dropping = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        _once_nobody_is_there(self._administer(), dropping)
         self._databases.discard(name)
 
     def url_of(self, name: str) -> str:
@@ -103,12 +104,28 @@ class Cluster:
         if self._guardian is None:
             for name in sorted(self._databases):
                 self.drop_database(name)
+            self._close()
             return
+        self._close()
         _let_go(self._guardian)
         self._databases.clear()
 
-    def _connect(self) -> psycopg.Connection[TupleRow]:
-        return psycopg.connect(self.url, autocommit=True)
+    def _administer(self) -> psycopg.Connection[TupleRow]:
+        """The connection that makes and drops databases. It is kept, since connecting takes as long as making one; it
+        is replaced after a restart of the server, and in a fork."""
+        if self._connection is not None and self._owner == os.getpid():
+            with contextlib.suppress(psycopg.OperationalError):
+                self._connection.execute("")
+                return self._connection
+            self._close()
+        self._connection = psycopg.connect(self.url, autocommit=True)
+        self._owner = os.getpid()
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None and self._owner == os.getpid():
+            self._connection.close()
+        self._connection = None
 
     def __enter__(self) -> Self:
         return self

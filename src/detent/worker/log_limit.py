@@ -27,7 +27,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.worker.board import nameless_file
 from detent.worker.options import WorkerOptions
 
-__all__ = ["DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", "limit_log", "share_log_limit"]
+__all__ = ["DAMAGE", "DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", "limit_log", "share_log_limit"]
 
 LINES_MAX = 2
 SECONDS = 2.0
@@ -35,6 +35,10 @@ SECONDS = 2.0
 
 DATABASE = {"cause": "database"}
 """For `extra=`: the database is unavailable, whatever was asked of it."""
+
+DAMAGE = {"cause": "damage", "lines": 1}
+"""For `extra=`: the database is damaged. One line at a time: all who meet the damage say the same, and an alert comes
+with it."""
 
 LOGGERS = (
     "detent.alerts",
@@ -79,17 +83,17 @@ class LogLimit(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line may be logged. It gets the number of lines that were left out before it."""
         cause = getattr(record, "cause", None) or f"{record.name}: {record.msg}"
-        left_out = self._admit(_number(cause))
+        left_out = self._admit(_number(cause), getattr(record, "lines", LINES_MAX))
         if left_out:
             record.msg, record.args = f"{record.getMessage()} ({left_out} similar lines left out)", None
         return left_out is not None
 
-    def _admit(self, cause: int) -> int | None:
+    def _admit(self, cause: int, lines: int) -> int | None:
         """Return how many lines of this cause were left out before this one; None if this one is left out too."""
         with self._locked():
             now = self._clock.monotonic()
             place, last, before, left_out = self._find(cause)
-            admitted = now - before >= SECONDS
+            admitted = now - (before if lines == LINES_MAX else last) >= SECONDS
             written = (now, last, 0) if admitted else (last, before, left_out + 1)
             _SLOT.pack_into(self._map, place, cause, *written)
             return left_out if admitted else None

@@ -22,7 +22,7 @@ from detent.worker.arrival import arrive
 from detent.worker.board import Board
 from detent.worker.channel import Channel
 from detent.worker.child import Child
-from detent.worker.log_limit import limit_log
+from detent.worker.log_limit import DAMAGE, limit_log
 from detent.worker.logs import EventHandler
 from detent.worker.options import WorkerOptions
 from detent.worker.output import OwnCode, set_up_output
@@ -96,7 +96,11 @@ def _put_declared(app: Detent) -> None:
     except DatabaseError as error:
         if not is_damage(error):
             raise
-        log.error("the declared schedules and limits are not written: %s; run `detent verify`", cause_of(error))
+        log.error(
+            "the declared schedules and limits are not written: %s; run `detent verify`",
+            cause_of(error),
+            extra=DAMAGE,
+        )
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ from detent.model.records import Aborted, Finished
 __all__ = ["tally", "told"]
 
 _ALWAYS = ("succeeded", "retried", "quarantined")
+_WORDS = {"quarantined": "dead"}
+"""The word for people, where it differs from the name of the state."""
 _PUT_OFF = ("released", "snoozed", "throttled")
 
 
@@ -26,9 +28,9 @@ def tally(answers: Iterable[object]) -> Counter[str]:
 
 
 def told(counts: Mapping[str, int]) -> str:
-    """For people: `12 succeeded, 3 retried, 1 quarantined`, and whatever else there was."""
+    """Return the counts for people: `12 succeeded, 3 retried, 1 dead`, and every other state that occurred."""
     others = sorted(word for word, count in counts.items() if count and word not in _ALWAYS)
-    return ", ".join(f"{counts.get(word, 0)} {word}" for word in (*_ALWAYS, *others))
+    return ", ".join(f"{counts.get(word, 0)} {_WORDS.get(word, word)}" for word in (*_ALWAYS, *others))
 
 
 def _became(aborted: Aborted) -> str:

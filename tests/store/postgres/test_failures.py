@@ -49,8 +49,8 @@ def test_no_server() -> None:
     assert store.name in str(caught.value)
 
 
-def test_no_such_login_and_no_such_database(postgres_url: str) -> None:
-    for url in (as_user(postgres_url, "nobody_at_all", SECRET), postgres_url + "_nowhere"):
+def test_no_such_login_and_no_such_database(postgres_ready_url: str) -> None:
+    for url in (as_user(postgres_ready_url, "nobody_at_all", SECRET), postgres_ready_url + "_nowhere"):
         with closing(open_store(url)) as store:
             with pytest.raises(DatabaseUnreachable) as caught:
                 store.ids_reserve(1)
@@ -63,9 +63,9 @@ def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_what_libpq_itself_says_of_a_lost_connection(postgres_url: str) -> None:
+def test_what_libpq_itself_says_of_a_lost_connection(postgres_ready_url: str) -> None:
     """R4: it comes as a result without a code, and is no fault of whoever asked."""
-    with closing(psycopg.connect(postgres_url, autocommit=True)) as connection:
+    with closing(psycopg.connect(postgres_ready_url, autocommit=True)) as connection:
         with socket.socket(fileno=os.dup(connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
         error = psycopg.errors.error_from_result(connection.pgconn.exec_(b"SELECT 1"))
@@ -226,16 +226,16 @@ END $$
 
 @pytest.mark.parametrize(("clock", "tries"), [(SystemClock(), 6), (_FiveSecondsALook(), 1)])
 def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again(
-    postgres_url: str, clock: SystemClock, tries: int
+    postgres_ready_url: str, clock: SystemClock, tries: int
 ) -> None:
     """R4: a call that waits 5 s for a lock took 30 s, since it was tried six times. What is refused at once is still
     tried again."""
-    run_sql(postgres_url, _REFUSES)
-    with closing(Pool(postgres_url, "shop", size_max=1, wait_seconds_max=60.0)) as pool:
+    run_sql(postgres_ready_url, _REFUSES)
+    with closing(Pool(postgres_ready_url, "shop", size_max=1, wait_seconds_max=60.0)) as pool:
         session = PoolSession(pool, "shop", clock, seed=0)
         with pytest.raises(DatabaseBusy):
             session.run(Statement("SELECT refuses()", (), lambda rows: None))
-    assert run_sql(postgres_url, "SELECT last_value FROM tries") == [(tries,)]
+    assert run_sql(postgres_ready_url, "SELECT last_value FROM tries") == [(tries,)]
 
 
 def test_a_lost_commit_is_looked_up_for_a_bounded_time(

@@ -29,14 +29,14 @@ Make = Callable[..., PooledConnection]
 
 
 @pytest.fixture
-def pool(postgres_url: str) -> Iterator[Pool]:
-    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=0.3)) as pool:
+def pool(postgres_ready_url: str) -> Iterator[Pool]:
+    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=0.3)) as pool:
         yield pool
 
 
 @pytest.fixture
-def patient(postgres_url: str) -> Iterator[Pool]:
-    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=600.0)) as pool:
+def patient(postgres_ready_url: str) -> Iterator[Pool]:
+    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=600.0)) as pool:
         yield pool
 
 
@@ -242,7 +242,7 @@ def test_who_makes_one_does_not_stand_in_the_way_of_those_behind(
             assert makes.result(SECONDS_MAX) > 0
 
 
-def test_interrupts_at_any_moment_lose_nothing(postgres_url: str) -> None:
+def test_interrupts_at_any_moment_lose_nothing(postgres_ready_url: str) -> None:
     """A signal that raises, again and again, in one of four threads that share two connections."""
 
     class Interrupted(BaseException):
@@ -253,7 +253,7 @@ def test_interrupts_at_any_moment_lose_nothing(postgres_url: str) -> None:
 
     errors: list[BaseException] = []
     over = threading.Event()
-    with closing(Pool(postgres_url, "shop", size_max=SIZE, wait_seconds_max=20.0)) as pool:
+    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=20.0)) as pool:
 
         def use() -> None:
             try:
@@ -367,9 +367,9 @@ def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Po
         pool.give_back(one)
 
 
-def test_one_that_was_cut_off_at_rest_is_not_lent(pool: Pool, postgres_url: str) -> None:
+def test_one_that_was_cut_off_at_rest_is_not_lent(pool: Pool, postgres_ready_url: str) -> None:
     before = number_of(pool)
-    assert run_sql(postgres_url, f"SELECT pg_terminate_backend({before}, 10000)") == [(True,)]
+    assert run_sql(postgres_ready_url, f"SELECT pg_terminate_backend({before}, 10000)") == [(True,)]
     assert number_of(pool) != before
 
 
@@ -383,9 +383,9 @@ def test_a_child_begins_with_none(pool: Pool) -> None:
     assert number_of(pool) == before
 
 
-def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str) -> None:
+def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_ready_url: str) -> None:
     """W4"""
-    with Proxy(postgres_url, lambda _: None) as proxy:
+    with Proxy(postgres_ready_url, lambda _: None) as proxy:
         port = int(proxy.url.rpartition(":")[2].partition("/")[0])
         pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0)
         with pool.connection() as connection:
@@ -393,15 +393,15 @@ def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_url: str
     with closing(pool):
         with pytest.raises(DatabaseUnreachable), pool.connection():
             pass
-        with Proxy(postgres_url, lambda _: None, port), pool.connection() as connection:
+        with Proxy(postgres_ready_url, lambda _: None, port), pool.connection() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_url: str) -> None:
+def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_ready_url: str) -> None:
     """W4"""
     for url, patience in (
-        (postgres_url, SILENCE["tcp_user_timeout"]),
-        (f"{postgres_url}?tcp_user_timeout=99000", 99000),
+        (postgres_ready_url, SILENCE["tcp_user_timeout"]),
+        (f"{postgres_ready_url}?tcp_user_timeout=99000", 99000),
     ):
         with (
             closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0)) as pool,

@@ -20,9 +20,9 @@ from tests.store.postgres.kit import run_sql
 
 
 @pytest.fixture
-def store(postgres_url: str) -> Iterator[PostgresStore]:
+def store(postgres_ready_url: str) -> Iterator[PostgresStore]:
     """With one connection at rest, which has sent a job before."""
-    with closing(open_store(postgres_url)) as store:
+    with closing(open_store(postgres_ready_url)) as store:
         assert isinstance(store, PostgresStore)
         store.ready()
         enqueue(store)
@@ -61,7 +61,7 @@ def test_one_that_has_to_be_judged_is(store: PostgresStore) -> None:
     assert isinstance(refusal, IdConflict)
 
 
-def test_who_would_have_to_wait_sends_nothing(store: PostgresStore, postgres_url: str) -> None:
+def test_who_would_have_to_wait_sends_nothing(store: PostgresStore, postgres_ready_url: str) -> None:
     """For others who have all connections, for a statement to be prepared, for a look whether a connection lives."""
     assert store.job_enqueue_sent([new_job(store), new_job(store)]) is None
     assert store.job_enqueue_sent([new_job(store, key="k")]) is None
@@ -70,14 +70,14 @@ def test_who_would_have_to_wait_sends_nothing(store: PostgresStore, postgres_url
         assert store.job_enqueue_sent([new_job(store)]) is None
     sender = sender_of(store)
     job = new_job(store)
-    assert run_sql(postgres_url, f"SELECT pg_terminate_backend({sender}, 10000)") == [(True,)]
+    assert run_sql(postgres_ready_url, f"SELECT pg_terminate_backend({sender}, 10000)") == [(True,)]
     assert store.job_enqueue_sent([job]) is None
     assert len(store.job_list(JobSearch()).rows) == 2
-    with closing(open_store(postgres_url)) as fresh:
+    with closing(open_store(postgres_ready_url)) as fresh:
         assert fresh.job_enqueue_sent([new_job(store)]) is None, "it has no connection yet"
 
 
-def test_a_server_that_does_not_listen_holds_nobody_up(store: PostgresStore, postgres_url: str) -> None:
+def test_a_server_that_does_not_listen_holds_nobody_up(store: PostgresStore, postgres_ready_url: str) -> None:
     """More than the way to it can take: the rest is pushed by whoever waits. A loop that is held up by one such server
     would serve nobody."""
     job = new_job(store, payload='"' + 50_000_000 * "x" + '"')
@@ -92,7 +92,7 @@ def test_a_server_that_does_not_listen_holds_nobody_up(store: PostgresStore, pos
 
 
 def test_a_connection_that_is_lost_on_the_way_leaves_the_outcome_unknown(
-    store: PostgresStore, postgres_url: str
+    store: PostgresStore, postgres_ready_url: str
 ) -> None:
     """C6: and the connection is nobody's any more."""
     job = new_job(store)
@@ -100,7 +100,7 @@ def test_a_connection_that_is_lost_on_the_way_leaves_the_outcome_unknown(
     os.kill(sender, signal.SIGSTOP)
     try:
         answers = store.job_enqueue_sent([job])
-        assert run_sql(postgres_url, f"SELECT pg_terminate_backend({sender})") == [(True,)]
+        assert run_sql(postgres_ready_url, f"SELECT pg_terminate_backend({sender})") == [(True,)]
     finally:
         os.kill(sender, signal.SIGCONT)
     assert answers is not None

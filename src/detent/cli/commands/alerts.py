@@ -29,7 +29,9 @@ def command() -> None:
 @command.command("list")
 @click.option("--firing", "state", flag_value="firing", help="Only those that fire now.")
 @click.option("--resolved", "state", flag_value="resolved", help="Only those that are over.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="So many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def list_(session: Session, state: str | None, limit: int) -> None:
     """List alerts, those that fire first."""
@@ -67,7 +69,7 @@ def show(session: Session, alert: str) -> None:
     render.table(
         ["SINK", "WHAT", "AT", "STATE", "TRIES", "SENT", "ERROR"],
         [[one.sink, one.kind, one.at, one.state, one.tries, one.sent_at, one.error] for one in told],
-        empty="nobody was told yet",
+        empty="no notification was sent yet",
     )
 
 
@@ -76,7 +78,7 @@ def show(session: Session, alert: str) -> None:
 @reason_option
 @click.pass_obj
 def ack(session: Session, alert: str, reason: str | None) -> None:
-    """Look after an alert: nobody is reminded of it any more."""
+    """Acknowledge an alert: sinks no longer send reminders of it."""
     with session.open() as app:
         _say(session, "alert", app.acknowledge(alert, actor=session.who, reason=reason), "acknowledged")
 
@@ -151,7 +153,7 @@ def set_(session: Session, /, policy: str, reset: bool, reason: str | None, **sa
 @command.command()
 @click.pass_obj
 def test(session: Session) -> int:
-    """Send a test message to everybody who hears of alerts, and say what came back.
+    """Send a test message to every sink of alerts, and show the answers.
 
     By the settings of this call: those of the workers may be other ones.
     """

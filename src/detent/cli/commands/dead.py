@@ -50,7 +50,9 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command("list")
 @_filters
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
 @click.pass_obj
 def list_(session: Session, /, **chosen: Any) -> None:
@@ -61,7 +63,9 @@ def list_(session: Session, /, **chosen: Any) -> None:
 
 @command.command()
 @_filters
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many groups.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of groups to list."
+)
 @click.pass_obj
 def report(session: Session, /, limit: int, **chosen: Any) -> None:
     """Summarise why jobs died.

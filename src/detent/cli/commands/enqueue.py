@@ -40,7 +40,7 @@ def _moment(text: str) -> datetime:
     help="Wait this long; a later call with the same --key replaces this one while it waits.",
 )
 @click.option("--due-at", type=_moment, metavar="TIME", help="Not before this time: ISO 8601 with a zone.")
-@click.option("--expires-at", type=_moment, metavar="TIME", help="Cancelled if nobody has claimed it by then.")
+@click.option("--expires-at", type=_moment, metavar="TIME", help="Cancel the job if no worker has claimed it by then.")
 @click.option("--priority", type=int, metavar="N", help="Higher first; else the task's own.")
 @click.option("--queue", metavar="NAME", help="Else the task's own.")
 @click.option("--tenant", metavar="NAME", default="", help="Whose job it is.")

@@ -50,7 +50,9 @@ def command() -> None:
 )
 @click.option("--since", type=moment, metavar="TIME", help="Only jobs created since: a time, or how long ago (2h, 7d).")
 @click.option("--until", type=moment, metavar="TIME", help="Only jobs created before: a time, or how long ago.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
 @click.pass_obj
 def list_(session: Session, /, metadata: tuple[str, ...], **chosen: Any) -> None:

@@ -31,7 +31,9 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--waiting", is_flag=True, help="Only those that let nothing begin now.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.option("--after", default="", metavar="KEY", help="Only limits with keys after this one.")
 @click.pass_obj
 def list_(session: Session, waiting: bool, limit: int, after: str) -> None:
@@ -130,7 +132,7 @@ def pause(session: Session, key: str, reason: str | None) -> None:
 def resume(session: Session, key: str, reason: str | None) -> None:
     """Let jobs begin under a limit again.
 
-    Ends a pause, whoever made it, closes the breaker and fills the bucket.
+    Ends a pause of any origin, closes the breaker and fills the bucket.
     """
     with session.open() as app:
         _say(session, app.reset_limit(key, actor=session.who, reason=reason))

@@ -63,7 +63,9 @@ def start(
 
 @command.command("list")
 @click.option("--state", type=click.Choice(["running", "done", "cancelled"]), help="Only those in this state.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def list_(session: Session, state: str | None, limit: int) -> None:
     """List operations, the newest first."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 run_argument = click.argument("run", metavar="RUN")
-token_option = click.option("--token", metavar="TOKEN", help="Of the claim that is meant; else whoever holds the run.")
+token_option = click.option("--token", metavar="TOKEN", help="Token of the claim. Default: the current holder.")
 _STDIN = "-"
 _READ_SIZE = 65536
 
@@ -137,7 +137,7 @@ def claim(session: Session, worker: str) -> int:
 
 
 def _judge(app: Detent) -> None:
-    """Alerts are judged by workers; while none runs, by whoever asks for runs. A claim never fails because of it."""
+    """Judge alerts if no worker runs that would. A claim never fails because of it."""
     try:
         app.judge_alerts()
     except DetentError as error:
@@ -268,7 +268,7 @@ def finish(
 @reason_option
 @click.pass_obj
 def cancel(session: Session, run: str, reason: str | None) -> None:
-    """Stop a run, whoever holds it. Its holder is refused from then on."""
+    """Stop a run. Its holder is refused from then on."""
     with session.open() as app:
         _say(session, app.ops.cancel(run, actor=session.who, reason=reason))
 
@@ -277,7 +277,9 @@ def cancel(session: Session, run: str, reason: str | None) -> None:
 @click.option("--project", metavar="NAME", help="Only runs of this project.")
 @click.option("--env", metavar="NAME", help="Only runs for this environment.")
 @click.option("--state", type=click.Choice(list(OPS_RUN.states)), help="Only runs in this state.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.option("--before", metavar="RUN", help="Only runs older than this one.")
 @click.pass_obj
 def list_(

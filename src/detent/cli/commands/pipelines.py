@@ -35,7 +35,9 @@ def command() -> None:
 @click.option("--pipeline", "name", metavar="NAME", help="Only runs of this pipeline.")
 @click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
 @click.option("--before", type=click.IntRange(min=1), metavar="ID", help="Only runs with ids below this one.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def list_(
     session: Session, state: str | None, name: str | None, tenant: str | None, before: int | None, limit: int

@@ -24,11 +24,13 @@ def command() -> None:
 @click.option("--id", "entity_id", metavar="ID", help="Only changes of this one; goes with --entity.")
 @click.option("--since", type=moment, metavar="TIME", help="Only changes since: a time, or how long ago (2h, 7d).")
 @click.option("--until", type=moment, metavar="TIME", help="Only changes before: a time, or how long ago.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
 @click.pass_obj
 def search(session: Session, /, **chosen: Any) -> None:
-    """List the changes that somebody asked for, the newest first.
+    """List the changes that people and programs requested, the newest first.
 
     Who, when, what and why: cancels, retries, pauses, forced moves, changes of schedules and limits, moves of runs. The
     ordinary steps of attempts are in `detent jobs show`.

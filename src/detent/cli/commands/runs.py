@@ -69,7 +69,9 @@ def command() -> None:
 @click.option("--name", metavar="NAME", help="Only runs of this batch, or this pipeline.")
 @click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
 @click.option("--before", type=click.IntRange(min=1), metavar="ID", help="Only runs with ids below this one.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def list_(
     session: Session,
@@ -127,7 +129,9 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
 @run_id
 @_chosen
 @click.option("--errors", is_flag=True, help="Only those with an error.")
-@click.option("--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def diff(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
     """Show what a run would change, or has changed: before and after of its targets."""

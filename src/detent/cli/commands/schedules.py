@@ -49,7 +49,7 @@ def list_(session: Session) -> None:
 
 @command.command("next")
 @name
-@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="So many.")
+@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of ticks to show.")
 @click.pass_obj
 def next_(session: Session, name: str, count: int) -> None:
     """Say when the next ticks are, in UTC."""

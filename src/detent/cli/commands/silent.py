@@ -30,7 +30,9 @@ def command() -> None:
 @click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
 @stale_after
 @stalled_after
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
 @click.pass_obj
 def list_(session: Session, queue: str | None, stale_after: float, stalled_after: float, limit: int) -> None:
     """List jobs in flight that nothing is heard of.

@@ -28,6 +28,7 @@ def command(session: Session) -> int:
     """
     with session.open() as app:
         found = _watched(app)
+        not_checked = app.store.pages_not_checked()
     if session.json:
         render.json_value(render.records(found))
     elif found:
@@ -38,6 +39,8 @@ def command(session: Session) -> int:
         render.note(f"{len(found)} violations; `detent repair` shows what can be done about them")
     else:
         render.out("healthy: no invariant is violated")
+    if not_checked is not None:
+        render.note(not_checked)
     return FAILED if found else OK
 
 

@@ -38,7 +38,9 @@ _TASKS_NAMED = 20
     "--grace", type=duration, metavar="TIME", default="30s", show_default=True, help="How long a stop may take."
 )
 @click.option("--drain", is_flag=True, help="End when nothing is left to do.")
-@click.option("--max-jobs", type=int, metavar="N", default=0, help="Replace a process after so many jobs; 0 is never.")
+@click.option(
+    "--max-jobs", type=int, metavar="N", default=0, help="Number of jobs after which a process is replaced; 0 is never."
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="On stderr.")
 @click.option(
     "--log-level",

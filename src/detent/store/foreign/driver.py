@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from detent.errors import (
     DatabaseBusy,
@@ -21,8 +21,9 @@ from detent.errors import (
     OutcomeUnknown,
     WrongPlace,
 )
-from detent.store.sqlite.caller import executor_over
-from detent.store.sqlite.driver.failures import translated as of_sqlite
+
+if TYPE_CHECKING:
+    from detent.store.sqlite.driver.executor import Executor
 
 __all__ = [
     "Call",
@@ -144,7 +145,7 @@ class Hand:
     def begin_sql(self) -> str | None:
         """What begins a transaction here; None where one is open, or the driver begins it by itself."""
         if self.dialect == "sqlite":
-            _, driver = executor_over(self.given)
+            _, driver = _sqlite_over(self.given)
             return None if driver.in_transaction else "BEGIN IMMEDIATE"
         if self._is_alchemy:
             return None
@@ -167,7 +168,7 @@ class Hand:
 
     def path(self) -> str | None:
         """Which file a connection of SQLite has open."""
-        _, driver = executor_over(self.given)
+        _, driver = _sqlite_over(self.given)
         return next((file for _, name, file in driver.execute("PRAGMA database_list") if name == "main" and file), None)
 
     def translated(self, error: BaseException, *, committing: bool) -> BaseException:
@@ -175,6 +176,8 @@ class Hand:
         cause = getattr(error, "orig", None) or error
         found: BaseException = error
         if isinstance(cause, sqlite3.Error):
+            from detent.store.sqlite.driver.failures import translated as of_sqlite
+
             found = of_sqlite(cause, self.name, committing=committing)
         elif self.dialect == "postgres":
             import psycopg
@@ -184,6 +187,13 @@ class Hand:
             if isinstance(cause, psycopg.Error):
                 found = of_postgres(cause, self.name, committing=committing)
         return found if type(found) in _WORLDS else error
+
+
+def _sqlite_over(given: Any) -> tuple[Executor, sqlite3.Connection]:
+    """Imported here: a process that works on PostgreSQL alone needs nothing of SQLite's verbs."""
+    from detent.store.sqlite.caller import executor_over
+
+    return executor_over(given)
 
 
 def _inner(given: Any) -> Any:
@@ -198,7 +208,7 @@ def _fetched(result: Any) -> Answer:
 def hand_over(connection: Any) -> Hand:
     """A hand on what `using` takes; refuses the rest with `WrongPlace`."""
     if isinstance(connection, sqlite3.Connection):
-        executor_over(connection)
+        _sqlite_over(connection)
         return Hand(connection, "sqlite", is_async=False, is_alchemy=False)
     with suppress(ImportError):
         import psycopg

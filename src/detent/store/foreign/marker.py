@@ -30,7 +30,6 @@ from detent.store.foreign.driver import (
     same_file,
 )
 from detent.store.intents import numbered
-from detent.store.postgres.statements.waking import WHICH
 
 __all__ = [
     "DDL",
@@ -103,6 +102,8 @@ def is_own(hand: Hand, store: Store) -> Steps[bool]:
         return False
     if kind == "sqlite":
         return same_file(hand.path(), which())
+    from detent.store.postgres.statements.waking import WHICH
+
     here = yield Call(which)
     rows, _ = yield Run(WHICH)
     return bool(rows[0][0] == here)

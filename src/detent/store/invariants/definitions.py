@@ -22,7 +22,7 @@ __all__ = [
     "index_digest",
     "postgres_columns",
     "postgres_indexes",
-    "postgres_views",
+    "postgres_view_queries",
     "sqlite_definitions",
 ]
 
@@ -57,8 +57,10 @@ _COLUMN = re.compile(
 )
 _TYPES = {"timestamptz": "timestamp with time zone"}
 _CONDITION = re.compile(r"WHEN \((?P<text>.*)\)\s*$", re.DOTALL)
+_COMMENT = re.compile(r"--.*")
 _VIEW = re.compile(
-    r"^(?:CREATE (?:OR REPLACE )?VIEW detent\.(?P<name>\w+)\b|DROP VIEW (?:IF EXISTS )?detent\.(?P<dropped>\w+);)",
+    r"^(?:CREATE (?:OR REPLACE )?VIEW detent\.(?P<name>\w+) AS\b(?P<query>[^;]*)"
+    r"|DROP VIEW (?:IF EXISTS )?detent\.(?P<dropped>\w+);)",
     re.MULTILINE,
 )
 
@@ -162,15 +164,15 @@ def _column(table: str, line: str) -> dict[tuple[str, str], tuple[str, bool, str
 
 
 @functools.cache
-def postgres_views() -> tuple[str, ...]:
-    """Return the names of the views."""
-    found: dict[str, None] = {}
+def postgres_view_queries() -> dict[str, str]:
+    """Return the query of every view, by its name."""
+    found: dict[str, str] = {}
     for match in _VIEW.finditer(_postgres_text()):
         if match["dropped"]:
             found.pop(match["dropped"], None)
         else:
-            found[match["name"]] = None
-    return tuple(found)
+            found[match["name"]] = _COMMENT.sub("", match["query"])
+    return found
 
 
 @functools.cache

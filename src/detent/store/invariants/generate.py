@@ -21,7 +21,7 @@ from detent.store.invariants.definitions import (
     index_digest,
     postgres_columns,
     postgres_indexes,
-    postgres_views,
+    postgres_view_queries,
     sqlite_definitions,
 )
 from detent.store.invariants.expected import (
@@ -93,7 +93,7 @@ def _schema_postgres() -> dict[str, str]:
             index_text=CANONICAL.format(definition="split_part(pg_get_indexdef(x.indexrelid), ' ON ', 2)"),
             columns=_columns(),
             default_text=CANONICAL.format(definition="coalesce(pg_get_expr(d.adbin, d.adrelid), '')"),
-            views=_values((name,) for name in postgres_views()),
+            views=_values((name,) for name in postgres_view_queries()),
             triggers=_values((name,) for name in postgres_triggers()),
         ),
     }

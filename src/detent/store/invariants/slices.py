@@ -4,7 +4,8 @@ An invariant that is judged job by job says the same of some jobs when each of i
 name of each table gives way to a query for these rows, found by an index. `of_jobs` is a range of ids, with whatever
 speaks of a job that is not there; `of_run` one batch run with its targets; `of_places` some rows of `ready`, in the
 order of its key, with their jobs: no index leads from a job to its places there, only to the one where it should stand,
-so a row that stands elsewhere is met here.
+so a row that stands elsewhere is met here. `of_slots` is some slots of limits, in the order of their key, with their
+jobs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 
 from detent.store.invariants import Dialect
 
-__all__ = ["JOBS_LOW", "PLACES", "RUN_NEXT", "of_jobs", "of_places", "of_run"]
+__all__ = ["JOBS_LOW", "PLACES", "RUN_NEXT", "SLOTS", "of_jobs", "of_places", "of_run", "of_slots"]
 
 _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
@@ -50,6 +51,18 @@ PLACES: dict[Dialect, str] = {
     """,
 }
 """The next so many rows of the queue."""
+
+SLOTS: dict[Dialect, str] = {
+    "postgres": """
+        SELECT limit_key, job_id FROM detent.limit_slot
+         WHERE (limit_key, job_id) > (%(key)s, %(job)s) ORDER BY limit_key, job_id LIMIT %(rows)s
+    """,
+    "sqlite": """
+        SELECT limit_key, job_id FROM detent_limit_slot
+         WHERE (limit_key, job_id) > (:key, :job) ORDER BY limit_key, job_id LIMIT :rows
+    """,
+}
+"""The next slots of limits."""
 
 # A range is found by its index whatever the planner believes; a look-up for each row is fenced in (OFFSET 0, or the
 # order of CROSS JOIN), since a planner that expects few rows would rather walk through all of them.
@@ -140,6 +153,25 @@ _PLACES_SQLITE = {
     """,
 }
 
+_SLOTS_POSTGRES = {
+    "worker": "SELECT * FROM detent.worker",
+    "job": "SELECT * FROM detent.job WHERE id = ANY (%(ids)s)",
+    "execution": "SELECT * FROM detent.execution WHERE job_id = ANY (%(ids)s)",
+    "limit_slot": """
+        SELECT * FROM detent.limit_slot
+         WHERE (limit_key, job_id) > (%(key)s, %(job)s) ORDER BY limit_key, job_id LIMIT %(rows)s
+    """,
+}
+_SLOTS_SQLITE = {
+    "worker": "SELECT * FROM detent_worker",
+    "job": "SELECT * FROM detent_job WHERE id IN (SELECT value FROM json_each(:ids))",
+    "execution": "SELECT * FROM detent_execution WHERE job_id IN (SELECT value FROM json_each(:ids))",
+    "limit_slot": """
+        SELECT * FROM detent_limit_slot
+         WHERE (limit_key, job_id) > (:key, :job) ORDER BY limit_key, job_id LIMIT :rows
+    """,
+}
+
 _OF_RUN = ("target", "batch_action", "mismatch")
 _RUN_POSTGRES = {
     "batch_run": "SELECT * FROM detent.batch_run WHERE id = %(run)s",
@@ -175,6 +207,13 @@ def of_places(dialect: Dialect, sql: str) -> str:
     """The invariant for the first `rows` rows of `ready` after (`lane`, `at`, `job`), with the jobs `ids` and the lanes
     `lanes` that they name."""
     return _narrowed(sql, _PLACES_POSTGRES if dialect == "postgres" else _PLACES_SQLITE, dialect)
+
+
+@functools.cache
+def of_slots(dialect: Dialect, sql: str) -> str:
+    """Narrow an invariant to the first `rows` slots of limits after (`key`, `job`), with the jobs `ids` that they
+    name."""
+    return _narrowed(sql, _SLOTS_POSTGRES if dialect == "postgres" else _SLOTS_SQLITE, dialect)
 
 
 def _narrowed(sql: str, tables: dict[str, str], dialect: Dialect) -> str:

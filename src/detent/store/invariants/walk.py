@@ -1,9 +1,9 @@
 """The invariants, a part of the record at a time: each step is short, however large the record is.
 
-A walk begins with the schema, goes along the jobs from the newest to the oldest, then along the rows of the queue, and
-then from batch run to batch run. Judged job by job is every invariant but those of the schema. One gap is left to
-`verify`: two rows of a key that is kept, or of a lane or lease that no job needs. That takes a unique index that is
-gone, and this the walk finds.
+A walk begins with the schema, goes along the jobs from the newest to the oldest, then along the rows of the queue and
+the slots of limits, and then from batch run to batch run. Judged job by job is every invariant but those of the schema.
+One gap is left to `verify`: two rows of a key that is kept, or of a lane or lease that no job needs. That takes a
+unique index that is gone, and this the walk finds.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.invariants import Dialect, can_go_on, load, unchecked
-from detent.store.invariants.slices import JOBS_LOW, PLACES, RUN_NEXT, of_jobs, of_places, of_run
+from detent.store.invariants.slices import JOBS_LOW, PLACES, RUN_NEXT, SLOTS, of_jobs, of_places, of_run, of_slots
 
-__all__ = ["BY_PLACE", "BY_RUN", "UNWALKED", "WHOLE", "step"]
+__all__ = ["BY_PLACE", "BY_RUN", "BY_SLOT", "UNWALKED", "WHOLE", "step"]
 
 WHOLE = frozenset(
     {
@@ -36,7 +36,7 @@ WHOLE = frozenset(
 )
 """Not judged by job: they look at the schema and at runs, and cost the same however many jobs there are."""
 
-UNWALKED = frozenset({"checks_hold", "finished_counts_equal_jobs", "storage_is_sound"})
+UNWALKED = frozenset({"checks_hold", "finished_counts_equal_jobs", "lists_find_every_job", "storage_is_sound"})
 """Read every row or page of every table, also of those that are not kept by job, so they are left to `verify`."""
 
 BY_RUN = frozenset({"batch_counts_equal_targets", "batch_state_equals_record", "batch_times_are_in_order"})
@@ -45,13 +45,17 @@ BY_RUN = frozenset({"batch_counts_equal_targets", "batch_state_equals_record", "
 BY_PLACE = frozenset({"no_row_is_orphaned", "pending_is_queued_once"})
 """Judged once more for the rows of the queue, where those stand that no job leads to."""
 
+BY_SLOT = frozenset({"limit_slots_are_current"})
+"""Judged for some slots of limits at a time: no index leads from a job to its slots."""
+
 Listed = Callable[[Sequence[int]], Any]
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Sequence[Any]]]
 
 _AFTER = {
     "schema": WalkPlace(part="jobs"),
     "jobs": WalkPlace(part="queue"),
-    "queue": WalkPlace(part="runs"),
+    "queue": WalkPlace(part="slots"),
+    "slots": WalkPlace(part="runs"),
     "runs": None,
 }
 _LOWEST = -(2**63)
@@ -86,6 +90,8 @@ def _step(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before_
             return _jobs(dialect, rows, place, rows_max)
         case "queue":
             return _queue(dialect, rows, place, rows_max, before_all, listed)
+        case "slots":
+            return _slots(dialect, rows, place, rows_max, listed)
         case "runs":
             return _runs(dialect, rows, place)
         case _:
@@ -100,7 +106,7 @@ def _jobs(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int) -> Walk
     found = [
         violation
         for one in load(dialect)
-        if one.name not in WHOLE | BY_RUN | UNWALKED
+        if one.name not in WHOLE | BY_RUN | BY_SLOT | UNWALKED
         for violation in _check(one.name, rows, of_jobs(dialect, one.sql), {"low": low, "high": high})
     ]
     return WalkStep(tuple(found), WalkPlace(part="jobs", below=low) if lowest else WalkPlace(part="queue"))
@@ -111,7 +117,7 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
     params = {"lane": lane, "at": at, "job": job, "rows": rows_max}
     places = rows(PLACES[dialect], params)
     if not places:
-        return WalkStep((), WalkPlace(part="runs"))
+        return WalkStep((), WalkPlace(part="slots"))
     params |= {"ids": listed(sorted(row[2] for row in places)), "lanes": listed(sorted({row[0] for row in places}))}
     found = [
         violation
@@ -121,8 +127,27 @@ def _queue(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, before
     ]
     is_last = len(places) < rows_max
     lane, at, job = places[-1]
-    following = WalkPlace(part="runs") if is_last else WalkPlace(part="queue", after=(lane, at, job))
+    following = WalkPlace(part="slots") if is_last else WalkPlace(part="queue", after=(lane, at, job))
     return WalkStep(tuple(found), following)
+
+
+def _slots(dialect: Dialect, rows: Rows, place: WalkPlace, rows_max: int, listed: Listed) -> WalkStep:
+    key, job = place.after or ("", _LOWEST)
+    params = {"key": key, "job": job, "rows": rows_max}
+    slots = rows(SLOTS[dialect], params)
+    if not slots:
+        return WalkStep((), WalkPlace(part="runs"))
+    params["ids"] = listed(sorted({row[1] for row in slots}))
+    found = [
+        violation
+        for one in load(dialect)
+        if one.name in BY_SLOT
+        for violation in _check(one.name, rows, of_slots(dialect, one.sql), params)
+    ]
+    is_last = len(slots) < rows_max
+    return WalkStep(
+        tuple(found), WalkPlace(part="runs") if is_last else WalkPlace(part="slots", after=tuple(slots[-1]))
+    )
 
 
 def _runs(dialect: Dialect, rows: Rows, place: WalkPlace) -> WalkStep:

@@ -16,6 +16,7 @@ from detent.store.invariants.expected import postgres_constraints, postgres_func
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.functions import digests, mark
+from detent.store.postgres.integrity import changed_views, damaged_pages
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 
@@ -104,6 +105,15 @@ SELECT f.tenant, f.queue, f.task, f.state, sum(f.there) - sum(f.counted)
          WHERE state <> 'pending' AND state <> 'running') f
  GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.counted) <> sum(f.there)
 """
+_DATE_JOBS = """
+INSERT INTO detent.job_span AS s (created_at, block, first_id, last_id)
+SELECT j.created_at, j.id >> 10, min(j.id), max(j.id) FROM detent.job j
+ WHERE NOT EXISTS (SELECT 1 FROM detent.job_span k
+                    WHERE k.created_at = j.created_at AND k.block = j.id >> 10
+                      AND j.id BETWEEN k.first_id AND k.last_id)
+ GROUP BY j.created_at, j.id >> 10
+ON CONFLICT (created_at, block, first_id) DO UPDATE SET last_id = greatest(s.last_id, excluded.last_id)
+"""
 _RECOUNT = """
 UPDATE detent.batch_run b
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
@@ -154,15 +164,28 @@ _STATEMENTS = Statements(
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim",
+    free_slot="DELETE FROM detent.limit_slot WHERE limit_key = %s AND job_id = %s",
     recount=_RECOUNT,
     count_finished=_COUNT_FINISHED,
+    list_jobs=(
+        _DATE_JOBS,
+        """
+        DELETE FROM detent.unsuccessful WHERE NOT EXISTS (
+          SELECT 1 FROM detent.job j WHERE j.id = detent.unsuccessful.job_id AND j.state = detent.unsuccessful.state)
+        """,
+        """
+        INSERT INTO detent.unsuccessful (state, job_id)
+        SELECT j.state, j.id FROM detent.job j WHERE j.state IN ('failed', 'cancelled') AND NOT EXISTS (
+          SELECT 1 FROM detent.unsuccessful u WHERE u.state = j.state AND u.job_id = j.id)
+        """,
+    ),
     new_id="SELECT nextval('detent.id_seq')",
 )
 
 
 def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
-    found = []
+    found: list[Violation] = []
     expect_functions(connection)
     for invariant in watched(load("postgres"), watch):
         try:
@@ -175,7 +198,8 @@ def violations(connection: Connection, watch: Callable[[int], None] | None = Non
             found.append(unchecked(invariant.name, known))
         else:
             found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
-    return found
+    found += [*changed_views(connection), *damaged_pages(connection)]
+    return sorted(found, key=lambda one: one.invariant)
 
 
 def expect_functions(connection: Connection) -> None:

@@ -259,6 +259,7 @@ class PostgresStore(PostgresVerbs):
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
+        from detent.store.postgres.integrity import changed_views
         from detent.store.postgres.repair import expect_functions
 
         with self._snapshot() as connection:
@@ -271,14 +272,17 @@ class PostgresStore(PostgresVerbs):
                 with translating(self._name), connection.transaction():
                     return connection.execute(sql.encode(), params or None).fetchall()
 
-            return step(
-                "postgres",
-                rows,
-                place,
-                rows_max,
-                before_all=datetime.min.replace(tzinfo=UTC),
-                listed=list,
-            )
+            before_all = datetime.min.replace(tzinfo=UTC)
+            done = step("postgres", rows, place, rows_max, before_all=before_all, listed=list)
+            views = tuple(changed_views(connection)) if place.part == "schema" else ()
+            return WalkStep(done.violations + views, done.then)
+
+    def pages_not_checked(self) -> str | None:
+        """By what this role may call in this database."""
+        from detent.store.postgres.integrity import pages_not_checked
+
+        with self._snapshot() as connection:
+            return pages_not_checked(connection)
 
     def break_off(self) -> None:
         """By asking the server to cancel what runs on their connections."""

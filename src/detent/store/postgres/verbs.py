@@ -9,6 +9,7 @@ from typing import TypeVar, Unpack
 from detent.errors import DetentError
 from detent.lifecycle.declare import Lifecycle
 from detent.model.alike import gathered, ids_of, kinds
+from detent.model.figure_records import BatchCount, TransitionCount
 from detent.model.records import (
     Abort,
     Aborted,
@@ -308,6 +309,14 @@ class PostgresVerbs(PostgresKeeping, PostgresAlerting, PostgresBatching, Postgre
     def counts_as_of(self, at: datetime) -> list[Count]:
         """From the last line of each job."""
         return self._session.run(looking.counts_as_of(at))
+
+    def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
+        """From the hours, and what is not added to them yet."""
+        return self._session.run(looking.figures(since, task))
+
+    def batch_figures(self, since: datetime) -> list[BatchCount]:
+        """From the runs that ended since."""
+        return self._session.run(looking.batch_figures(since))
 
     def now(self) -> datetime:
         """The server's clock."""

@@ -93,6 +93,15 @@ SELECT f.tenant, f.queue, f.task, f.state, sum(f.there) - sum(f.counted)
          WHERE state <> 'pending' AND state <> 'running') f
  GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.counted) <> sum(f.there)
 """
+_DATE_JOBS = """
+INSERT INTO detent_job_span (created_at, block, first_id, last_id)
+SELECT j.created_at, j.id >> 10, min(j.id), max(j.id) FROM detent_job j
+ WHERE NOT EXISTS (SELECT 1 FROM detent_job_span k
+                    WHERE k.created_at = j.created_at AND k.block = j.id >> 10
+                      AND j.id BETWEEN k.first_id AND k.last_id)
+ GROUP BY j.created_at, j.id >> 10
+ON CONFLICT (created_at, block, first_id) DO UPDATE SET last_id = max(last_id, excluded.last_id)
+"""
 _RECOUNT = """
 UPDATE detent_batch_run
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
@@ -140,8 +149,21 @@ _STATEMENTS = Statements(
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim",
+    free_slot="DELETE FROM detent_limit_slot WHERE limit_key = ? AND job_id = ?",
     recount=_RECOUNT,
     count_finished=_COUNT_FINISHED,
+    list_jobs=(
+        _DATE_JOBS,
+        """
+        DELETE FROM detent_unsuccessful WHERE NOT EXISTS (
+          SELECT 1 FROM detent_job j WHERE j.id = detent_unsuccessful.job_id AND j.state = detent_unsuccessful.state)
+        """,
+        """
+        INSERT INTO detent_unsuccessful (state, job_id)
+        SELECT j.state, j.id FROM detent_job j WHERE j.state IN ('failed', 'cancelled') AND NOT EXISTS (
+          SELECT 1 FROM detent_unsuccessful u WHERE u.state = j.state AND u.job_id = j.id)
+        """,
+    ),
     new_id="UPDATE detent_ids SET next = next + 1 RETURNING next - 1",
 )
 

@@ -213,6 +213,10 @@ class SqliteStore(EachAlone):
         with self._file.reading() as connection, self._looks.by(connection):
             return violations(SqliteExecutor(connection), self._now(), watch)
 
+    def pages_not_checked(self) -> str | None:
+        """SQLite checks its pages by itself."""
+        return None
+
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot, which keeps no writer waiting."""
         with self._file.reading() as connection, self._looks.by(connection):

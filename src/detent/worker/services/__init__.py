@@ -20,6 +20,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.store.apart import cause_of, is_damage
 from detent.store.contract import JobFilter, Store
+from detent.worker.log_limit import DAMAGE
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
@@ -183,7 +184,7 @@ class Services:
         log.error(
             "service %s failed and is tried again, everything else goes on: %s: %s (%s:%d); run `detent verify`",
             *(service.name, type(error).__name__, cause_of(error), Path(place.filename).name, place.lineno or 0),
-            extra={"cause": "service"},
+            extra=DAMAGE if is_damage(error) else {"cause": "service"},
         )
 
     def _has_come(self, service: Service, now: float) -> bool:

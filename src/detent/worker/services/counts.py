@@ -16,7 +16,7 @@ from detent.worker.services.stir import Stir
 __all__ = ["Counts"]
 
 _EVERY = 10.0
-_BATCH = 20
+_BATCH = 10
 """Small: each of these may stand for hundreds of jobs that are looked up in one transaction."""
 _ROUNDS_MAX = 500
 

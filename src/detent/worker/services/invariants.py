@@ -13,6 +13,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace
 from detent.store.contract import Store
+from detent.worker.log_limit import DAMAGE
 from detent.worker.services.service import Service
 
 __all__ = ["Invariants"]
@@ -118,7 +119,12 @@ class Invariants:
         if len(new) <= _LINES_MAX:
             for one in new:
                 log.error(
-                    "invariant %s does not hold for %s %s: %s", one.invariant, one.entity, one.entity_id, one.detail
+                    "invariant %s does not hold for %s %s: %s",
+                    one.invariant,
+                    one.entity,
+                    one.entity_id,
+                    one.detail,
+                    extra=DAMAGE if one.invariant == "storage_is_sound" else None,
                 )
             return
         named = [

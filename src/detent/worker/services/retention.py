@@ -121,7 +121,9 @@ class Retention:
             self._hour = hour
             # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
             horizons = [(hour - timedelta(days=days), states) for states, days in self._kept if days]
-            self._walks = []
+            # The limits first: `verify` expects slots of attempts that have ended to go every hour.
+            limits = _Onward("", lambda after: self._store.limit_prune(after, self._portion_max).next)
+            self._walks = [_Walk(limits, by_job=False)]
             if self._keep.others:
                 # Before the jobs that it was made of: those stay for as long as it does.
                 before = hour - timedelta(days=self._keep.others)
@@ -154,10 +156,8 @@ class Retention:
     def _besides(self, hour: datetime) -> list[Callable[[int], int | None]]:
         """The walks along what belongs to no job. Each looks at a bounded number of rows in a portion."""
         store, portion = self._store, self._portion_max
-        limits = _Onward("", lambda after: store.limit_prune(after, portion).next)
         walks: list[Callable[[int], int | None]] = [
-            lambda after: after + 1 if store.key_expire(portion) == portion else None,
-            limits,
+            lambda after: after + 1 if store.key_expire(portion) == portion else None
         ]
         if self._keep.keys_as_jobs:
             walks.append(_Onward(("", ""), lambda after: store.key_forget(after, portion).next))

@@ -55,6 +55,11 @@ SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id,
   FROM detent.job
  WHERE NOT ((state = ANY ('{pending,running,succeeded,failed,quarantined,cancelled}'::text[])) AND (attempt - ended = (state = 'running')::integer) AND (spared >= 0 AND spared <= attempt) AND (attempts_max >= 1) AND (state <> 'succeeded' OR committed_at IS NOT NULL) AND ((state = ANY ('{pending,running}'::text[])) = (finished_at IS NULL)) AND (state <> 'running' OR (lease_id IS NOT NULL AND leased_at IS NOT NULL)) AND (committed_at IS NULL OR state = ANY ('{running,succeeded}'::text[])) AND (effect_told_by = ANY ('{probe,marker}'::text[])) AND (result_dropped_at IS NULL OR (result IS NULL AND state = 'succeeded')) AND (cost >= 1))
 UNION ALL
+SELECT 'job_span' AS entity, CAST(created_at AS TEXT) || '/' || CAST(block AS TEXT) || '/' || CAST(first_id AS TEXT) AS entity_id,
+       'it breaks ' || CASE WHEN NOT (first_id <= last_id AND first_id >> 10 = block AND last_id >> 10 = block) THEN 'job_span_is_within_its_block' END AS detail
+  FROM detent.job_span
+ WHERE NOT ((first_id <= last_id AND first_id >> 10 = block AND last_id >> 10 = block))
+UNION ALL
 SELECT 'limit_member' AS entity, CAST(kind AS TEXT) || '/' || CAST(name AS TEXT) AS entity_id,
        'it breaks ' || CASE WHEN NOT (kind IN ('task', 'queue')) THEN 'limit_member_kind_known' END AS detail
   FROM detent.limit_member
@@ -109,6 +114,11 @@ SELECT 'task_times' AS entity, CAST(task AS TEXT) AS entity_id,
        'it breaks ' || CASE WHEN NOT (stale_after > 0 OR stalled_after > 0 OR result_ttl > 0) THEN 'task_times_say_something' END AS detail
   FROM detent.task_times
  WHERE NOT ((stale_after > 0 OR stalled_after > 0 OR result_ttl > 0))
+UNION ALL
+SELECT 'transition_hour' AS entity, CAST(hour AS TEXT) || '/' || CAST(task AS TEXT) || '/' || CAST(from_state AS TEXT) || '/' || CAST(to_state AS TEXT) || '/' || CAST(outcome AS TEXT) || '/' || CAST(bucket AS TEXT) AS entity_id,
+       'it breaks ' || CASE WHEN NOT (moves > 0 AND held_us_max >= 0 AND held_us >= held_us_max AND ran_us_max >= 0 AND ran_us >= ran_us_max AND waited_us_max >= 0 AND waited_us >= waited_us_max) THEN 'transition_hour_adds_up' END AS detail
+  FROM detent.transition_hour
+ WHERE NOT ((moves > 0 AND held_us_max >= 0 AND held_us >= held_us_max AND ran_us_max >= 0 AND ran_us >= ran_us_max AND waited_us_max >= 0 AND waited_us >= waited_us_max))
 UNION ALL
 SELECT 'transition_log' AS entity, CAST(n AS TEXT) AS entity_id,
        'it breaks ' || CASE WHEN NOT (actor <> '') THEN 'transition_log_has_actor' WHEN NOT (NOT forced OR (reason IS NOT NULL AND reason <> '')) THEN 'transition_log_force_has_reason' END AS detail

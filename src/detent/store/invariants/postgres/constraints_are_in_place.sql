@@ -146,7 +146,13 @@ WITH wanted (name, relation, kind, digest) AS (VALUES
     ('finished_delta_pkey', 'finished_delta', 'p', '794f84591542109897c805cadf0e8cb5'),
     ('succeeded_batch_pkey', 'succeeded_batch', 'p', '794f84591542109897c805cadf0e8cb5'),
     ('lane_group_pkey', 'lane_group', 'p', '90276e02fff47d56621d4ea4039fa4fd'),
-    ('lane_group_of_one_kind', 'lane_group', 'u', 'd0df9fcd989ae68cc5d58a4915aafeab')
+    ('lane_group_of_one_kind', 'lane_group', 'u', 'd0df9fcd989ae68cc5d58a4915aafeab'),
+    ('job_span_pkey', 'job_span', 'p', '6bc348224a2c59eec2bbaf9a6134cc9d'),
+    ('job_span_is_within_its_block', 'job_span', 'c', '387b01f7bc120e8e5b236f21ddeb3d69'),
+    ('unsuccessful_pkey', 'unsuccessful', 'p', '68233df8ff9c4222640008751ded5ddd'),
+    ('transition_hour_pkey', 'transition_hour', 'p', 'aa0fd1d61a99bd9a6154a60b6e9cfbda'),
+    ('transition_hour_adds_up', 'transition_hour', 'c', '30f901e02393e674761ebbefda42776f'),
+    ('transition_delta_pkey', 'transition_delta', 'p', '794f84591542109897c805cadf0e8cb5')
   ),
   found AS (
     SELECT w.name, c.conrelid, c.convalidated AND pg_get_constraintdef(c.oid) NOT LIKE '%NOT ENFORCED%' AS enforced,

@@ -27,13 +27,14 @@ WITH wanted_index (name, digest) AS (VALUES
     ('portion_open', 'b181c15bb275274be216cb198b522d80'),
     ('horizon_before', 'd24edbbc1333a82ba741800da237086c'),
     ('untold_of_task', '5b99cf6eeeda46a187bcb07783e9d80b'),
-    ('job_by_time', 'e7a50f2c55efe48cd7206975f947102d'),
     ('job_by_run', '97e2bdd93e8c0ad1b38d6c03612d6569'),
     ('job_by_correlation', '8ed4377ecf4d582748d96aefffbf0d1e'),
     ('job_key_of_job', '6f5afa0e4dcdd8529129e59ec5cc802b'),
     ('transition_log_by_time', '8cdec73f4d83351348ceb9a936e3ab57'),
     ('transition_log_by_actor', '6d0783a3edb88c1fd2ba8d18066fe5d5'),
-    ('lane_of_tenant', 'd73073b78ee74d33efddc267b90f4816')
+    ('lane_of_tenant', 'd73073b78ee74d33efddc267b90f4816'),
+    ('batch_action_by_time', '26e674d04fa0416c3e48da359282007f'),
+    ('batch_run_by_end', '709ca2d50931aee178d6a9d7bf550b85')
   ),
   wanted_column (relation, name, type, required, standard) AS (VALUES
     ('migration', 'version', 'integer', true, ''), ('migration', 'name', 'text', true, ''), ('migration', 'checksum', 'text', true, ''), ('migration', 'oldest_code', 'integer', true, ''), ('migration', 'applied_at', 'timestamp with time zone', true, ''),
@@ -87,7 +88,11 @@ WITH wanted_index (name, digest) AS (VALUES
     ('finished_count', 'tenant', 'text', true, ''), ('finished_count', 'queue', 'text', true, ''), ('finished_count', 'task', 'text', true, ''), ('finished_count', 'state', 'text', true, ''), ('finished_count', 'jobs', 'bigint', true, ''),
     ('finished_delta', 'n', 'bigint', true, ''), ('finished_delta', 'tenant', 'text', true, ''), ('finished_delta', 'queue', 'text', true, ''), ('finished_delta', 'task', 'text', true, ''), ('finished_delta', 'state', 'text', true, ''), ('finished_delta', 'jobs', 'bigint', true, ''),
     ('succeeded_batch', 'n', 'bigint', true, ''), ('succeeded_batch', 'job_ids', 'bigint[]', true, ''),
-    ('lane_group', 'id', 'integer', true, ''), ('lane_group', 'queue', 'text', true, ''), ('lane_group', 'task', 'text', true, '')
+    ('lane_group', 'id', 'integer', true, ''), ('lane_group', 'queue', 'text', true, ''), ('lane_group', 'task', 'text', true, ''),
+    ('job_span', 'created_at', 'timestamp with time zone', true, ''), ('job_span', 'block', 'bigint', true, ''), ('job_span', 'first_id', 'bigint', true, ''), ('job_span', 'last_id', 'bigint', true, ''),
+    ('unsuccessful', 'state', 'text', true, ''), ('unsuccessful', 'job_id', 'bigint', true, ''),
+    ('transition_hour', 'hour', 'timestamp with time zone', true, ''), ('transition_hour', 'task', 'text', true, ''), ('transition_hour', 'from_state', 'text', true, ''), ('transition_hour', 'to_state', 'text', true, ''), ('transition_hour', 'outcome', 'text', true, ''), ('transition_hour', 'bucket', 'bigint', true, ''), ('transition_hour', 'moves', 'bigint', true, ''), ('transition_hour', 'held_us', 'bigint', true, ''), ('transition_hour', 'held_us_max', 'bigint', true, ''), ('transition_hour', 'ran_us', 'bigint', true, ''), ('transition_hour', 'ran_us_max', 'bigint', true, ''), ('transition_hour', 'waited_us', 'bigint', true, ''), ('transition_hour', 'waited_us_max', 'bigint', true, ''),
+    ('transition_delta', 'n', 'bigint', true, ''), ('transition_delta', 'at', 'timestamp with time zone', true, ''), ('transition_delta', 'task', 'text', true, ''), ('transition_delta', 'from_state', 'text', true, ''), ('transition_delta', 'to_state', 'text', true, ''), ('transition_delta', 'outcome', 'text', true, ''), ('transition_delta', 'held_us', 'bigint', true, ''), ('transition_delta', 'ran_us', 'bigint', false, ''), ('transition_delta', 'waited_us', 'bigint', true, '')
   ),
   wanted_view (name) AS (VALUES
     ('executions'),
@@ -96,7 +101,14 @@ WITH wanted_index (name, digest) AS (VALUES
     ('ops_runs'),
     ('pipeline_runs'),
     ('attempt_times'),
-    ('job_counts')
+    ('job_counts'),
+    ('transition_counts'),
+    ('batch_counts'),
+    ('attempt_figures'),
+    ('task_figures'),
+    ('transition_figures'),
+    ('ops_figures'),
+    ('batch_figures')
   ),
   wanted_trigger (name) AS (VALUES
     ('job_guard'),

@@ -86,7 +86,7 @@ WITH wanted (name, relation, function, kind, columns, condition) AS (VALUES
     ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b'),
     ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e'),
     ('batch_run_mismatches', 'b5a8f160b19f6d6386173daedfdfb9d7'),
-    ('job_counted', '62c0fbe68e89cbc3cdadad43810f8494')
+    ('job_counted', '374d003cdf3f9e4c76321b131859dd0e')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation

@@ -1,5 +1,5 @@
 -- R3, G1: every table survives a crash of the server, and every index can be used.
--- differs: SQLite can check its pages; on PostgreSQL that takes the extension amcheck or data checksums.
+-- differs: SQLite can check its pages; on PostgreSQL `verify` calls the functions of the extension amcheck, if it is installed.
 SELECT 'table' AS entity, c.relname AS entity_id, 'it is UNLOGGED: a crash of the server empties it' AS detail
   FROM pg_catalog.pg_class c
  WHERE c.relnamespace = 'detent'::regnamespace AND c.relkind = 'r' AND c.relpersistence <> 'p'

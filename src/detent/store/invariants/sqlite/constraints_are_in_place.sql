@@ -322,6 +322,14 @@ WITH wanted (type, name, text) AS (VALUES
   until_claim INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT job_key_pkey PRIMARY KEY (tenant, key)
 ) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_job_span', 'CREATE TABLE detent_job_span (
+  created_at INTEGER NOT NULL,
+  block      INTEGER NOT NULL,
+  first_id   INTEGER NOT NULL,
+  last_id    INTEGER NOT NULL,
+  CONSTRAINT job_span_pkey PRIMARY KEY (created_at, block, first_id),
+  CONSTRAINT job_span_is_within_its_block CHECK (first_id <= last_id AND first_id >> 10 = block AND last_id >> 10 = block)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_lane', 'CREATE TABLE "detent_lane" (
   id        INTEGER NOT NULL,
   queue     TEXT    NOT NULL,
@@ -650,6 +658,35 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT task_times_pkey PRIMARY KEY (task),
   CONSTRAINT task_times_say_something CHECK (stale_after > 0 OR stalled_after > 0 OR result_ttl > 0)
 ) STRICT, WITHOUT ROWID'),
+    ('table', 'detent_transition_delta', 'CREATE TABLE detent_transition_delta (
+  n          INTEGER NOT NULL,
+  at         INTEGER NOT NULL,
+  task       TEXT    NOT NULL,
+  from_state TEXT    NOT NULL,
+  to_state   TEXT    NOT NULL,
+  outcome    TEXT    NOT NULL,
+  held_us    INTEGER NOT NULL,
+  ran_us     INTEGER,
+  waited_us  INTEGER NOT NULL,
+  CONSTRAINT transition_delta_pkey PRIMARY KEY (n)
+) STRICT'),
+    ('table', 'detent_transition_hour', 'CREATE TABLE detent_transition_hour (
+  hour          INTEGER NOT NULL,
+  task          TEXT    NOT NULL,
+  from_state    TEXT    NOT NULL,
+  to_state      TEXT    NOT NULL,
+  outcome       TEXT    NOT NULL,
+  bucket        INTEGER NOT NULL,
+  moves         INTEGER NOT NULL,
+  held_us       INTEGER NOT NULL,
+  held_us_max   INTEGER NOT NULL,
+  ran_us        INTEGER NOT NULL,
+  ran_us_max    INTEGER NOT NULL,
+  waited_us     INTEGER NOT NULL,
+  waited_us_max INTEGER NOT NULL,
+  CONSTRAINT transition_hour_pkey PRIMARY KEY (hour, task, from_state, to_state, outcome, bucket),
+  CONSTRAINT transition_hour_adds_up CHECK (moves > 0 AND held_us_max >= 0 AND held_us >= held_us_max AND ran_us_max >= 0 AND ran_us >= ran_us_max AND waited_us_max >= 0 AND waited_us >= waited_us_max)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_transition_log', 'CREATE TABLE detent_transition_log (
   n              INTEGER     NOT NULL,
   tenant         TEXT        NOT NULL DEFAULT '''',
@@ -670,6 +707,11 @@ WITH wanted (type, name, text) AS (VALUES
   CONSTRAINT transition_log_has_actor CHECK (actor <> ''''),
   CONSTRAINT transition_log_force_has_reason CHECK (NOT forced OR (reason IS NOT NULL AND reason <> ''''))
 ) STRICT'),
+    ('table', 'detent_unsuccessful', 'CREATE TABLE detent_unsuccessful (
+  state  TEXT    NOT NULL,
+  job_id INTEGER NOT NULL,
+  CONSTRAINT unsuccessful_pkey PRIMARY KEY (state, job_id)
+) STRICT, WITHOUT ROWID'),
     ('table', 'detent_untold', 'CREATE TABLE "detent_untold" (
   job_id      INTEGER NOT NULL,
   task        TEXT    NOT NULL,

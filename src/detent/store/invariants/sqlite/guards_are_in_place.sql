@@ -226,6 +226,10 @@ BEGIN
     SELECT OLD.tenant, OLD.queue, OLD.task, OLD.state, -1 WHERE OLD.finished_at IS NOT NULL
     UNION ALL
     SELECT NEW.tenant, NEW.queue, NEW.task, NEW.state, 1 WHERE NEW.finished_at IS NOT NULL;
+  DELETE FROM detent_unsuccessful WHERE state = OLD.state AND job_id = OLD.id;
+  INSERT INTO detent_unsuccessful (state, job_id) SELECT NEW.state, NEW.id
+   WHERE NEW.state IN (''failed'', ''cancelled'') AND NOT EXISTS (
+     SELECT 1 FROM detent_unsuccessful WHERE state = NEW.state AND job_id = NEW.id);
 END'),
     ('trigger', 'detent_job_effect', 'CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_told_by ON detent_job
 WHEN NEW.effect_told_by IS NOT OLD.effect_told_by
@@ -439,6 +443,10 @@ BEGIN
                         AND l.limit_key = ''''
      WHERE j.id >= (SELECT next FROM detent_ids) - NEW.replicas AND j.id < (SELECT next FROM detent_ids)
        AND j.run_id = NEW.id;
+  INSERT INTO detent_job_span (created_at, block, first_id, last_id)
+    SELECT created_at, id >> 10, min(id), max(id) FROM detent_job
+     WHERE id >= (SELECT next FROM detent_ids) - NEW.replicas AND id < (SELECT next FROM detent_ids) AND run_id = NEW.id
+     GROUP BY created_at, id >> 10;
 END'),
     ('trigger', 'detent_pipeline_fans_in', 'CREATE TRIGGER detent_pipeline_fans_in AFTER UPDATE OF parts_ended, state ON detent_pipeline_run
   FOR EACH ROW WHEN NEW.state = ''workers_running'' AND NEW.parts_ended = NEW.partitions

@@ -5,7 +5,7 @@
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_policy_drop_v1(p_name text, p_actor text, p_reason text DEFAULT NULL)
 RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   was detent.alert_policy;
 BEGIN

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.alert_policy_put_v1(
   p_window_seconds double precision, p_count_min integer, p_calm_seconds double precision, p_message text,
   p_enabled boolean, p_actor text, p_reason text DEFAULT NULL
 ) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t      timestamptz := detent.clock();
   was    detent.alert_policy;

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION detent.alert_raise_v1(
   p_policy text, p_scope text, p_severity text, p_message text, p_facts text DEFAULT NULL,
   p_value double precision DEFAULT NULL
 ) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t      timestamptz := detent.clock();
   said   detent.alert_policy;

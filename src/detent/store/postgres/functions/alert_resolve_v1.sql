@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION detent.alert_resolve_v1(
   p_policy text, p_scope text, p_message text, p_calm double precision DEFAULT 0, p_actor text DEFAULT 'system',
   OUT now_state text, OUT changed boolean
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t    timestamptz := detent.clock();
   was  detent.alert;

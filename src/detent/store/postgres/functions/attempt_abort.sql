@@ -7,6 +7,7 @@ CREATE OR REPLACE FUNCTION detent.attempt_abort(
 LANGUAGE plpgsql AS $$
 DECLARE
   n      timestamptz := detent.job_now(j, t);
+  queued timestamptz := greatest(j.created_at, j.due_at);
   reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
   spares boolean := false;
   -- Whether it does not count: given back, or its lease ran out, which is rarely the fault of the job.
@@ -24,7 +25,12 @@ BEGIN
             < least(5, j.attempts_max - 1);
   END IF;
   outcome := p_outcome;
-  IF p_outcome = 'unknown'
+  IF detent.committed_before(j.id) IS NOT NULL THEN
+    outcome := 'released';
+    state := 'pending';
+    spares := true;
+    p_delay := 0;
+  ELSIF p_outcome = 'unknown'
      OR p_outcome IN ('expired', 'crashed', 'timed_out') AND NOT j.idempotent AND j.started_at IS NOT NULL THEN
     outcome := 'unknown';
     reason := 'unknown';
@@ -69,6 +75,10 @@ BEGIN
     SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, n, attempt_abort.outcome, p_error, attempt_abort.state,
            CASE WHEN rests THEN NULL ELSE j.due_at END, NOT spares
       FROM ended e;
+  INSERT INTO detent.transition_delta (at, task, from_state, to_state, outcome, held_us, ran_us, waited_us)
+    VALUES (n, j.task, 'running', state, outcome, detent.micros_between(j.leased_at, n),
+            CASE WHEN j.started_at IS NOT NULL THEN detent.micros_between(j.started_at, n) END,
+            detent.micros_between(queued, j.leased_at));
   IF state = 'pending' THEN
     PERFORM detent.queue_enter(j, n);
   ELSIF state = 'quarantined' THEN

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION detent.batch_act_v2(
   p_id bigint, p_run_id bigint, p_action text, p_actor text, p_reason text, p_metadata text, p_unchanged boolean,
   p_job_id bigint, p_ns integer[], p_overwrite boolean
 ) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   b  detent.batch_run;

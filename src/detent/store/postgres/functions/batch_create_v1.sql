@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.batch_create_v1(
   p_id bigint, p_tenant text, p_batch text, p_payload text, p_fingerprint text, p_actor text, p_reason text,
   p_correlation_id text, p_metadata text, p_tolerate_count integer, p_tolerate_share double precision
 ) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t timestamptz := detent.clock();

@@ -4,7 +4,7 @@
 -- locks:   the job, against being taken away until the caller has written
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.batch_holds_v1(p_job_id bigint, p_attempt integer, p_run_id bigint) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   j detent.job;

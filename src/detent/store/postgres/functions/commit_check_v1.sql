@@ -22,14 +22,15 @@ BEGIN
     INTO held
     FROM detent.job k LEFT JOIN detent.lease l ON l.id = k.lease_id
    WHERE k.id = p_job_id;
-  IF held.holds THEN
+  committed_attempt := detent.committed_before(p_job_id);
+  IF held.holds AND committed_attempt IS NULL THEN
     PERFORM set_config(
       'idle_in_transaction_session_timeout', ceil(least(greatest(held.milliseconds, 1), 86400000))::text, true);
   ELSE
     SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id;
     IF j.committed_at IS NOT NULL THEN
       committed_attempt := j.attempt;
-    ELSE
+    ELSIF committed_attempt IS NULL THEN
       instead := detent.holder_lost(j, p_attempt, t);
     END IF;
   END IF;

@@ -7,7 +7,7 @@
 CREATE OR REPLACE FUNCTION detent.declaration_put_v1(
   p_kind text, p_name text, p_fingerprint text, p_again boolean
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t      timestamptz := detent.clock();
   newest detent.declaration;

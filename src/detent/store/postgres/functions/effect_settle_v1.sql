@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.effect_settle_v1(
   p_job_id bigint, p_done boolean, p_actor text, p_reason text, p_result text DEFAULT NULL
 ) RETURNS TABLE (from_state text, dead_reason text, settled boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   j detent.job := detent.job_lock(p_job_id);

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.entity_move_v1(
   p_entity text, p_entity_id text, p_from text, p_to text, p_trigger text, p_actor text, p_reason text DEFAULT NULL,
   p_metadata text DEFAULT NULL
 ) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   last timestamptz := (SELECT l.at FROM detent.transition_log l
                         WHERE l.job_id IS NULL AND l.entity = p_entity AND l.entity_id = p_entity_id

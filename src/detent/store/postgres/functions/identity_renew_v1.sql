@@ -4,7 +4,7 @@
 -- locks:   the identities
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.identity_renew_v1(p_actor text, p_reason text DEFAULT NULL) RETURNS SETOF detent.identity
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t    timestamptz := detent.clock();
   was  detent.identity;

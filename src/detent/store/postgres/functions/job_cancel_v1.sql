@@ -6,7 +6,7 @@
 -- refuses: what is committed; what rests among failures and dead letters
 CREATE OR REPLACE FUNCTION detent.job_cancel_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
 RETURNS TABLE (ord integer, state text, committed_attempt integer, refused boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE

@@ -30,6 +30,9 @@ BEGIN
   IF j.committed_at IS NOT NULL THEN
     committed_attempt := j.attempt;
   ELSE
+    committed_attempt := detent.committed_before(p_job_id);
+  END IF;
+  IF committed_attempt IS NULL THEN
     instead := detent.holder_lost(j, p_attempt, t);
   END IF;
   IF NOT other_xact AND committed_attempt IS NULL AND instead IS NULL THEN

@@ -5,7 +5,7 @@
 -- refuses: what is pending, running or has succeeded; ops runs, which end once (their state is given as theirs)
 CREATE OR REPLACE FUNCTION detent.job_discard_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
 RETURNS TABLE (ord integer, from_state text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE

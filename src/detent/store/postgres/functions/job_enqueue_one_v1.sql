@@ -33,6 +33,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN false;
   END IF;
+  INSERT INTO detent.job_span (created_at, block, first_id, last_id) VALUES (t, p_id >> 10, p_id, p_id);
   IF p_due_at > t THEN
     INSERT INTO detent.waiting (job_id, lane_id, due_at, expires_at, priority)
       VALUES (p_id, lane, p_due_at, p_expires_at, p_priority);

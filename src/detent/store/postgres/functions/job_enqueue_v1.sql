@@ -53,7 +53,7 @@ BEGIN
      AND cardinality(p_limit_keys) = 0 AND cardinality(p_costs) = 0 AND cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1
      AND cardinality(p_tenants) = 1 AND cardinality(p_priorities) = 1 AND cardinality(p_attempts_max) = 1
      AND cardinality(p_dead_letters) = 1 AND cardinality(p_idempotents) = 1 AND p_unique_pendings = '{false}' THEN
-    -- Many of one kind, to be done now: two plain inserts, at half the price. Should an id be there already, they are
+    -- Many of one kind, to be done now: plain inserts, at half the price. Should an id be there already, they are
     -- taken back, and everything is judged below.
     BEGIN
       lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1], NULL);
@@ -65,6 +65,7 @@ BEGIN
           FROM unnest(p_ids, p_nonces, p_payloads, p_metadatas, p_correlation_ids, p_traceparents, p_run_ids)
             AS u (id, nonce, payload, metadata, correlation_id, traceparent, run_id);
       INSERT INTO detent.ready (lane_id, ready_at, job_id) SELECT lane, t, u.id FROM unnest(p_ids) AS u (id);
+      PERFORM detent.jobs_date(t, p_ids);
       PERFORM detent.wake_waiters(p_notify);
       RETURN;
     EXCEPTION WHEN unique_violation THEN

@@ -45,6 +45,7 @@ BEGIN
           (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, correlation_id, at)
         VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, 'cancelled', 'expire', 'system', j.correlation_id,
                 detent.job_now(j, t));
+      PERFORM detent.transition_count(j, 'cancelled', detent.job_now(j, t));
       UPDATE detent.job k SET state = 'cancelled', finished_at = detent.job_now(j, t) WHERE k.id = j.id;
       done := done || j.id;
     EXCEPTION WHEN OTHERS THEN

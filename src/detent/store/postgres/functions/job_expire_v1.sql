@@ -46,6 +46,7 @@ BEGIN
     SELECT j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, 'cancelled', 'expire', 'system', j.correlation_id,
            detent.job_now(j, t)
       FROM detent.job j WHERE j.id = ANY (ids) ORDER BY array_position(ids, j.id);
+  PERFORM detent.transition_count(j, 'cancelled', detent.job_now(j, t)) FROM detent.job j WHERE j.id = ANY (ids);
   UPDATE detent.job j SET state = 'cancelled', finished_at = detent.job_now(j, t) WHERE j.id = ANY (ids);
   RETURN QUERY SELECT unnest(ids);
 END $$;

@@ -5,7 +5,7 @@
 -- refuses: what the lifecycle does not declare as forced
 CREATE OR REPLACE FUNCTION detent.job_force_v1(p_job_id bigint, p_to text, p_actor text, p_reason text)
 RETURNS TABLE (from_state text, moved boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   j detent.job := detent.job_lock(p_job_id);

@@ -29,6 +29,8 @@ BEGIN
     few := ARRAY(SELECT u.id FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS u (id) LIMIT p_looks + 1);
   ELSIF p_state = 'quarantined' THEN
     few := ARRAY(SELECT d.job_id FROM detent.dead d LIMIT p_looks + 1);
+  ELSIF p_state IN ('failed', 'cancelled') THEN
+    few := ARRAY(SELECT u.job_id FROM detent.unsuccessful u WHERE u.state = p_state LIMIT p_looks + 1);
   ELSIF p_state = 'pending' THEN
     few := ARRAY(SELECT u.job_id FROM (SELECT r.job_id FROM detent.ready r UNION ALL SELECT w.job_id FROM detent.waiting w) u LIMIT p_looks + 1);
   END IF;
@@ -48,9 +50,15 @@ BEGIN
                       AND j.created_at >= p_since
                     ORDER BY j.created_at DESC, j.id DESC LIMIT step);
     ELSE
-      ids := ARRAY(SELECT j.id FROM detent.job j
-                    WHERE (j.created_at, j.id) < (p_after_at, p_after_id) AND j.created_at >= p_since
-                    ORDER BY j.created_at DESC, j.id DESC LIMIT step);
+      -- Spans of one time may overlap, so an id may come twice: its job is given once all the same.
+      ids := ARRAY(SELECT j.id
+                     FROM detent.job_span s
+                    CROSS JOIN LATERAL (
+                      SELECT k.id FROM detent.job k
+                       WHERE k.id BETWEEN s.first_id AND s.last_id AND k.created_at = s.created_at
+                         AND (k.created_at, k.id) < (p_after_at, p_after_id) OFFSET 0) j
+                    WHERE (s.created_at, s.block) <= (p_after_at, p_after_id >> 10) AND s.created_at >= p_since
+                    ORDER BY s.created_at DESC, s.block DESC, j.id DESC LIMIT step);
     END IF;
     RETURN QUERY
       SELECT true, j FROM detent.job j

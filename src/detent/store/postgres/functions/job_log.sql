@@ -8,4 +8,7 @@ BEGIN
       (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
     VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, p_to, p_trigger, p_actor, p_reason, j.correlation_id,
             p_trigger = 'force', t);
+  IF p_to <> j.state THEN
+    PERFORM detent.transition_count(j, p_to, t);
+  END IF;
 END $$;

@@ -18,13 +18,14 @@ BEGIN
            committed_at = greatest(t, created_at, leased_at, started_at, cancel_requested_at),
            result = coalesce(p_result, result)
      WHERE id = p_job_id AND attempt = p_attempt AND state = 'running' AND committed_at IS NULL
-       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t;
+       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t
+       AND detent.committed_before(p_job_id) IS NULL;
     IF FOUND THEN
       RETURN;
     END IF;
   END IF;
   SELECT k.* INTO j FROM detent.job k WHERE k.id = p_job_id;
   RAISE EXCEPTION '%', concat('detent refuses|', p_xact <> pg_current_xact_id()::text, '|',
-    CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END, '|',
+    CASE WHEN j.committed_at IS NOT NULL THEN j.attempt ELSE detent.committed_before(p_job_id) END, '|',
     coalesce(detent.holder_lost(j, p_attempt, t), 'its lease has expired'), '|');
 END $$;

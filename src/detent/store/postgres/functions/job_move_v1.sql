@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.job_move_v1(
   p_ids bigint[], p_queue text, p_priority smallint, p_actor text, p_reason text, p_metadata text
 ) RETURNS TABLE (ord integer, from_state text, moved boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE

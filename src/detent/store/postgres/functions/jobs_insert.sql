@@ -61,5 +61,6 @@ BEGIN
       SELECT i.id, i.lane_id, i.due_at, i.holds_key, i.expires_at, i.priority FROM in_lane i WHERE i.due_at > t
   )
   SELECT coalesce(array_agg(m.id), '{}') INTO created FROM made m;
+  PERFORM detent.jobs_date(t, created);
   RETURN created;
 END $$;

@@ -1,8 +1,8 @@
--- limit_prune: delete limits that a template made and that say nothing the template does not: the bucket is full and
--- nothing runs under the key.
+-- limit_prune: delete slots of attempts that have ended, and limits that a template made and that say nothing the template
+-- does not: the bucket is full and nothing runs under the key.
 -- takes:   the key to go on after, how many limits to look at
 -- gives:   how many went, and the key to go on after, null at the end
--- locks:   the limits that go; whatever others hold stays for a later pass
+-- locks:   the limits that have such slots, and the limits that go; whatever others hold stays for a later pass
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.limit_prune_v1(p_after text, p_limit integer) RETURNS TABLE (limits integer, next_key text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -12,6 +12,14 @@ DECLARE
   looked text[] := ARRAY(SELECT l.key FROM detent.rate_limit l WHERE l.key > p_after ORDER BY l.key LIMIT p_limit);
   gone   text[];
 BEGIN
+  PERFORM detent.limit_sweep(u.key, t)
+     FROM (SELECT l.key FROM detent.rate_limit l
+            WHERE l.key = ANY (looked)
+              AND EXISTS (
+                SELECT 1 FROM detent.limit_slot s
+                  LEFT JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+                 WHERE s.limit_key = l.key AND j.id IS NULL)
+            ORDER BY l.key FOR UPDATE SKIP LOCKED) u;
   WITH went AS (
     DELETE FROM detent.rate_limit WHERE ctid = ANY (ARRAY(
       SELECT l.ctid FROM detent.rate_limit l

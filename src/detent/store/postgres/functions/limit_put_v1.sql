@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.limit_put_v1(
   p_key text, p_rate double precision, p_per double precision, p_burst double precision, p_concurrency_max integer,
   p_tasks text[], p_queues text[]
 ) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t timestamptz := detent.clock();
 BEGIN
@@ -28,6 +28,11 @@ BEGIN
      ORDER BY 1, 2
     ON CONFLICT (kind, name) DO UPDATE SET limit_key = p_key WHERE m.limit_key <> p_key;
   -- What is running already counts too, under its own key where it has one; it has taken no tokens.
+  PERFORM detent.limit_make(u.key, p_key, t)
+     FROM (SELECT DISTINCT j.limit_key AS key
+             FROM detent.lease l
+             JOIN detent.job j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
+            WHERE j.task = ANY (p_tasks) AND j.limit_key IS NOT NULL ORDER BY 1) u;
   INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
     SELECT CASE WHEN j.task = ANY (p_tasks) THEN coalesce(j.limit_key, p_key) ELSE p_key END, j.id, j.attempt, 0
       FROM detent.lease l

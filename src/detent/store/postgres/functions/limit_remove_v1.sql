@@ -4,7 +4,7 @@
 -- locks:   the limit's row, and those of the keys that have its bounds
 -- refuses: a limit that is not there; one that jobs need
 CREATE OR REPLACE FUNCTION detent.limit_remove_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t       timestamptz := detent.clock();
   l       detent.rate_limit;

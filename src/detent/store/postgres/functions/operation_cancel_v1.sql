@@ -4,7 +4,7 @@
 -- locks:   its row
 -- refuses: nothing: one that has ended stays as it is
 CREATE OR REPLACE FUNCTION detent.operation_cancel_v1(p_id bigint, p_actor text, p_reason text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t   timestamptz := detent.clock();
   was text;

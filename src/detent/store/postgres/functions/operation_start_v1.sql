@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.operation_start_v1(
   p_id bigint, p_action text, p_filter text, p_argument text, p_actor text, p_reason text DEFAULT NULL
 ) RETURNS SETOF detent.operation
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t timestamptz := detent.clock();
 BEGIN

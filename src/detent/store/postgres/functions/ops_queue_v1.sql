@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.ops_queue_v1(
   p_id bigint, p_nonce bigint, p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata text, p_key text
 ) RETURNS TABLE (answer text, job_id bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 BEGIN
   RETURN QUERY SELECT q.* FROM detent.ops_queue_v2(p_id, p_nonce, p_project_id, p_env, p_git_sha, p_git_ref, p_metadata, p_key, NULL) q;
 END $$;

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION detent.ops_queue_v2(
   p_id bigint, p_nonce bigint, p_project_id text, p_env text, p_git_sha text, p_git_ref text, p_metadata text, p_key text,
   p_expires_at timestamptz
 ) RETURNS TABLE (answer text, job_id bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
   t       timestamptz := detent.clock();

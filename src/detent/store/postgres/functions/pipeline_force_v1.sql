@@ -4,7 +4,7 @@
 -- locks:   the run
 -- refuses: a run that was not skipped
 CREATE OR REPLACE FUNCTION detent.pipeline_force_v1(p_run_id bigint, p_actor text, p_reason text) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t timestamptz := detent.clock();

@@ -4,7 +4,7 @@
 -- locks:   the queue's row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.queue_pause_v1(p_queue text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t timestamptz := detent.clock();
 BEGIN

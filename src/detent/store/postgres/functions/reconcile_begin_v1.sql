@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.reconcile_begin_v1(
   p_run_id bigint, p_planned integer, p_actor text, p_job_id bigint, p_next integer, p_next_at timestamptz
 ) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t    timestamptz := detent.clock();

@@ -4,7 +4,7 @@
 -- locks:   the look
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.reconcile_open_v1(p_run_id bigint) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   look detent.reconciliation;

@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.recovery_set_v1(
   p_queue text, p_stale_after double precision, p_stalled_after double precision, p_actor text, p_reason text DEFAULT NULL
 ) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t         timestamptz := detent.clock();
   was       detent.recovery;

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION detent.schedule_put_v1(
   p_priority smallint, p_attempts_max integer, p_dead_letter boolean, p_idempotent boolean, p_unique_pending boolean,
   p_limit_key text, p_next_at timestamptz, p_cost integer DEFAULT NULL
 ) RETURNS SETOF detent.schedule
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   t      timestamptz := detent.clock();
   was    detent.schedule;

@@ -4,7 +4,7 @@
 -- locks:   its row, against removal
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_run_v1(p_name text, p_actor text, p_reason text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
   was   detent.schedule;
   state text;

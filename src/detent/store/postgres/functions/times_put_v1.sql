@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.times_put_v1(
   p_tasks text[], p_stale_after double precision[], p_stalled_after double precision[], p_result_ttl double precision[]
 ) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 BEGIN
   INSERT INTO detent.task_times AS s (task, stale_after, stalled_after, result_ttl)
     SELECT u.task, u.stale_after, u.stalled_after, u.result_ttl

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
+from detent.model.figure_records import BatchCount, TransitionCount
 from detent.model.records import (
     Count,
     EventRow,
@@ -25,8 +26,10 @@ from detent.store.searching import bounds_of, page_of, record_bounds, record_pag
 from detent.store.words import RecordSearch
 
 __all__ = [
+    "batch_figures",
     "counts",
     "counts_as_of",
+    "figures",
     "job_details",
     "job_events",
     "job_executions",
@@ -61,6 +64,8 @@ SELECT fits, {", ".join(f"(line).{name}" for name in _LOGGED)}, (line).correlati
 """
 _STATE_AS_OF = "SELECT detent.state_as_of_v1(%s::text, %s::text, %s::timestamptz)"
 _COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1()"
+_FIGURES = f"SELECT {', '.join(TransitionCount.__struct_fields__)} FROM detent.figures_v1(%s::timestamptz, %s::text)"
+_BATCH_FIGURES = f"SELECT {', '.join(BatchCount.__struct_fields__)} FROM detent.batch_figures_v1(%s::timestamptz)"
 _COUNTS_AS_OF = "SELECT tenant, queue, state, jobs FROM detent.counts_as_of_v1(%s::timestamptz)"
 
 
@@ -161,6 +166,18 @@ def counts() -> Statement[list[Count]]:
 def counts_as_of(at: datetime) -> Statement[list[Count]]:
     """From the last line of each job."""
     return Statement(_COUNTS_AS_OF, (moment(at, field="at"),), _counts, writes=False)
+
+
+def figures(since: datetime, task: str | None) -> Statement[list[TransitionCount]]:
+    """From the hours, and what is not added to them yet."""
+    params = (moment(since, field="since"), task)
+    return Statement(_FIGURES, params, lambda rows: [TransitionCount(*row) for row in rows], writes=False)
+
+
+def batch_figures(since: datetime) -> Statement[list[BatchCount]]:
+    """From the runs that ended since."""
+    params = (moment(since, field="since"),)
+    return Statement(_BATCH_FIGURES, params, lambda rows: [BatchCount(*row) for row in rows], writes=False)
 
 
 def _counts(rows: Sequence[Row]) -> list[Count]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from detent.errors import DetentError, NotFound
 from detent.model.records import Moved
 from detent.model.service_records import DeadGroup, NewOperation, OperationRow
-from detent.store.operations import asked, moved_to, operation_row
-from detent.store.postgres.statements.base import Row, Statement, named, numbers, undeclared
+from detent.store.operations import asked, moved_to, operation_row, wanted_metadata
+from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts, undeclared
 from detent.store.words import JobFilter
 
 __all__ = [
@@ -41,8 +41,9 @@ SELECT ord, from_state, moved
 """
 _START = f"{_ROW} detent.operation_start_v1(%s::bigint, %s::text, %s::text, %s::text, %s::text, %s::text)"
 _STEP = f"""
-{_ROW} detent.operation_step_v1(%s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint,
-                                %s::text)
+{_ROW} detent.operation_step_v2(%s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint,
+                                %s::text, %s::text, %s::text, %s::bigint, %s::text, %s::text, %s::text[], %s::text[],
+                                %s::timestamptz, %s::timestamptz)
 """
 _SKIP = f"{_ROW} detent.operation_skip_v1(%s::bigint)"
 _CANCEL = "SELECT detent.operation_cancel_v1(%s::bigint, %s::text, %s::text)"
@@ -91,9 +92,12 @@ def operation_start(item: NewOperation) -> Statement[OperationRow]:
 
 def operation_step(row: OperationRow, limit: int) -> Statement[OperationRow]:
     """The operation as it stands then. What it was asked for never changes, so it may have been read before."""
+    wanted = wanted_metadata(row.metadata) or None
     params = (
         *(row.id, limit, row.job_state, row.task, row.queue, row.tenant, row.to_queue, row.to_priority),
-        moved_to(row.to_queue, row.to_priority),
+        *(moved_to(row.to_queue, row.to_priority), row.key, row.correlation_id, row.run_id, row.worker, row.error),
+        *(wanted and texts(name for name, _ in wanted), wanted and texts(values for _, values in wanted)),
+        *(one and moment(one, field="created") for one in (row.since, row.until)),
     )
     return Statement(_STEP, params, lambda rows: _operations(rows)[0])
 

@@ -116,6 +116,8 @@ class EachAlone:
     state_as_of = _reading(SqliteVerbs.state_as_of)
     counts = _reading(SqliteVerbs.counts)
     counts_as_of = _reading(SqliteVerbs.counts_as_of)
+    figures = _reading(SqliteVerbs.figures)
+    batch_figures = _reading(SqliteVerbs.batch_figures)
     now = _reading(SqliteVerbs.now)
     worker_seen = _writing(SqliteVerbs.worker_seen)
     worker_gone = _writing(SqliteVerbs.worker_gone)

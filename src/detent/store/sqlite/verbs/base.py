@@ -86,7 +86,7 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
        j.committed_at, j.cancel_requested_at, j.limit_key,
        max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
            coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
-       l.expires_at, coalesce(l.worker, ''), j.effect_told_by
+       l.expires_at, coalesce(l.worker, ''), j.effect_told_by, max(j.created_at, j.due_at), j.finished_at
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ?"
@@ -108,6 +108,12 @@ INSERT INTO detent_transition_log
   (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
 VALUES (?, 'job', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+_COUNT_MOVE = """
+INSERT INTO detent_transition_delta (at, task, from_state, to_state, outcome, held_us, ran_us, waited_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_LONGEST = 100 * 86_400_000_000
 
 Lane = tuple[str, str, str, int, str]
 
@@ -140,11 +146,20 @@ class Job(NamedTuple):
     lease_expires_at: int | None
     lease_worker: str
     effect_told_by: str | None
+    queued_at: int
+    finished_at: int | None
 
     @property
     def lane(self) -> Lane:
         """The line in which it stands while it is pending."""
         return self.queue, self.task, self.tenant, self.priority, self.limit_key or ""
+
+    @property
+    def since(self) -> int | None:
+        """When it came into its state; a pending job, when it was due."""
+        if self.state == "pending":
+            return self.queued_at
+        return self.leased_at if self.state == "running" else self.finished_at
 
 
 class VerbBase:
@@ -223,7 +238,16 @@ class VerbBase:
                 *(trigger, actor, reason, job.correlation_id, trigger == "force", at),
             ),
         )
+        if to_state != job.state:
+            self._count_move(job, at, to_state)
         return at
+
+    def _count_move(self, job: Job, at: int, to_state: str, outcome: str = "") -> None:
+        """Count a move for the figures; with an outcome, the move that ends an attempt."""
+        ran = _micros_between(job.started_at, at) if outcome else None
+        waited = _micros_between(job.queued_at, job.leased_at) if outcome else 0
+        held = _micros_between(job.since, at)
+        self._db.change(_COUNT_MOVE, (at, job.task, job.state, to_state, outcome, held or 0, ran, waited or 0))
 
     def _in_place(self, job: Job, found: int) -> None:
         """A pending job stands where its row says. Otherwise somebody changed that by hand, and a row left behind would
@@ -261,3 +285,7 @@ def undeclared(job: Job, to_state: str) -> InvalidTransition:
         found, to = ops_state(job.state, job.started_at is not None), ops_state(to_state, False)
         return InvalidTransition("ops_run", f"run-{job.id}", found, to, OPS_RUN.allowed(found))
     return InvalidTransition("job", str(job.id), job.state, to_state, JOB.allowed(job.state))
+
+
+def _micros_between(since: int | None, until: int | None) -> int | None:
+    return None if since is None or until is None else min(max(until - since, 0), _LONGEST)

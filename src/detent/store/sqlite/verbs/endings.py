@@ -30,6 +30,12 @@ _HOLDERS = """
 SELECT j.id, j.attempt, l.expires_at
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value JOIN detent_lease l ON l.id = j.lease_id
  WHERE j.state = 'running' AND j.committed_at IS NULL
+   AND NOT EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = j.id AND e.committed_at IS NOT NULL)
+"""
+# By the record, not by the row: damage may have changed that.
+_COMMITTED_BEFORE = """
+SELECT job_id, attempt FROM detent_execution
+ WHERE job_id IN (SELECT value FROM json_each(?)) AND committed_at IS NOT NULL
 """
 # Success is the ordinary path, so it is one statement for all jobs, not one for each, and that one asks who holds them.
 # The moment is never before anything that has happened to the job; what began last of the three is the latest of them.
@@ -210,6 +216,8 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
         job = self._jobs([job_id]).get(job_id)
         if job is not None and job.committed_at is not None:
             return AlreadyCommitted(job.id, job.attempt)
+        for _, before in self._db.rows(_COMMITTED_BEFORE, (ids_json([job_id]),)):
+            return AlreadyCommitted(job_id, before)
         lost = self._lost(job, job_id, attempt, now)
         if job is None or lost is not None:
             return lost or LeaseLost(job_id, attempt, "no such job")
@@ -258,7 +266,8 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
 
     def _end_as(self, job: Job, item: Abort, worker: str, now: int) -> _End:
         """End this attempt so, whoever asks."""
-        end = _aborted(job, item, worker, now)
+        is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
+        end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)
         self._end([end])
         return end
 
@@ -301,9 +310,13 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
     def _end_as_expired(self, jobs: Sequence[Job], now: int) -> None:
         """End the attempts of these jobs, whose lease ran out."""
         spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(job.id for job in jobs),)))
+        committed: dict[int, int] = dict(self._db.rows(_COMMITTED_BEFORE, (ids_json(job.id for job in jobs),)))
         ends: list[_End] = []
         for job in jobs:
             late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
+            if job.id in committed:
+                ends.append(_given_back(job, late, job.lease_worker, now))
+                continue
             free = spared.get(job.id, 0) < min(_EXPIRED_FREE_MAX, job.attempts_max - 1)
             ends.append(_aborted(job, late, job.lease_worker, now, free=free))
         self._end(ends)
@@ -379,6 +392,7 @@ class EndingVerbs(EnqueueVerbs, LimitVerbs):
                 _END, (state, spared, due_at, *rest, expires_at, job.started_at, job.id, job.attempt)
             )
             self._expect(ended, 1, [job.id], "running")
+            self._count_move(job, at, state, outcome)
             if back:
                 # Due or not is judged by the moment of the end, whatever the clock says.
                 self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
@@ -399,6 +413,12 @@ def _json(value: object) -> str:
 
 def _committed_by(job: Job | None, attempt: int) -> bool:
     return job is not None and job.state == "running" and job.attempt == attempt and job.committed_at is not None
+
+
+def _given_back(job: Job, item: Abort, worker: str, now: int) -> _End:
+    """Rule 1 of the contract, for an earlier attempt: whatever became of this one, the job has committed."""
+    at = max(now, job.last_at)
+    return _End(job, worker, at, "released", item.error, "pending", at, job.spared + 1, None, job.expires_at)
 
 
 def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:

@@ -49,6 +49,7 @@ ON CONFLICT (tenant, key) DO UPDATE
   SET job_id = excluded.job_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at,
       until_claim = excluded.until_claim
 """
+_NEW_SPAN = "INSERT INTO detent_job_span (created_at, block, first_id, last_id) VALUES (?, ?, ?, ?)"
 
 _NOT_NEW = "DT002 job: it must begin once"
 """What the guard says of an id that is taken."""
@@ -151,6 +152,7 @@ class EnqueueVerbs(VerbBase):
                 gone = None if item.key_ttl is None else now + micros(item.key_ttl)
                 keys.append((item.tenant, item.key, item.id, item.fingerprint, gone, item.unique_pending))
         _NEW_JOBS.run(self._db, jobs)
+        self._date([item.id for item in items], now)
         self._enter_queue(lines, now)
         if keys:
             self._db.change_many(_NEW_KEY, keys)
@@ -180,8 +182,26 @@ class EnqueueVerbs(VerbBase):
             "cost": one.cost,
         }
         _NEW_JOBS.run_alike(self._db, same, list(zip(items.ids, items.payloads, strict=True)), ("id", "payload"))
+        self._date(items.ids, now)
         lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")
         self._enter_queue_alike(lane, due_at, expires_at, [(job_id,) for job_id in items.ids], now)
+
+    def _date(self, ids: Sequence[int], now: int) -> None:
+        """Note when jobs were created, so that lists find them by it."""
+        self._db.change_many(_NEW_SPAN, [(now, first >> 10, first, last) for first, last in _spans(ids)])
+
+
+def _spans(ids: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last number of each block of 1,024 numbers."""
+    first, last = min(ids), max(ids)
+    if last - first < len(ids):  # numbers in a row, as nearly always
+        cuts = range((first >> 10) + 1 << 10, last + 1, 1 << 10)
+        return list(zip([first, *cuts], [*(cut - 1 for cut in cuts), last], strict=True))
+    spans: dict[int, tuple[int, int]] = {}
+    for job_id in ids:
+        low, high = spans.get(job_id >> 10, (job_id, job_id))
+        spans[job_id >> 10] = min(low, job_id), max(high, job_id)
+    return list(spans.values())
 
 
 def _judge(

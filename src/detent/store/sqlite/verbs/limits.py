@@ -53,6 +53,12 @@ SELECT CASE WHEN j.task IN (SELECT value FROM json_each(:tasks)) THEN coalesce(j
  WHERE j.task IN (SELECT value FROM json_each(:tasks)) OR j.queue IN (SELECT value FROM json_each(:queues))
 ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt
 """
+_KEYS_RUNNING = """
+SELECT DISTINCT j.limit_key
+  FROM detent_lease l, json_each(l.job_ids) held
+  JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+ WHERE j.task IN (SELECT value FROM json_each(:tasks)) AND j.limit_key IS NOT NULL
+"""
 _MEMBERS = "SELECT kind, name, limit_key FROM detent_limit_member ORDER BY kind, name"
 _LIMIT = """
 SELECT key, rate, per, burst, concurrency_max, tokens, refilled_at, paused_until, throttled, throttled_at, open_until,
@@ -192,6 +198,8 @@ class LimitVerbs(VerbBase):
         named = [("task", name, item.key) for name in item.tasks] + [("queue", name, item.key) for name in item.queues]
         self._db.change_many(_MEMBER, named)
         lists = {"tasks": json.dumps(item.tasks), "queues": json.dumps(item.queues)}
+        for (key,) in self._db.rows(_KEYS_RUNNING, {"tasks": lists["tasks"]}):
+            self._make(key, item.key, now)
         self._db.change(_RUNNING_ALREADY, {"key": item.key, **lists})
 
     def limit_list(self, chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from detent.errors import DetentError, NotFound
-from detent.model.clock import from_micros
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import Cancelled, Moved
 from detent.model.sanitize import error_kind
 from detent.model.service_records import DeadGroup, NewOperation, OperationRow
-from detent.store.operations import asked, moved_to, operation_row
+from detent.store.operations import asked, moved_to, operation_row, wanted_metadata
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import Job, ids_json, undeclared
 from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verbs.searching import FITS, json_of
 from detent.store.words import JobFilter
 
 __all__ = ["OperationVerbs"]
@@ -56,14 +57,27 @@ VALUES ('operation', ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LOOK = "SELECT id FROM detent_job WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
 _CHOOSE = f"""
-SELECT id FROM detent_job WHERE id IN (SELECT value FROM json_each(:looked)) AND {_FITS}
+SELECT j.id FROM detent_job j WHERE j.id IN (SELECT value FROM json_each(:looked)) {FITS}
+   AND (:since IS NULL OR j.created_at >= :since) AND (:until IS NULL OR j.created_at < :until)
+   AND (:key IS NULL OR EXISTS (SELECT 1 FROM detent_job_key k
+                                 WHERE k.job_id = j.id AND k.key = :key AND k.tenant = coalesce(:tenant, '')))
    AND NOT (:action = 'cancel'
-            AND (state = 'cancelled' OR state = 'running' AND cancel_requested_at IS NOT NULL))
- ORDER BY id
+            AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL))
+ ORDER BY j.id
+"""
+# The sum keeps SQLite from walking along all jobs for the least and the greatest.
+_BOUNDS = """
+SELECT min(id + 0), max(id + 0)
+  FROM (SELECT job_id AS id FROM detent_job_key WHERE tenant = coalesce(:tenant, '') AND key = :key
+        UNION ALL
+        SELECT id FROM detent_job WHERE :key IS NULL AND run_id = :run_id
+        UNION ALL
+        SELECT id FROM detent_job WHERE :key IS NULL AND :run_id IS NULL AND correlation_id = :correlation_id)
 """
 _STEPPED = """
 UPDATE detent_operation
-   SET after_id = ?, looked_at = looked_at + ?, changed = changed + ?, refused = refused + ?, state = ?, finished_at = ?
+   SET until_id = ?, after_id = ?, looked_at = looked_at + ?, changed = changed + ?, refused = refused + ?, state = ?,
+       finished_at = ?
  WHERE id = ?
 """
 _CANCEL = "UPDATE detent_operation SET state = 'cancelled', finished_at = ? WHERE id = ?"
@@ -141,8 +155,9 @@ class OperationVerbs(MoveVerbs):
             return NotFound("operation", str(operation_id))
         if row.state != "running":
             return row
-        looked = [found[0] for found in self._db.rows(_LOOK, (row.after_id, row.until_id, limit))]
-        fits = _fits(row.job_state, row.task, row.queue, row.tenant)
+        fits = _asked(row)
+        low, high = self._bounds(row, fits)
+        looked = [found[0] for found in self._db.rows(_LOOK, (low, high, limit))]
         chosen = self._db.rows(_CHOOSE, fits | {"looked": ids_json(looked), "action": row.action})
         answers = self._act(row, [found[0] for found in chosen])
         refused = sum(isinstance(answer, DetentError) for answer in answers)
@@ -150,11 +165,18 @@ class OperationVerbs(MoveVerbs):
             isinstance(answer, Cancelled) or (isinstance(answer, Moved) and answer.changed) for answer in answers
         )
         is_done, now = len(looked) < limit, self._now()
-        state, finished_at, after = ("done", now, row.until_id) if is_done else ("running", None, looked[-1])
-        self._db.change(_STEPPED, (after, len(looked), changed, refused, state, finished_at, row.id))
+        state, finished_at, after = ("done", now, high) if is_done else ("running", None, looked[-1])
+        self._db.change(_STEPPED, (high, after, len(looked), changed, refused, state, finished_at, row.id))
         if is_done:
             self._db.change(_LOG, (str(row.id), "running", "done", "complete", "system", None, None, now))
         return self.operation_get(operation_id) or NotFound("operation", str(operation_id))
+
+    def _bounds(self, row: OperationRow, fits: dict[str, Any]) -> tuple[int, int]:
+        """Between which ids the operation looks: where such jobs are, if an index tells."""
+        if row.looked or (row.key is None and row.run_id is None and row.correlation_id is None):
+            return row.after_id, row.until_id
+        low, high = self._db.rows(_BOUNDS, fits)[0]
+        return max(row.after_id, (low or 1) - 1), min(row.until_id, high or 0)
 
     def _act(self, row: OperationRow, ids: list[int]) -> Sequence[Answer]:
         match row.action:
@@ -191,6 +213,16 @@ class OperationVerbs(MoveVerbs):
 
 def _fits(state: str | None, task: str | None, queue: str | None, tenant: str | None) -> dict[str, Any]:
     return {"state": state, "task": task, "queue": queue, "tenant": tenant}
+
+
+def _asked(row: OperationRow) -> dict[str, Any]:
+    return {
+        **_fits(row.job_state, row.task, row.queue, row.tenant),
+        **{name: getattr(row, name) for name in ("key", "correlation_id", "run_id", "worker", "error")},
+        "metadata": json_of(wanted_metadata(row.metadata)),
+        "since": None if row.since is None else to_micros(row.since, field="since"),
+        "until": None if row.until is None else to_micros(row.until, field="until"),
+    }
 
 
 def _operation(row: Row) -> OperationRow:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from detent.model.clock import to_micros
 from detent.model.service_records import KeysForgotten, LimitsPruned, LinesPruned
-from detent.store.sqlite.verbs.base import VerbBase, ids_json
+from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verbs.limits import LimitVerbs
 from detent.store.sqlite.verbs.services import HORIZON
 
 __all__ = ["RetentionVerbs"]
@@ -32,6 +33,12 @@ SELECT key, template IS NOT NULL AND held_at IS NULL AND open_until IS NULL AND 
                               JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
                              WHERE s.limit_key = l.key)
   FROM detent_rate_limit l WHERE key > :after ORDER BY key LIMIT :limit
+"""
+_LEFT_OVER = """
+SELECT key FROM (SELECT key FROM detent_rate_limit WHERE key > ? ORDER BY key LIMIT ?)
+ WHERE EXISTS (SELECT 1 FROM detent_limit_slot s
+                 LEFT JOIN detent_job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+                WHERE s.limit_key = key AND j.id IS NULL)
 """
 _LIMITS_GO = (
     "DELETE FROM detent_limit_slot WHERE limit_key IN (SELECT value FROM json_each(?))",
@@ -58,7 +65,7 @@ DELETE FROM detent_transition_log
 """
 
 
-class RetentionVerbs(VerbBase):
+class RetentionVerbs(LimitVerbs):
     """`key_expire`, `key_forget`, `limit_prune` and `log_prune`."""
 
     def key_expire(self, limit: int) -> int:
@@ -74,6 +81,8 @@ class RetentionVerbs(VerbBase):
 
     def limit_prune(self, after: str, limit: int) -> LimitsPruned:
         """A walk along the limits."""
+        for (key,) in self._db.rows(_LEFT_OVER, (after, limit)):
+            self._sweep(key, self._now())
         looked = self._db.rows(_LIMITS, {"now": self._now(), "after": after, "limit": limit})
         gone = json.dumps([key for key, goes in looked if goes])
         for statement in _LIMITS_GO:

@@ -13,7 +13,7 @@ from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import VerbBase, ids_json
 from detent.store.words import LOOKS_MAX, JobSearch, RecordSearch
 
-__all__ = ["JOB_COLUMNS", "SearchVerbs", "fields_named"]
+__all__ = ["FITS", "JOB_COLUMNS", "SearchVerbs", "fields_named", "json_of"]
 
 _JOB_FIELDS = JobRow.__struct_fields__
 _LINE_FIELDS = TransitionRow.__struct_fields__
@@ -23,18 +23,29 @@ JOB_COLUMNS = ", ".join("j." + name for name in _JOB_FIELDS)
 
 _AFTER = "(created_at, id) < (:after_at, :after_id) AND created_at >= :since"
 _WALK = "SELECT id, created_at FROM detent_job WHERE {which} ORDER BY created_at DESC, id DESC LIMIT :step"
-_BY_TIME = _WALK.format(which=_AFTER)
+# The plus keeps SQLite from making an index on all jobs for this one statement. A job in two spans counts once.
+_BY_TIME = """
+SELECT j.id, j.created_at
+  FROM detent_job_span s
+ CROSS JOIN detent_job j ON j.id BETWEEN s.first_id AND s.last_id AND +j.created_at = s.created_at
+ WHERE (s.created_at, s.block) <= (:after_at, :after_id >> 10) AND s.created_at >= :since
+   AND (j.created_at, j.id) < (:after_at, :after_id)
+   AND NOT EXISTS (SELECT 1 FROM detent_job_span o
+                    WHERE o.created_at = s.created_at AND o.block = s.block
+                      AND o.first_id > s.first_id AND o.first_id <= j.id AND o.last_id >= j.id)
+ ORDER BY s.created_at DESC, s.block DESC, j.id DESC LIMIT :step
+"""
 _BY_RUN = _WALK.format(which=f"run_id = :run_id AND {_AFTER}")
 _BY_CORRELATION = _WALK.format(which=f"correlation_id = :correlation_id AND {_AFTER}")
 _BY_KEY = "SELECT job_id FROM detent_job_key WHERE tenant = coalesce(:tenant, '') AND key = :key"
 _OF_STATE = {
     "running": "SELECT held.value FROM detent_lease l CROSS JOIN json_each(l.job_ids) held LIMIT :few",
     "quarantined": "SELECT job_id FROM detent_dead LIMIT :few",
+    "failed": "SELECT job_id FROM detent_unsuccessful WHERE state = 'failed' LIMIT :few",
+    "cancelled": "SELECT job_id FROM detent_unsuccessful WHERE state = 'cancelled' LIMIT :few",
     "pending": "SELECT job_id FROM detent_ready UNION ALL SELECT job_id FROM detent_waiting LIMIT :few",
 }
-_FITTING = f"""
-SELECT {JOB_COLUMNS} FROM json_each(:ids) asked CROSS JOIN detent_job j ON j.id = asked.value
- WHERE (j.created_at, j.id) < (:after_at, :after_id) AND j.created_at >= :since
+FITS = """
    AND (:state IS NULL OR j.state = :state) AND (:task IS NULL OR j.task = :task)
    AND (:queue IS NULL OR j.queue = :queue) AND (:tenant IS NULL OR j.tenant = :tenant)
    AND (:correlation_id IS NULL OR j.correlation_id = :correlation_id) AND (:run_id IS NULL OR j.run_id = :run_id)
@@ -50,6 +61,11 @@ SELECT {JOB_COLUMNS} FROM json_each(:ids) asked CROSS JOIN detent_job j ON j.id 
                AND has.type NOT IN ('array', 'object')
                AND (has.type = allowed.type OR has.type IN ('integer', 'real') AND allowed.type IN ('integer', 'real'))
           )) ELSE false END)
+"""
+"""The filters of a search, about the job j."""
+_FITTING = f"""
+SELECT {JOB_COLUMNS} FROM json_each(:ids) asked CROSS JOIN detent_job j ON j.id = asked.value
+ WHERE (j.created_at, j.id) < (:after_at, :after_id) AND j.created_at >= :since {FITS}
  ORDER BY j.created_at DESC, j.id DESC LIMIT :limit
 """
 _DETAILS = """
@@ -91,7 +107,7 @@ class SearchVerbs(VerbBase):
         asked = {
             **{name: getattr(chosen, name) for name in ("state", "task", "queue", "tenant", "key", "correlation_id")},
             **{name: getattr(chosen, name) for name in ("run_id", "worker", "error")},
-            "metadata": _wanted(chosen.metadata),
+            "metadata": json_of(chosen.metadata),
             "since": to_micros(since, field="since"),
         }
         few = self._few(chosen, asked, looks)
@@ -158,7 +174,7 @@ class SearchVerbs(VerbBase):
         return [JobDetails(*row) for row in self._db.rows(_DETAILS, (ids_json(dict.fromkeys(ids)),))]
 
 
-def _wanted(metadata: Sequence[tuple[str, str]]) -> str | None:
+def json_of(metadata: Sequence[tuple[str, str]]) -> str | None:
     """Names and the values that fit, as one JSON array of pairs; the values are JSON already."""
     return "[" + ",".join(f"[{json.dumps(name)},{values}]" for name, values in metadata) + "]" if metadata else None
 

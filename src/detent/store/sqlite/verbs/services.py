@@ -9,7 +9,8 @@ from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved, Prunable, Pruned
 from detent.model.service_records import QueueRow
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase, ids_json
+from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verbs.figures import FigureVerbs
 
 __all__ = ["HORIZON", "ServiceVerbs"]
 
@@ -35,6 +36,8 @@ SELECT id FROM detent_job
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id)
 """
+_DELTAS_PER_BATCH = 50
+"""A batch stands for many jobs, a delta for one."""
 _DELTAS = "SELECT n, tenant, queue, task, state, jobs FROM detent_finished_delta ORDER BY n LIMIT ?"
 _FOLD = """
 INSERT INTO detent_finished_count (tenant, queue, task, state, jobs) VALUES (?, ?, ?, ?, ?)
@@ -54,6 +57,15 @@ _BATCHES_FOLDED = "DELETE FROM detent_succeeded_batch WHERE n <= ?"
 # The job first: the guards let records go only when their job is gone.
 _GO = (
     """
+    DELETE FROM detent_limit_slot WHERE (limit_key, job_id) IN (
+      SELECT s.limit_key, s.job_id
+        FROM json_each(?) u CROSS JOIN detent_job j ON j.id = u.value
+        CROSS JOIN detent_limit_slot s ON s.job_id = j.id AND s.limit_key IN (
+          SELECT j.limit_key
+          UNION SELECT m.limit_key FROM detent_limit_member m WHERE m.kind = 'task' AND m.name = j.task
+          UNION SELECT m.limit_key FROM detent_limit_member m WHERE m.kind = 'queue' AND m.name = j.queue))
+    """,
+    """
     INSERT INTO detent_finished_delta (tenant, queue, task, state, jobs)
     SELECT tenant, queue, task, state, -count(*) FROM detent_job
      WHERE id IN (SELECT value FROM json_each(?)) AND finished_at IS NOT NULL GROUP BY tenant, queue, task, state
@@ -63,9 +75,21 @@ _GO = (
     "DELETE FROM detent_event WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_transition_log WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_dead WHERE job_id IN (SELECT value FROM json_each(?))",
+    """
+    DELETE FROM detent_unsuccessful
+     WHERE state IN ('failed', 'cancelled') AND job_id IN (SELECT value FROM json_each(?))
+    """,
     "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
 )
+_SPANS = "SELECT DISTINCT created_at, id >> 10 FROM detent_job WHERE id IN (SELECT value FROM json_each(?))"
+_EMPTY_SPAN = """
+DELETE FROM detent_job_span
+ WHERE created_at = ? AND block = ? AND NOT EXISTS (
+   SELECT 1 FROM detent_job j
+    WHERE j.id BETWEEN detent_job_span.first_id AND detent_job_span.last_id
+      AND +j.created_at = detent_job_span.created_at)
+"""
 _PAUSED = "SELECT 1 FROM detent_queue WHERE name = ? AND paused_at IS NOT NULL"
 _QUEUES = "SELECT name, paused_at, paused_by, reason FROM detent_queue ORDER BY name"
 _SET_QUEUE = """
@@ -79,7 +103,7 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 """
 
 
-class ServiceVerbs(VerbBase):
+class ServiceVerbs(FigureVerbs):
     """`job_promote`, `job_prune`, `job_prunable`, `job_drop`, `counts_fold`, `queue_pause`, `queue_resume` and
     `queue_list`."""
 
@@ -123,20 +147,26 @@ class ServiceVerbs(VerbBase):
         # Jobs that have succeeded and are not counted yet are counted before they go.
         while ids and self.counts_fold(100):
             pass
-        for statement in _GO if ids else ():
+        if not ids:
+            return
+        spans = self._db.rows(_SPANS, (ids_json(ids),))
+        for statement in _GO:
             self._db.change(statement, (ids_json(ids),))
+        self._db.change_many(_EMPTY_SPAN, spans)
 
     def counts_fold(self, limit: int) -> int:
         """The oldest changes first."""
-        changes = self._db.rows(_DELTAS, (limit,))
+        moves = self._add_moves(_DELTAS_PER_BATCH * limit)
+        changes = self._db.rows(_DELTAS, (_DELTAS_PER_BATCH * limit,))
         if changes:
             self._db.change_many(_FOLD, [row[1:] for row in changes])
             self._db.change(_FOLDED, (changes[-1][0],))
         batches = self._db.rows(_BATCHES, (limit,))
         if batches:
             self._db.change(_FOLD_BATCHES, batches[-1])
+            self._add_succeeded(batches[-1][0])
             self._db.change(_BATCHES_FOLDED, batches[-1])
-        return len(changes) + len(batches)
+        return moves + len(changes) + len(batches)
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
         """Recorded; the one who paused it first stands."""

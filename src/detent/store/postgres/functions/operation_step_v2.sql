@@ -1,13 +1,14 @@
 -- operation_step: look at the next jobs of an operation, and do it to those that fit.
--- takes:   the operation, how many jobs to look at; what it was asked for, as its own row says
+-- takes:   the operation, how many jobs to look at; what it was asked for, as its own row says (filters as job_list takes them)
 -- gives:   the operation as it stands then; nothing where there is none
 -- locks:   its row, then the jobs as the verb does
 -- refuses: job by job, as the verb does; what it refused is counted
-CREATE OR REPLACE FUNCTION detent.operation_step_v1(
+CREATE OR REPLACE FUNCTION detent.operation_step_v2(
   p_id bigint, p_limit integer, p_state text, p_task text, p_queue text, p_tenant text, p_to_queue text,
-  p_to_priority smallint, p_metadata text
+  p_to_priority smallint, p_metadata text, p_key text, p_correlation_id text, p_run_id bigint, p_worker text, p_error text,
+  p_names text[], p_values text[], p_since timestamptz, p_until timestamptz
 ) RETURNS SETOF detent.operation
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -17,15 +18,38 @@ DECLARE
   ids    bigint[];
   yes    integer := 0;
   no     integer := 0;
+  bounds record;
 BEGIN
   SELECT o.* INTO op FROM detent.operation o WHERE o.id = p_id FOR UPDATE;
   IF op.state = 'running' THEN
+    IF op.looked_at = 0 AND (p_key IS NOT NULL OR p_run_id IS NOT NULL OR p_correlation_id IS NOT NULL) THEN
+      -- Only where such jobs are. The sum keeps the planner from walking along all jobs for the least and the greatest.
+      SELECT min(u.id + 0) AS low, max(u.id + 0) AS high INTO bounds
+        FROM (SELECT k.job_id AS id FROM detent.job_key k WHERE k.tenant = coalesce(p_tenant, '') AND k.key = p_key
+              UNION ALL
+              SELECT j.id FROM detent.job j WHERE p_key IS NULL AND j.run_id = p_run_id
+              UNION ALL
+              SELECT j.id FROM detent.job j
+               WHERE p_key IS NULL AND p_run_id IS NULL AND j.correlation_id = p_correlation_id) u;
+      op.until_id := least(op.until_id, coalesce(bounds.high, 0));
+      op.after_id := greatest(op.after_id, coalesce(bounds.low - 1, 0));
+    END IF;
     looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > op.after_id AND j.id <= op.until_id ORDER BY j.id LIMIT p_limit);
     ids := ARRAY(
       SELECT j.id FROM detent.job j
        WHERE j.id = ANY (looked)
          AND (p_state IS NULL OR j.state = p_state) AND (p_task IS NULL OR j.task = p_task)
          AND (p_queue IS NULL OR j.queue = p_queue) AND (p_tenant IS NULL OR j.tenant = p_tenant)
+         AND (p_since IS NULL OR j.created_at >= p_since) AND (p_until IS NULL OR j.created_at < p_until)
+         AND (p_key IS NULL OR EXISTS (
+                SELECT 1 FROM detent.job_key k WHERE k.job_id = j.id AND k.key = p_key AND k.tenant = coalesce(p_tenant, '')))
+         AND (p_correlation_id IS NULL OR j.correlation_id = p_correlation_id) AND (p_run_id IS NULL OR j.run_id = p_run_id)
+         AND (p_worker IS NULL
+              OR EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = j.id AND e.worker = p_worker)
+              OR EXISTS (SELECT 1 FROM detent.lease l WHERE l.id = j.lease_id AND j.state = 'running' AND l.worker = p_worker))
+         AND (p_error IS NULL OR position(p_error IN coalesce(j.error, '')) > 0
+              OR EXISTS (SELECT 1 FROM detent.execution e WHERE e.job_id = j.id AND position(p_error IN coalesce(e.error, '')) > 0))
+         AND (p_names IS NULL OR detent.metadata_fits(j.metadata, p_names, p_values))
          AND NOT (op.action = 'cancel' AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL)));
     IF op.action = 'retry' THEN
       SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined', 'cancelled')),
@@ -48,7 +72,7 @@ BEGIN
     END IF;
     op.state := CASE WHEN cardinality(looked) < p_limit THEN 'done' ELSE 'running' END;
     UPDATE detent.operation o
-       SET after_id = CASE WHEN op.state = 'done' THEN o.until_id ELSE looked[p_limit] END,
+       SET until_id = op.until_id, after_id = CASE WHEN op.state = 'done' THEN op.until_id ELSE looked[p_limit] END,
            looked_at = o.looked_at + cardinality(looked), changed = o.changed + yes, refused = o.refused + no,
            state = op.state, finished_at = CASE WHEN op.state = 'done' THEN t END
      WHERE o.id = p_id;

@@ -1,0 +1,37 @@
+"""All works by name, and how often each is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.contest import crowds, works
+from benchmarks.contest.arena import Arena
+from benchmarks.contest.works import Size, Values
+
+__all__ = ["BRIEF", "ROUNDS_MAX", "USUAL", "WORKS"]
+
+WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
+    "one": works.one,
+    "callers": works.callers,
+    "bulk": works.bulk,
+    "drain": works.drain,
+    "drain by two": works.drain_by_two,
+    "writes": works.writes,
+    "pipeline": works.pipeline,
+    "batch": works.batch,
+    "pick-up": works.pick_up,
+    "inside": works.inside,
+    "snapshot": works.snapshot,
+    "memory": works.memory,
+    "idle": works.idle,
+    "tenants": crowds.tenants,
+    "keys": crowds.keys,
+    "retention": crowds.beside_retention,
+    "filled": crowds.filled,
+}
+USUAL = tuple(name for name in WORKS if name != "filled")
+"""What a contest has unless told otherwise."""
+BRIEF = tuple(name for name in USUAL if name not in ("snapshot", "tenants", "keys", "retention"))
+"""What a quick one has: the others show something only after more jobs than it has time for."""
+ROUNDS_MAX = {"snapshot": 3, "batch": 3, "memory": 1, "idle": 1, "tenants": 3, "keys": 3, "retention": 1, "filled": 1}
+"""Long ones, and those that hardly spread, are not done in every round."""

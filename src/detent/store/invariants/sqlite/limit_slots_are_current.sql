@@ -1,0 +1,13 @@
+-- J12, R3: a limit's slot is of an attempt that runs, or of one that ended lately. The next claim under the limit deletes slots
+-- of attempts that have ended, and retention does so every hour; a worker that has lived for two hours has seen that happen.
+SELECT 'limit_slot' AS entity, s.limit_key || '/' || CAST(s.job_id AS TEXT) AS entity_id,
+       CASE WHEN j.id IS NULL THEN 'there is no job ' || s.job_id
+            WHEN s.attempt > j.attempt THEN 'it is of attempt ' || s.attempt || ', and the job has had ' || j.attempt
+            ELSE 'attempt ' || s.attempt || ' has ended' END AS detail
+  FROM detent_limit_slot s
+  LEFT JOIN detent_job j ON j.id = s.job_id
+  LEFT JOIN detent_execution e ON e.job_id = s.job_id AND e.attempt = s.attempt
+ WHERE j.id IS NULL OR s.attempt > j.attempt
+    OR coalesce(e.done_at, e.aborted_at) < (
+         SELECT max(w.seen_at) FROM detent_worker w WHERE w.seen_at >= w.started_at + 7200 * 1000000) - 7200 * 1000000
+ ORDER BY 2;

@@ -1,0 +1,101 @@
+"""What `verify` looks at beyond one query: the definitions of views, and the pages of tables and indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from detent.errors import DatabaseError
+from detent.model.records import Violation
+from detent.store.invariants import can_go_on
+from detent.store.invariants.definitions import postgres_view_queries
+from detent.store.postgres.driver.failures import translated
+from detent.store.postgres.driver.pool import Connection
+
+__all__ = ["changed_views", "damaged_pages", "pages_not_checked"]
+
+_TRIES = 3
+_FINDINGS_MAX = 20
+_AMCHECK = "SELECT e.extnamespace::regnamespace::text FROM pg_catalog.pg_extension e WHERE e.extname = 'amcheck'"
+_MAY_USE = """
+SELECT bool_and(has_function_privilege(p.oid, 'EXECUTE')) FROM pg_catalog.pg_proc p
+ WHERE p.pronamespace = %s::regnamespace AND p.proname IN ('bt_index_check', 'verify_heapam')
+"""
+_TABLES = """
+SELECT c.oid, c.relname FROM pg_catalog.pg_class c
+ WHERE c.relnamespace = 'detent'::regnamespace AND c.relkind = 'r' ORDER BY c.relname
+"""
+_INDEXES = """
+SELECT i.oid, i.relname FROM pg_catalog.pg_class i
+  JOIN pg_catalog.pg_index x ON x.indexrelid = i.oid JOIN pg_catalog.pg_am a ON a.oid = i.relam
+ WHERE i.relnamespace = 'detent'::regnamespace AND a.amname = 'btree' AND x.indisvalid AND x.indisready
+ ORDER BY i.relname
+"""
+
+
+def changed_views(connection: Connection) -> Iterator[Violation]:
+    """Yield the views that are not what the migrations define.
+
+    PostgreSQL prints a view in words of its own, which change with its version. So the plan of the view is compared
+    with the plan of the migration's query. Statistics may change between the two, so a difference is looked at again.
+    """
+    for name, query in postgres_view_queries().items():
+        try:
+            with connection.transaction():
+                same = any(
+                    _plan(connection, f"detent.{name}") == _plan(connection, f"({query}) {name}") for _ in range(_TRIES)
+                )
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            continue  # What is missing is found by name.
+        if not same:
+            yield Violation("definitions_are_in_place", "view", name, "its definition was changed")
+
+
+def _plan(connection: Connection, source: str) -> list[Any]:
+    return connection.execute(f"EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM {source}".encode()).fetchall()
+
+
+def pages_not_checked(connection: Connection) -> str | None:
+    """Return why the pages of tables and indexes cannot be checked, and what to do about it; None if they can."""
+    row = connection.execute(_AMCHECK).fetchone()
+    if row is None:
+        return "Pages were not checked: `CREATE EXTENSION amcheck` in this database lets verify check them."
+    allowed = connection.execute(_MAY_USE, row).fetchone()
+    if allowed is None or not allowed[0]:
+        return (
+            "Pages were not checked: this role may not call the functions of the extension amcheck; "
+            "grant it EXECUTE on bt_index_check and verify_heapam."
+        )
+    return None
+
+
+def damaged_pages(connection: Connection) -> Iterator[Violation]:
+    """Yield what the extension amcheck finds in tables and indexes, the latter compared with their tables."""
+    if pages_not_checked(connection) is not None:
+        return
+    (schema,) = connection.execute(_AMCHECK).fetchone() or ("",)
+    heap = f"SELECT blkno, msg FROM {schema}.verify_heapam(%s::oid::regclass, true) LIMIT {_FINDINGS_MAX}"
+    index = f"SELECT {schema}.bt_index_check(%s::oid::regclass, true)"
+    for oid, name in connection.execute(_TABLES).fetchall():
+        for block, message in _found(connection, heap, oid):
+            at = "" if block is None else f"block {block}: "
+            yield Violation("storage_is_sound", "file", f"table {name}", f"{at}{message}")
+    for oid, name in connection.execute(_INDEXES).fetchall():
+        for _, message in _found(connection, index, oid, rows=False):
+            detail = f"{message}; `REINDEX INDEX detent.{name}` rebuilds it if nothing else is damaged"
+            yield Violation("storage_is_sound", "file", f"index {name}", detail)
+
+
+def _found(connection: Connection, sql: str, oid: int, *, rows: bool = True) -> list[tuple[int | None, str]]:
+    """Return what a check says of a table or an index; damage that stops it is an error."""
+    try:
+        with connection.transaction():
+            found = connection.execute(sql.encode(), (oid,)).fetchall()
+    except psycopg.Error as error:
+        known = translated(error, "this database")
+        if not isinstance(known, DatabaseError) or not can_go_on(known):
+            raise
+        return [(None, error.diag.message_primary or str(error))]
+    return found if rows else []
