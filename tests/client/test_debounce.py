@@ -152,6 +152,24 @@ def test_a_race_of_callers_and_claims(detent: Harness, save: Save) -> None:
     assert detent.app.verify() == []
 
 
+def test_many_callers_at_once_are_all_accepted(detent: Harness, save: Save) -> None:
+    """Callers that raced for the key gave up after ten rounds, with KeyConflict."""
+
+    def calls(n: int) -> list[int]:
+        with closing(plain_connection(detent.url)) as connection:
+            made = []
+            for m in range(30):
+                made.append(detent.app.using(connection).enqueue(save.call(f"{n}:{m}"), key="note:7", debounce=10).id)
+                connection.commit()
+            return made
+
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [job for made in pool.map(calls, range(8)) for job in made]
+    assert len(set(jobs)) == 240
+    assert len(detent.app.jobs(state="pending")) == 1
+    assert detent.app.verify() == []
+
+
 def test_not_on_an_async_connection_of_the_callers(postgres_store_url: str) -> None:
     import psycopg
 

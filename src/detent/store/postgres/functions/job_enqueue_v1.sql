@@ -3,7 +3,8 @@
 --          all may be left empty. p_notify: wake whoever may wait, instead of looking whether somebody does
 -- gives:   a row for each item that was not simply created: found (job_id stands for it), id_conflict, key_conflict
 --          (job_id holds it); cause is the item that was refused, where it took its group with it
--- locks:   new rows only. Who asks for a key that an open transaction has taken waits for its end.
+-- locks:   new rows only, and the keys of debounced calls. Who asks for a key that an open transaction has taken waits for
+--          its end.
 -- refuses: item by item, and all items of a group together
 -- differs: SQLite has one writer and need not wait for racers
 CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
@@ -144,6 +145,10 @@ BEGIN
                 refused_id[item.ord] := item.id;
               END IF;
             ELSIF item.key IS NOT NULL THEN
+              IF starts_with(item.key, 'detent:debounce:') THEN
+                -- Its callers cancel each other's jobs. They take turns, so that no caller loses the race again and again.
+                PERFORM pg_advisory_xact_lock(hashtextextended(item.tenant || '/' || item.key, 0));
+              END IF;
               LOOP
                 INSERT INTO detent.job_key (tenant, key, job_id, fingerprint, expires_at, until_claim)
                   VALUES (item.tenant, item.key, item.id, item.fingerprint, t + make_interval(secs => item.key_ttl),
