@@ -36,7 +36,7 @@ test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of
 	$(BIN)/python -m tests.repeat -n 3 --dist worksteal
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
-	$(BIN)/python -m pytest tests/faults tests/mutants tests/twin --whole -s
+	$(BIN)/python -m pytest tests/faults tests/mutants tests/twin tests/processes tests/cli tests/examples --whole -s
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)

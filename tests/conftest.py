@@ -16,6 +16,8 @@ import secrets
 import shutil
 import signal
 import sys
+import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +37,10 @@ ROOT = Path(__file__).parents[1]
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
+ONE_DATABASE = ("tests/cli/", "tests/examples/", "tests/processes/")
+"""Folders whose tests take long because they start real processes. tests/contract and tests/twin prove that both
+databases behave alike, so an ordinary run takes each of these tests on one database. `--whole` takes both."""
+_DATABASE = re.compile(r"(?<=[\[-])(sqlite|postgres)(?=[\]-])")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,10 +90,24 @@ def pytest_report_header() -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """The time limits of whole tests are deadlines too."""
+    if not config.getoption("--whole"):
+        _keep_one_database(items, config)
     for item in items:
         mark = item.get_closest_marker("timeout")
         seconds = float(mark.args[0] if mark is not None else config.getini("timeout"))
         item.add_marker(pytest.mark.timeout(deadlines.scaled(seconds)), append=False)
+
+
+def _keep_one_database(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Deselect one of two tests that differ only in their database. The name of the test decides which one."""
+    pairs: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.nodeid.startswith(ONE_DATABASE) and len(_DATABASE.findall(item.nodeid)) == 1:
+            pairs[_DATABASE.sub("*", item.nodeid)].append(item)
+    others = {pair[zlib.crc32(name.encode()) % 2] for name, pair in pairs.items() if len(pair) == 2}
+    if others:
+        config.hook.pytest_deselected(items=sorted(others, key=lambda item: item.nodeid))
+        items[:] = [item for item in items if item not in others]
 
 
 def _is_roomy(place: Path) -> bool:
