@@ -41,6 +41,7 @@ def tenants(arena: Arena, size: Size) -> Values:
             for each in (1, 10):
                 rate = _sent_and_drained(arena, store, crowd * each, tenant=partial(_one_of, crowd))
                 reached[f"kept_{crowd}_{each}"] = rate / before[crowd * each]
+        reached["fold_us"] = _fold(store) / (10 * max(size.crowds)) * 1e6
         reached["idle_percent"] = idle(arena, size)["cpu_percent"]
         reached["kept_afterwards"] = _sent_and_drained(arena, store, size.drained) / before[size.drained]
     return reached
@@ -154,4 +155,14 @@ def _sent_and_drained(
             for n in range(start, min(start + BULK, jobs))
         ]
         store.job_enqueue(items)
+    _fold(store)
     return drained(arena, jobs)["per_second"]
+
+
+def _fold(store: Store) -> float:
+    """Add up the counts of the drains before, and return how long it took. A worker does this within ten seconds. Here
+    it ends with its drain, and the next one would have to do it."""
+    with stopwatch() as watch:
+        while store.counts_fold(10):
+            pass
+    return watch.seconds
