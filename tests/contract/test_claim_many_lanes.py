@@ -65,3 +65,10 @@ def test_keys_without_room_are_passed_over(store: Store) -> None:
     (free,) = store.job_enqueue([new_job(store)])
     assert [type(free)(job.job_id, True) for job in drained(store)] == [free]
     assert claim(store) == []
+
+
+def test_a_tenant_with_very_many_lanes_is_drained(store: Store) -> None:
+    """G1: a lane that is not among the first hundred of its tenant is claimed from, though the first ones are empty."""
+    jobs = [new_job(store, limit_key=f"shop:{n:03}") for n in range(2 * TENANTS)]
+    store.job_enqueue(jobs)
+    assert {job.job_id for job in drained(store)} == {job.id for job in jobs}

@@ -15,7 +15,7 @@ from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.base import begun_micros, ids_json, micros
-from detent.store.sqlite.verbs.lanes import LaneVerbs, Reached, Wanted
+from detent.store.sqlite.verbs.lanes import LANE_BITS, LaneVerbs, Reached, Wanted
 from detent.store.sqlite.verbs.room import Room
 
 __all__ = ["CLAIM", "GIVE_KEYS_BACK", "LANES_MAX", "NEW_LEASE", "ClaimVerbs"]
@@ -27,6 +27,19 @@ SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key)
    AND (r.ready_at, r.job_id) = (
      SELECT q.ready_at, q.job_id FROM detent_ready q
       WHERE q.lane_id = n.value AND (q.expires_at IS NULL OR q.expires_at > ?)
+      ORDER BY q.ready_at, q.job_id LIMIT 1)
+"""
+# The first rows of tenants' lanes that have at least the given priority; of each tenant, a hundred lanes are looked at.
+_FIRSTS_OF_TENANTS = """
+SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key, t.key, l.priority))
+  FROM json_each(?1) t
+ CROSS JOIN detent_lane l ON l.id IN (
+   SELECT m.id FROM detent_lane m
+    WHERE m.tenant = t.key AND m.priority >= t.value ORDER BY m.priority DESC, m.id LIMIT 100)
+ CROSS JOIN detent_ready r ON r.lane_id = l.id
+   AND (r.ready_at, r.job_id) = (
+     SELECT q.ready_at, q.job_id FROM detent_ready q
+      WHERE q.lane_id = l.id AND (q.expires_at IS NULL OR q.expires_at > ?2)
       ORDER BY q.ready_at, q.job_id LIMIT 1)
 """
 # All rows in one: to fetch them one by one would mean the interpreter's lock for each, and other threads keep it for as
@@ -215,11 +228,19 @@ class ClaimVerbs(LaneVerbs):
     ) -> list[Row]:
         """One job of each of these lanes at most. What its tenant has waiting elsewhere goes first where it is of a
         higher priority, or older."""
-        by_number = self._lanes_beside(lanes, groups)
+        lowest: dict[str, int] = {}
+        for tenant, priority, *_ in lanes:
+            lowest[tenant] = min(priority, lowest.get(tenant, priority))
+        firsts = self._at_once(_FIRSTS_OF_TENANTS, (json.dumps(lowest), now))
+        # A lane that is not among the first hundred of its tenant is looked at by itself.
+        found = {row[2] for row in firsts}
+        if others := {lane[2]: lane for lane in lanes if lane[2] not in found}:
+            for row in self._at_once(_FIRSTS, (ids_json(others), now)):
+                firsts.append((*row, *others[row[2]][:2]))
         lines: dict[str, list[Row]] = {}
-        firsts = self._at_once(_FIRSTS, (ids_json(by_number), now))
-        for row in sorted(firsts, key=lambda row: (-by_number[row[2]][1], row[0], row[1])):
-            lines.setdefault(by_number[row[2]][0], []).append(row)
+        for row in sorted(firsts, key=lambda row: (-row[5], row[0], row[1])):
+            if row[2] >> LANE_BITS in groups:
+                lines.setdefault(row[4], []).append(row)
         return list(islice(_in_turn([iter(lines[tenant]) for tenant in _turns(lines, after_tenant)]), limit))
 
     def _choose_of_one(self, lane: int, limit: int, now: int) -> _Chosen:

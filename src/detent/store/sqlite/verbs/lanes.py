@@ -11,9 +11,9 @@ from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verbs.limits import LimitVerbs
 from detent.store.sqlite.verbs.room import Room
 
-__all__ = ["LaneVerbs", "Reached", "Scan", "Wanted"]
+__all__ = ["LANE_BITS", "LaneVerbs", "Reached", "Scan", "Wanted"]
 
-_BITS = 32
+LANE_BITS = 32
 """The number of a lane is that of its group times 2^32, and a number of its own."""
 
 # Groups of lanes that this claim may enter and that have ready jobs. What stands in other groups costs nothing.
@@ -39,12 +39,6 @@ SELECT {_LANE} FROM step s CROSS JOIN detent_lane l ON l.id = s.id
 _OF_TENANTS = f"""
 SELECT {_LANE} FROM json_each(?) t CROSS JOIN detent_lane l ON l.tenant = t.value
  WHERE EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id = l.id)
-"""
-# The lanes of these tenants that are of no lower priority, a hundred of each.
-_BESIDE = f"""
-SELECT {_LANE} FROM json_each(?) t CROSS JOIN detent_lane l ON l.id IN (
-  SELECT m.id FROM detent_lane m
-   WHERE m.tenant = t.key AND m.priority >= t.value ORDER BY m.priority DESC, m.id LIMIT 100)
 """
 
 
@@ -103,20 +97,12 @@ class LaneVerbs(LimitVerbs):
         groups = [row[0] for row in self._db.rows(_GROUPS, {"tasks": wanted.tasks, "queues": wanted.queues})]
         if wanted.tenants is not None:
             lanes = self._db.rows(_OF_TENANTS, (wanted.tenants,))
-            return Scan([lane for lane in lanes if lane[2] >> _BITS in groups], True, groups)
+            return Scan([lane for lane in lanes if lane[2] >> LANE_BITS in groups], True, groups)
         found: list[Row] = []
         for lo, hi in _ranges(groups, after_lane or 0):
             if len(found) <= most:
                 found += self._db.rows(_STEPS, {"lo": lo, "hi": hi, "most": most + 1 - len(found)})
         return Scan(found[:most], len(found) <= most, groups)
-
-    def _lanes_beside(self, lanes: Sequence[Row], groups: Sequence[int]) -> dict[int, Row]:
-        """Return these lanes, and those of the same tenants that are of no lower priority, by their numbers."""
-        lowest: dict[str, int] = {}
-        for tenant, priority, *_ in lanes:
-            lowest[tenant] = min(priority, lowest.get(tenant, priority))
-        beside = self._db.rows(_BESIDE, (json.dumps(lowest),))
-        return {lane[2]: lane for lane in [*lanes, *beside] if lane[2] >> _BITS in groups}
 
 
 def _names(names: Sequence[str] | None) -> str | None:
@@ -125,6 +111,6 @@ def _names(names: Sequence[str] | None) -> str | None:
 
 def _ranges(groups: Sequence[int], after: int) -> Iterator[tuple[int, int]]:
     """The ranges of lanes (above the first number, up to the second) in which to look, one after the other."""
-    whole = [(group << _BITS, (group + 1 << _BITS) - 1) for group in groups]
+    whole = [(group << LANE_BITS, (group + 1 << LANE_BITS) - 1) for group in groups]
     yield from ((max(lo, after), hi) for lo, hi in whole if hi > after)
     yield from ((lo, min(hi, after)) for lo, hi in whole if lo < after)
