@@ -14,10 +14,10 @@ from tests.contract.kit import Untouched
 
 
 @pytest.fixture(name="store")
-def store_that_ends_healthy(store: Store) -> Iterator[Store]:
+def store_that_ends_healthy(store: Store, store_url: str) -> Iterator[Store]:
     """The store of the house; whatever a test did to it, every invariant holds in the end (R2)."""
     yield store
-    assert broken(store) == []
+    assert broken(store, store_url) == []
 
 
 @pytest.fixture
