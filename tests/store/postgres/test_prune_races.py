@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from detent.model.limit_records import NewLimit
-from detent.store.contract import Store
+from detent.store.contract import JobFilter, Store
 from detent.testing.stores import StoreClock, dump, plain_connection, turnable_store
 from tests.contract.kit import claim_one, enqueue, succeeded
 from tests.deadlines import scaled, until
@@ -57,6 +57,22 @@ def thread() -> Iterator[ThreadPoolExecutor]:
 
 def is_done_or_waits(url: str, work: Future[Any]) -> bool:
     return work.done() or bool(run_sql(url, _WAITS))
+
+
+def test_jobs_that_another_worker_was_counting_are_counted(
+    store: Store, clock: StoreClock, postgres_store_url: str, other: Any, thread: ThreadPoolExecutor
+) -> None:
+    """J16, R4: they were deleted uncounted if the worker that was adding them up was cut off."""
+    succeeded(store)
+    clock.advance(10)
+    other.execute("SELECT detent.counts_fold_v1(100)")
+    work = thread.submit(store.job_prune, clock.now(), 0, 100, "ana")
+    until(lambda: is_done_or_waits(postgres_store_url, work))
+    other.rollback()
+    assert work.result(scaled(60)).jobs == 1
+    assert store.job_count(JobFilter()) == 0
+    assert [(one.outcome, one.moves) for one in store.figures(clock.now())] == [("done", 1)]
+    assert store.verify() == []
 
 
 def test_a_limit_that_a_job_runs_under_since_a_moment_stays(

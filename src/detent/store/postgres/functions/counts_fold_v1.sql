@@ -1,7 +1,8 @@
 -- counts_fold: add what has changed to the counts of jobs at rest, and to the figures of the hour.
 -- takes:   how many batches of jobs that succeeded together, at most; and at most fifty times as many other moves
 -- gives:   how many were added
--- locks:   the changes it adds, and their counts, in order; it passes over changes that others hold
+-- locks:   the changes it adds, and their counts, in order; it passes over changes that others hold. It waits while jobs are
+--          deleted
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.counts_fold_v1(p_limit integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -9,6 +10,7 @@ SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   folded integer;
 BEGIN
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('detent.counts_fold', 0));
   WITH moved AS (
     DELETE FROM detent.finished_delta WHERE n = ANY (ARRAY(
       SELECT d.n FROM detent.finished_delta d ORDER BY d.n LIMIT 50 * p_limit FOR UPDATE SKIP LOCKED))

@@ -9,6 +9,11 @@ DECLARE
 BEGIN
   -- Jobs that have succeeded and are not counted yet are counted before they go. Those that end meanwhile are not waited for.
   newest := (SELECT max(b.n) FROM detent.succeeded_batch b);
+  IF newest IS NOT NULL THEN
+    -- Wait for a worker that is adding up counts: it holds batches that cannot be added up here, and it may still roll back.
+    -- It also prevents deadlocks, since counts may be added up several times in this transaction.
+    PERFORM pg_advisory_xact_lock(hashtextextended('detent.counts_fold', 0));
+  END IF;
   WHILE EXISTS (SELECT 1 FROM detent.succeeded_batch b WHERE b.n <= newest) AND detent.counts_fold_v1(100) > 0 LOOP
   END LOOP;
   DELETE FROM detent.limit_slot WHERE ctid = ANY (ARRAY(
