@@ -131,6 +131,17 @@ def guard_emptied(owner: Owner, life: Life) -> None:
     owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN NEW; END ' WHERE proname = 'keep'")
 
 
+@corrupts("guards_are_in_place", lambda *_: ("function", "duration_bucket"), heals=True, only="postgres")
+def function_of_a_view_renamed(owner: Owner, life: Life) -> None:
+    """The comparison of the views failed, and `verify` with it."""
+    owner.run("ALTER FUNCTION detent.duration_bucket RENAME TO eve")
+
+
+@corrupts("guards_are_in_place", lambda *_: ("function", "micros_between"), heals=True, only="postgres")
+def function_of_a_view_emptied(owner: Owner, life: Life) -> None:
+    owner.run("UPDATE pg_proc SET prosrc = 'SELECT 1::bigint' WHERE proname = 'micros_between'")
+
+
 @corrupts("definitions_are_in_place", lambda *_: ("function", "job_force_v1"), heals=False, only="postgres")
 def verb_emptied(owner: Owner, life: Life) -> None:
     owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_force_v1'")

@@ -26,7 +26,8 @@ __all__ = [
 
 _FUNCTION = re.compile(
     r"^CREATE (?:OR REPLACE )?"
-    r"(?P<rest>FUNCTION detent\.(?P<name>\w+)\(\) RETURNS (?:trigger|void)[^$]*\$\$(?P<body>.*?)\$\$;)",
+    r"(?P<rest>FUNCTION detent\.(?P<name>\w+)\([^)]*\) RETURNS (?:trigger|void|bigint|text)"
+    r"[^$]*\$\$(?P<body>.*?)\$\$;)",
     re.MULTILINE | re.DOTALL,
 )
 _TRIGGER = re.compile(
@@ -55,7 +56,7 @@ _ROW, _BEFORE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A trigger's function on PostgreSQL; `body` is kept there letter for letter."""
+    """A function that a trigger or a view calls on PostgreSQL; `body` is kept there letter for letter."""
 
     name: str
     body: str
@@ -87,7 +88,7 @@ class Constraint:
 
 @functools.cache
 def postgres_functions() -> dict[str, Function]:
-    """The functions that guards call, by name."""
+    """Return the functions that guards and views call, by name."""
     return {
         match["name"]: Function(match["name"], match["body"], f"CREATE OR REPLACE {match['rest']}")
         for match in _FUNCTION.finditer(_postgres_text())

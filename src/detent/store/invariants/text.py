@@ -80,7 +80,7 @@ SELECT 'trigger' AS entity, w.name AS entity_id,
 UNION ALL
 SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'its body was changed' END
   FROM body b
-  LEFT JOIN pg_catalog.pg_proc p ON p.proname = b.name AND p.pronamespace = 'detent'::regnamespace AND p.pronargs = 0
+  LEFT JOIN pg_catalog.pg_proc p ON p.proname = b.name AND p.pronamespace = 'detent'::regnamespace
  WHERE p.oid IS NULL OR md5(p.prosrc) <> b.digest
  ORDER BY 1, 2;
 """

@@ -47,7 +47,7 @@ def changed_views(connection: Connection) -> Iterator[Violation]:
                 same = any(
                     _plan(connection, f"detent.{name}") == _plan(connection, f"({query}) {name}") for _ in range(_TRIES)
                 )
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction):
             continue  # What is missing is found by name.
         if not same:
             yield Violation("definitions_are_in_place", "view", name, "its definition was changed")

@@ -85,8 +85,11 @@ WITH wanted (name, relation, function, kind, columns, condition) AS (VALUES
     ('result_guard', 'f116198e8024111a008f80e04cf0df3a'),
     ('job_moved', '507a5818b3ddf9526e4a3bbdf573864b'),
     ('identity_grows', 'a2d55e2ae05f7819211e84e3ae789a9e'),
+    ('batch_run_facts', '7ae4489d44a295f3c1340121e991f026'),
     ('batch_run_mismatches', 'b5a8f160b19f6d6386173daedfdfb9d7'),
-    ('job_counted', '374d003cdf3f9e4c76321b131859dd0e')
+    ('job_counted', '374d003cdf3f9e4c76321b131859dd0e'),
+    ('micros_between', '6131d7e7b7fd6adc7e18561a3e3eca1c'),
+    ('duration_bucket', 'd3bc0e60e64b85baaaade3956806b3b5')
   )
 SELECT 'trigger' AS entity, w.name AS entity_id,
        CASE WHEN t.oid IS NULL THEN 'it is missing on ' || w.relation
@@ -105,6 +108,6 @@ SELECT 'trigger' AS entity, w.name AS entity_id,
 UNION ALL
 SELECT 'function', b.name, CASE WHEN p.oid IS NULL THEN 'it is missing' ELSE 'its body was changed' END
   FROM body b
-  LEFT JOIN pg_catalog.pg_proc p ON p.proname = b.name AND p.pronamespace = 'detent'::regnamespace AND p.pronargs = 0
+  LEFT JOIN pg_catalog.pg_proc p ON p.proname = b.name AND p.pronamespace = 'detent'::regnamespace
  WHERE p.oid IS NULL OR md5(p.prosrc) <> b.digest
  ORDER BY 1, 2;
