@@ -95,7 +95,7 @@ class Services:
             self.recovery.service(),
             ops_recovery(store),
             Breakers(store, stir).service(),
-            Counts(store, stir).service(),
+            Counts(store, stir, self._clock).service(),
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
             LogGrowth(store).service(),

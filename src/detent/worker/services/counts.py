@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from detent.model.clock import Clock, SystemClock
 from detent.model.service_records import Agenda
 from detent.store.contract import Store
 from detent.worker.services.service import Service
@@ -18,15 +19,17 @@ __all__ = ["Counts"]
 _EVERY = 10.0
 _BATCH = 10
 """Small: each of these may stand for hundreds of jobs that are looked up in one transaction."""
-_ROUNDS_MAX = 500
+_SECONDS_MAX = 5.0
+"""Other services wait meanwhile. No number of rounds: a round may stand for ten jobs or for thousands."""
 
 
 class Counts:
-    """Adds changes to the counts, a bounded number at a time."""
+    """Adds changes to the counts, a bounded number in each transaction."""
 
-    def __init__(self, store: Store, stir: Stir) -> None:
+    def __init__(self, store: Store, stir: Stir, clock: Clock | None = None) -> None:
         self._store = store
         self._stir = stir
+        self._clock = clock or SystemClock()
         self._looked_at: datetime | None = None
 
     def service(self) -> Service:
@@ -34,9 +37,10 @@ class Counts:
         return Service("counts", _EVERY, self.run, alone=True, at=self._due_at)
 
     def run(self, _now: float) -> None:
-        """Add what there is."""
+        """Add all changes, or as many as can be added in five seconds."""
         agenda = self._stir.agenda
-        for _ in range(_ROUNDS_MAX):
+        deadline = self._clock.monotonic() + _SECONDS_MAX
+        while self._clock.monotonic() < deadline:
             if not self._store.counts_fold(_BATCH):
                 self._looked_at = None if agenda is None else agenda.now
                 return
