@@ -10,7 +10,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-  t    timestamptz := detent.clock();
+  t    timestamptz;
   item record;
   j    detent.job;
   old  bigint;
@@ -19,6 +19,7 @@ BEGIN
   FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
     ord := item.ord;
     j := detent.job_lock(item.id);
+    t := detent.clock();  -- after the lock, so that it is not earlier than a move that this one waited for
     from_state := j.state;
     moved := coalesce(
       j.state = 'pending' AND (j.queue <> coalesce(p_queue, j.queue) OR j.priority <> coalesce(p_priority, j.priority)),
