@@ -93,3 +93,20 @@ def test_a_limit_that_a_job_runs_under_since_a_moment_stays(
     other.rollback()
     work.result(scaled(60))
     assert ("b", job_id) in {(key, job) for key, job, *_ in dump(postgres_store_url)["limit_slot"]}
+
+
+def test_a_slot_that_a_claim_deletes_is_not_waited_for(
+    store: Store, clock: StoreClock, postgres_store_url: str, other: Any, thread: ThreadPoolExecutor
+) -> None:
+    """J12, R4: retention and a claim that deleted slots of the same jobs waited for each other, until one was ended."""
+    store.limit_put(NewLimit(key="mail.send", concurrency_max=1, tasks=("mail.send",)))
+    succeeded(store)
+    clock.advance(10)
+    assert other.execute("DELETE FROM detent.limit_slot").rowcount == 1
+    work = thread.submit(store.job_prune, clock.now(), 0, 100, "ana")
+    until(lambda: is_done_or_waits(postgres_store_url, work))
+    is_done = work.done()
+    other.commit()
+    assert work.result(scaled(60)).jobs == 1
+    assert is_done
+    assert store.verify() == []

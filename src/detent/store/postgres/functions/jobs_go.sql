@@ -16,6 +16,7 @@ BEGIN
   END IF;
   WHILE EXISTS (SELECT 1 FROM detent.succeeded_batch b WHERE b.n <= newest) AND detent.counts_fold_v1(100) > 0 LOOP
   END LOOP;
+  -- A slot that a claim is deleting is left to it. To wait for it would be a deadlock: the claim deletes other slots too.
   DELETE FROM detent.limit_slot WHERE ctid = ANY (ARRAY(
     SELECT s.ctid FROM detent.job j
      CROSS JOIN LATERAL (
@@ -23,7 +24,7 @@ BEGIN
        UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'task' AND m.name = j.task
        UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'queue' AND m.name = j.queue) k
       JOIN detent.limit_slot s ON s.limit_key = k.limit_key AND s.job_id = j.id
-     WHERE j.id = ANY (p_ids)));
+     WHERE j.id = ANY (p_ids) FOR UPDATE OF s SKIP LOCKED));
   -- Locked in order: two transactions that delete the jobs of one span must not both leave it to the other.
   SELECT array_agg(s.created_at), array_agg(s.block) INTO times, blocks
     FROM (SELECT s.created_at, s.block
