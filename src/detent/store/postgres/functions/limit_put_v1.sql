@@ -15,7 +15,9 @@ BEGIN
   INSERT INTO detent.rate_limit AS l (key, rate, per, burst, concurrency_max, tokens, refilled_at)
     VALUES (p_key, p_rate, p_per, p_burst, p_concurrency_max, p_burst, t)
     ON CONFLICT (key) DO NOTHING;
-  PERFORM 1 FROM detent.rate_limit l WHERE l.key = p_key OR l.template = p_key ORDER BY l.key FOR UPDATE;
+  -- In the order of a claim: limits of tasks and queues before those of keys.
+  PERFORM 1 FROM detent.rate_limit l WHERE l.key = p_key FOR UPDATE;
+  PERFORM 1 FROM detent.rate_limit l WHERE l.template = p_key ORDER BY l.key FOR UPDATE;
   UPDATE detent.rate_limit l
      SET rate = p_rate, per = p_per, burst = p_burst, concurrency_max = p_concurrency_max,
          template = CASE WHEN l.key <> p_key THEN l.template END,

@@ -12,7 +12,9 @@ DECLARE
   lanes   bigint[];
   needing bigint;
 BEGIN
-  PERFORM 1 FROM detent.rate_limit k WHERE k.key = p_key OR k.template = p_key ORDER BY k.key FOR UPDATE;
+  -- In the order of a claim: limits of tasks and queues before those of keys.
+  PERFORM 1 FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
+  PERFORM 1 FROM detent.rate_limit k WHERE k.template = p_key ORDER BY k.key FOR UPDATE;
   SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key;
   IF l.key IS NULL THEN
     RETURN NULL;
