@@ -27,7 +27,7 @@ def lose_the_ready_rows(shell: Shell) -> None:
 
 def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(bare_shell: Shell) -> None:
     applied = bare_shell.run("migrate", "--json").json["applied"]
-    assert applied[0] == "0001_record"
+    assert applied[0] == "0001_tables"
     ended = bare_shell.run("migrate")
     assert (ended.code, ended.out, ended.err) == (0, "", "the schema is up to date\n")
 
@@ -36,7 +36,7 @@ def test_migrate_checks_and_prints_without_touching(bare_shell: Shell) -> None:
     """L8: --check is for scripts, --print for whoever has to read it first."""
     missing = bare_shell.run("migrate", "--check")
     assert missing.code == 1
-    assert missing.out.startswith("missing 0001_record\n")
+    assert missing.out.startswith("missing 0001_tables\n")
     printed = bare_shell.run("migrate", "--print")
     assert printed.code == 0
     assert "CREATE TABLE" in printed.out
@@ -56,10 +56,10 @@ def test_functions_that_differ_are_said_and_put_right(tmp_path: Path, postgres_u
         connection.commit()
     checked = shell.run("migrate", "--check")
     assert (checked.code, checked.out) == (1, "differs function counts_v1\n")
-    assert shell.run("migrate", "--check", "--json").json["functions"] == ["counts_v1"]
+    assert shell.run("migrate", "--check", "--json").json["differs"] == ["function counts_v1"]
     assert shell.run("migrate").out == "applied function counts_v1\n"
     with closing(plain_connection(postgres_url)) as connection:
-        connection.execute("COMMENT ON FUNCTION detent.migrations_v1() IS NULL")
+        connection.execute("UPDATE detent.installed SET fingerprint = 'another'")
         connection.commit()
     (found,) = [one for one in shell.run("doctor", "--json").json if one["check"] == "functions"]
     assert (found["verdict"], found["detail"].endswith("; run `detent migrate`")) == ("warn", True)
@@ -262,11 +262,14 @@ def test_a_hole_in_the_list_of_migrations_is_refused(shell: Shell, world: World,
     """L8: by one clear sentence, and nothing is written."""
     world.pending()
     with closing(Owner(shell.environment["DETENT_DATABASE_URL"])) as owner:
-        owner.plant("DELETE FROM {migration} WHERE version = 7")
+        at = "0" if owner.sqlite else "now()"
+        owner.plant(
+            f"INSERT INTO {{migration}} VALUES (2, 'later', 'x', 1, {at})", "DELETE FROM {migration} WHERE version = 1"
+        )
     before = dump(shell.environment["DETENT_DATABASE_URL"])
     ended = shell.run(*command)
     assert ended.code == 5
-    assert "0007_alerts is not in its list of migrations" in ended.err
+    assert "0001_tables is not in its list of migrations" in ended.err
     assert dump(shell.environment["DETENT_DATABASE_URL"]) == before
 
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from detent.lifecycle.declare import Lifecycle, Transition
-from detent.lifecycle.guard import entity_guards
 from detent.model.records import Moved
 from detent.store.contract import Store
+from detent.store.entity_guards import entity_guards
 from tests.guards.prompt import Prompt
 
 ORDER = Lifecycle(

@@ -203,7 +203,7 @@ def type_edited(owner: Owner, life: Life) -> None:
 
 @corrupts("constraints_are_in_place", lambda *_: ("table", "detent_execution"), heals=False, only="sqlite")
 def column_edited_to_be_empty(owner: Owner, life: Life) -> None:
-    owner.rewrite_schema("detent_execution", "worker       TEXT        NOT NULL", "worker       TEXT")
+    owner.rewrite_schema("detent_execution", "worker       TEXT    NOT NULL", "worker       TEXT")
 
 
 @corrupts("constraints_are_in_place", lambda *_: ("table", "detent_alert"), heals=False, only="sqlite")

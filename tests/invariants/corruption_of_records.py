@@ -8,7 +8,7 @@ from __future__ import annotations
 from detent.model.service_records import WorkerSeen
 from tests.invariants.corruption import GHOST, corrupts, execution, line, newest_line
 from tests.invariants.life import Life
-from tests.invariants.owner import Owner, guard_names
+from tests.invariants.owner import Owner
 
 
 @corrupts("attempts_are_complete", "failed", heals=False)
@@ -149,10 +149,9 @@ def nobody_at_work(owner: Owner, life: Life) -> None:
     )
 
 
-@corrupts("guards_are_in_place", lambda owner, _: ("trigger", guard_names(owner)[0]), heals=True)
+@corrupts("guards_are_in_place", lambda owner, _: ("trigger", f"{owner.prefix}job_guard"), heals=True)
 def guard_dropped(owner: Owner, life: Life) -> None:
-    name = guard_names(owner)[0]
-    owner.run(f"DROP TRIGGER {name}" if owner.sqlite else f"DROP TRIGGER {name} ON {{job}}")
+    owner.run("DROP TRIGGER detent_job_guard" if owner.sqlite else "DROP TRIGGER job_guard ON {job}")
 
 
 @corrupts(

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from detent.store.invariants.expected import postgres_constraints, postgres_triggers, sqlite_schema
+from detent.store.invariants.expected import postgres_constraints
+from detent.store.postgres.installed import triggers
+from detent.store.sqlite.installed import expected_schema
 from detent.testing.stores import is_sqlite, plain_connection
 
 TABLES = (
@@ -151,7 +153,7 @@ class Owner:
             yield
             self.run("RESET session_replication_role")
             return
-        guards = [(name, text) for (kind, name), text in sqlite_schema().items() if kind == "trigger"]
+        guards = [(name, text) for (kind, name), text in expected_schema().items() if kind == "trigger"]
         for name, _ in guards:
             self._connection.execute(f"DROP TRIGGER {name}")
         yield
@@ -181,5 +183,5 @@ class Owner:
 def guard_names(owner: Owner) -> list[str]:
     """The triggers that must be there."""
     if owner.sqlite:
-        return [name for kind, name in sqlite_schema() if kind == "trigger"]
-    return list(postgres_triggers())
+        return [name for kind, name in expected_schema() if kind == "trigger"]
+    return list(triggers())

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 import pytest
 
 from detent.store.contract import Store
-from detent.store.invariants import Dialect
-from detent.store.invariants.expected import postgres_functions, postgres_triggers
-from detent.store.invariants.generate import generated
+from detent.store.postgres.installed import guard_functions, triggers
 from tests.invariants.life import Life
 from tests.invariants.owner import Owner, guard_names
-
-
-@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
-def test_generated_invariants_are_up_to_date(dialect: Dialect) -> None:
-    """L1: after a change of the lifecycle or the schema run `python -m detent.store.invariants.generate`."""
-    for name, text in generated(dialect).items():
-        committed = files("detent.store.invariants").joinpath(dialect, f"{name}.sql").read_text(encoding="utf-8")
-        assert committed == text, name
 
 
 def found(store: Store) -> set[tuple[str, str, str]]:
@@ -31,7 +19,7 @@ def test_every_guard_that_is_dropped_is_found_and_put_back(store: Store, life: L
     names = guard_names(owner)
     assert len(names) > 10
     for name in names:
-        on = "" if owner.sqlite else f" ON detent.{postgres_triggers()[name].table}"
+        on = "" if owner.sqlite else f" ON detent.{triggers()[name].table}"
         owner.run(f"DROP TRIGGER {name}{on}")
     assert found(store) == {("guards_are_in_place", "trigger", name) for name in names}
     steps = store.repair("ana", "somebody took them", apply=True)
@@ -61,7 +49,7 @@ def test_a_guard_that_was_changed_is_found_and_put_back(store: Store, life: Life
 def test_a_guard_that_was_disabled_is_found_and_enabled(store: Store, life: Life, owner: Owner) -> None:
     """L2, R3: PostgreSQL can switch a trigger off and keep it."""
     owner.run("ALTER TABLE {job} DISABLE TRIGGER ALL")
-    expected = {name for name, trigger in postgres_triggers().items() if trigger.table == "job"}
+    expected = {name for name, trigger in triggers().items() if trigger.table == "job"}
     assert found(store) == {("guards_are_in_place", "trigger", name) for name in expected}
     store.repair("ana", "somebody disabled them", apply=True)
     assert store.verify() == []
@@ -77,10 +65,10 @@ _EMPTY = {
 
 
 @pytest.mark.parametrize("kind", ["postgres"], indirect=True)
-@pytest.mark.parametrize("name", sorted(postgres_functions()))
+@pytest.mark.parametrize("name", sorted(guard_functions()))
 def test_the_body_of_a_guards_function_counts(store: Store, life: Life, owner: Owner, name: str) -> None:
     """L2, R3: PostgreSQL keeps what a guard does in a function; an empty one is found and put back."""
-    whole = postgres_functions()[name]
+    whole = guard_functions()[name]
     empty = next(body for gives, body in _EMPTY.items() if f"RETURNS {gives}" in whole.ddl)
     owner.run(whole.ddl.replace(whole.body, empty))
     assert found(store) == {("guards_are_in_place", "function", name)}

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
 from detent.store.migrate import Migration, load
-from detent.store.postgres.functions import functions
 from detent.testing.stores import is_sqlite, plain_connection
 
-__all__ = ["Names", "begin_with", "described", "known", "names", "taken", "write_step"]
+__all__ = ["Names", "described", "known", "names", "taken", "write_step"]
 
 _SQLITE = {
     "everything": "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE tbl_name LIKE 'detent!_%' ESCAPE '!'",
     "ids": "SELECT next FROM detent_ids",
     "steps": "SELECT version, name, checksum, oldest_code FROM detent_migration",
+    "installed": "SELECT release, fingerprint, complete FROM detent_installed",
 }
 _POSTGRES = {
     "relations": "SELECT relname, relkind, reloptions FROM pg_class WHERE relnamespace = 'detent'::regnamespace",
@@ -39,6 +37,7 @@ _POSTGRES = {
                     WHERE classoid = 'pg_class'::regclass
                       AND objoid IN (SELECT oid FROM pg_class WHERE relnamespace = 'detent'::regnamespace)""",
     "steps": "SELECT version, name, checksum, oldest_code FROM detent.migration",
+    "installed": "SELECT release, fingerprint, complete FROM detent.installed",
 }
 
 _SQLITE_COLUMNS = """
@@ -118,23 +117,6 @@ def names(url: str) -> Names:
 def known(url: str) -> tuple[Migration, ...]:
     """The steps that this code knows for the kind of database behind `url`."""
     return load("sqlite" if is_sqlite(url) else "postgres")
-
-
-def begin_with(url: str, steps: tuple[Migration, ...]) -> None:
-    """What a Detent that knew only these steps would have left behind."""
-    with closing(plain_connection(url)) as connection:
-        for step in steps:
-            if is_sqlite(url):
-                connection.executescript(step.sql)
-            else:
-                connection.execute(step.sql)
-            write_step(url, connection, step.version, step.name, step.checksum, step.oldest_code)
-        if not is_sqlite(url):
-            for _, text in functions():
-                # A function of later tables is not among what that Detent knew.
-                with suppress(psycopg.errors.UndefinedObject, psycopg.errors.UndefinedTable), connection.transaction():
-                    connection.execute(text)
-        connection.commit()
 
 
 def write_step(url: str, connection: Any, version: int, name: str, checksum: str, oldest_code: int) -> None:

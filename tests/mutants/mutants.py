@@ -158,7 +158,7 @@ MUTANTS = (
         "the index is missing",
         (
             Edit(
-                "sqlite/schema/0001_record.sql",
+                "sqlite/schema/0001_tables.sql",
                 "CREATE UNIQUE INDEX detent_execution_one_commit ON detent_execution (job_id) "
                 "WHERE committed_at IS NOT NULL;",
                 "",
@@ -172,7 +172,7 @@ MUTANTS = (
         "the record lets itself be replaced",
         (
             Edit(
-                "sqlite/schema/0002_guards.sql",
+                "sqlite/triggers/record_guards.sql",
                 "(+attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL))",
                 "attempt = NEW.attempt",
             ),
@@ -185,7 +185,7 @@ MUTANTS = (
         "the index is missing",
         (
             Edit(
-                "postgres/schema/0001_record.sql",
+                "postgres/schema/0001_tables.sql",
                 "CREATE UNIQUE INDEX execution_one_commit ON detent.execution (job_id) WHERE committed_at IS NOT NULL;",
                 "",
             ),
@@ -354,7 +354,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "sqlite/schema/0018_late_guards.sql",
+                "sqlite/triggers/job_guards.sql",
                 "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
                 "THEN NULL",
             ),
@@ -367,7 +367,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "postgres/schema/0013_result_guards.sql",
+                "postgres/triggers/job_guards.sql",
                 "    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',\n"
                 "      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';",
                 "    RETURN NEW;",
@@ -381,7 +381,7 @@ MUTANTS = (
         "the row may leave running without an end",
         (
             Edit(
-                "sqlite/schema/0001_record.sql",
+                "sqlite/schema/0001_tables.sql",
                 "CHECK ((state = 'running') = (ended < attempt))",
                 "CHECK (ended <= attempt)",
             ),
@@ -394,7 +394,7 @@ MUTANTS = (
         "the row may leave running without an end",
         (
             Edit(
-                "postgres/schema/0019_light_rows.sql",
+                "postgres/schema/0001_tables.sql",
                 "CHECK (attempt - ended = (state = 'running')::integer)",
                 "CHECK (ended <= attempt)",
             ),

@@ -37,7 +37,7 @@ NOT_USED = {
     "smtplib",
     "urllib.request",
 } | {
-    *("detent.app", "detent.cli", "detent.client", "detent.declare", "detent.lifecycle.guard", "detent.schedule"),
+    *("detent.app", "detent.cli", "detent.client", "detent.declare", "detent.store.lifecycle_sql", "detent.schedule"),
     *("detent.store.migrate", "detent.store.repair", "detent.store.sqlite", "detent.alerts.posting"),
 }
 

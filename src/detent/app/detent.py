@@ -401,17 +401,19 @@ class Detent(Declared, Alerting, Pipelining, Batching):
 
     # -- keeping house -----------------------------------------------------------------------------------------
 
-    def migrate(self) -> list[str]:
+    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
         """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
-        limits. Return the names of what was applied.
+        limits. Return the names of what was applied; `watch` is called with each name as soon as it is applied.
 
-        `LifecycleTooOld` if the database has a newer version of an attached lifecycle: then nothing is written.
+        `LifecycleTooOld` if the database has a newer version of an attached lifecycle, `ReleaseTooOld` or
+        `SchemaTooNew` if a newer release has migrated it, `SchemaUnreleased` if an unreleased one has: then nothing is
+        written.
         """
         store = self._wiring.bare_store
         attached = store.lifecycle_versions()
         for lifecycle, *_ in self._attached.values():
             refuse_older(store.name, lifecycle, attached.get(lifecycle.name))
-        applied = store.migrate()
+        applied = store.migrate(watch)
         for lifecycle, table, id_column, state_column in self._attached.values():
             store.guard_entity(lifecycle, table, id_column, state_column)
         if self._declarations():

@@ -39,6 +39,8 @@
     │   ├── SchemaTooNew          migrated by a newer Detent than this one
     │   ├── SchemaTooOld          waits for `detent migrate`
     │   ├── SchemaDiffers         a migration was applied in other words than this Detent knows
+    │   ├── SchemaUnreleased      made by an unreleased version of Detent
+    │   ├── ReleaseTooOld         a newer release has installed its functions, triggers and views
     │   ├── LifecycleTooOld       the database has a newer version of an attached lifecycle
     │   ├── UnknownState          a row in a state this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
@@ -71,10 +73,12 @@ from detent.errors.database import (
     NotADatabase,
     NoWayIn,
     OutcomeUnknown,
+    ReleaseTooOld,
     SchemaDiffers,
     SchemaMissing,
     SchemaTooNew,
     SchemaTooOld,
+    SchemaUnreleased,
     UnknownState,
 )
 from detent.errors.root import DetentError, Refused, clipped, essence
@@ -117,6 +121,7 @@ __all__ = [
     "PartOfRun",
     "PreviewNotReady",
     "Refused",
+    "ReleaseTooOld",
     "ResultExpired",
     "RunBusy",
     "RunInProgress",
@@ -126,6 +131,7 @@ __all__ = [
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
+    "SchemaUnreleased",
     "TransitionRace",
     "UnknownState",
     "UnknownTask",
@@ -478,6 +484,8 @@ TABLE: dict[type[DetentError], Codes] = {
     GuardViolation: Codes("DT041", 409, 4),
     SchemaDiffers: Codes("DT043", 503, 5),
     LifecycleTooOld: Codes("DT044", 409, 4),
+    SchemaUnreleased: Codes("DT046", 503, 5),
+    ReleaseTooOld: Codes("DT047", 409, 4),
     JobFailed: Codes("DT050", 409, 1),
     JobTimeout: Codes("DT051", 504, 124),
     ResultExpired: Codes("DT054", 410, 1),

@@ -20,10 +20,12 @@ __all__ = [
     "NoWayIn",
     "NotADatabase",
     "OutcomeUnknown",
+    "ReleaseTooOld",
     "SchemaDiffers",
     "SchemaMissing",
     "SchemaTooNew",
     "SchemaTooOld",
+    "SchemaUnreleased",
     "UnknownState",
 ]
 
@@ -138,6 +140,33 @@ class SchemaDiffers(DatabaseError):
             listed = ", ".join(self.migrations)
             return f"{listed} {'are' if len(self.migrations) > 1 else 'is'} not in its list of migrations"
         return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
+
+
+@dataclass(eq=False)
+class SchemaUnreleased(DatabaseError):
+    """The database was made by an unreleased version of Detent; nothing was touched."""
+
+    found: int
+
+    def _says(self) -> str:
+        return (
+            f"schema {self.found} was made by an unreleased version of Detent, and this version can neither use nor "
+            "migrate it; choose a new database, or remove Detent's tables from this one, and run `detent migrate`"
+        )
+
+
+@dataclass(eq=False)
+class ReleaseTooOld(DatabaseError):
+    """A newer release has installed its functions, triggers and views; an older one does not replace them."""
+
+    found: str
+    known: str
+
+    def _says(self) -> str:
+        return (
+            f"Detent {self.found} has installed its functions, triggers and views in this database, and this is the "
+            f"older Detent {self.known}, which does not replace them; run `detent migrate` of {self.found} or later"
+        )
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ _NAMED_MAX = 5
 class Facts(Struct, frozen=True, kw_only=True):
     """For whoever looks after it. A caution is a sentence about what is not as it should be; None where all is well.
 
-    `schema` is the number of the newest step it has taken, 0 where it has no record; `missing` the steps still to take;
-    `functions` those in it that are not those of this version, though it has taken all steps.
+    `schema` is the number of the newest migration it has taken, 0 if it has no schema; `missing` the migrations still
+    to apply; `differs` the installed parts that are not those of this release, if no migration is missing.
     """
 
     kind: str
@@ -21,7 +21,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     version_caution: str | None
     schema: int
     missing: tuple[str, ...]
-    functions: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
     durability: dict[str, str]
     durability_caution: str | None
 

@@ -341,9 +341,13 @@ class Store(Verbs, HoldersBlocks, Ahead, KnowsIdentity, HasDeadlines, HasLog, Pr
         """Whether ids for a caller's own transaction must be reserved inside it, since it keeps all others out."""
         ...
 
-    def migrate(self) -> list[str]:
-        """Bring the schema up to date; the names of what was applied: migrations, and where there were none, functions
-        that were not those of this version (`function job_claim_v2`). Safe when many do it at once."""
+    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
+        """Bring the schema up to date and return the names of what was applied: migrations, and parts that were not
+        those of this release (`function job_claim_v2`, `trigger job_guard`). `watch` is called with each name as soon
+        as it is applied. Safe if many processes do it at once, and if jobs run meanwhile; what was interrupted is
+        continued.
+
+        `ReleaseTooOld` and `SchemaTooNew` if a newer release was here, `SchemaUnreleased` if an unreleased one was."""
         ...
 
     def migration_sql(self) -> str:

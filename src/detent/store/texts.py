@@ -6,8 +6,11 @@ Not through `importlib.resources`, which brings archives, compression and tempor
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-__all__ = ["sql_files", "texts"]
+__all__ = ["Dialect", "sql_files", "texts"]
+
+Dialect: TypeAlias = Literal["postgres", "sqlite"]
 
 _HERE = Path(__file__).parent
 

@@ -9,16 +9,17 @@ import psycopg
 import pytest
 
 import detent
+from detent.errors import ReleaseTooOld, SchemaTooNew
 from detent.model import release
 from detent.model.records import Enqueued
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
-from detent.store.postgres.functions import functions
+from detent.store.postgres.installed import functions
 from detent.store.postgres.schema import KNOWN
 from tests.contract.kit import claim, new_job
 from tests.store.postgres.kit import run_sql
 
-VERBS = [name for name, _ in functions() if re.search(r"_v\d+$", name)]
+VERBS = [name for name in functions() if re.search(r"_v\d+$", name)]
 PROPERTIES = """
 SELECT p.proname, p.prosecdef, coalesce(p.proconfig, '{}'), has_function_privilege('public', p.oid, 'EXECUTE')
   FROM pg_proc p WHERE p.pronamespace = 'detent'::regnamespace
@@ -30,7 +31,7 @@ def test_every_verb_of_the_catalogue_is_a_function() -> None:
     assert {re.sub(r"_v\d+$", "", name) for name in VERBS} >= set(CATALOGUE)
 
 
-@pytest.mark.parametrize(("name", "text"), [pair for pair in functions() if pair[0] in VERBS])
+@pytest.mark.parametrize(("name", "text"), [(name, one.ddl) for name, one in functions().items() if name in VERBS])
 def test_every_verb_says_what_it_does(name: str, text: str) -> None:
     opening = [line for line in text.splitlines() if line.startswith("--")]
     said = [word for line in opening if (word := line.removeprefix("--").split(":")[0].strip())]
@@ -100,13 +101,13 @@ def test_functions_that_were_changed_under_their_names_are_found_and_put_right(p
     """L8: the steps are all there, and yet it is not this version's database; `migrate` says what it did."""
     with closing(open_store(postgres_url)) as store:
         store.ready()
-        assert store.facts().functions == ()
+        assert store.facts().differs == ()
         body = run_sql(postgres_url, "SELECT pg_get_functiondef('detent.now_v1()'::regprocedure)")[0][0]
         run_sql(postgres_url, str(body).replace("BEGIN", "BEGIN -- by hand\n"))
-        assert store.facts().functions == ("now_v1",)
+        assert store.facts().differs == ("function now_v1",)
         assert "FUNCTION detent.now_v1" in store.migration_sql()
         assert store.migrate() == ["function now_v1"]
-        assert (store.facts().functions, store.migrate(), store.migration_sql()) == ((), [], "")
+        assert (store.facts().differs, store.migrate(), store.migration_sql()) == ((), [], "")
 
 
 def test_the_functions_of_another_version_are_warned_of_at_the_start(
@@ -122,25 +123,27 @@ def test_the_functions_of_another_version_are_warned_of_at_the_start(
         store.ready()
         store.ready()
         assert warned() == ""
-        run_sql(postgres_url, "COMMENT ON FUNCTION detent.migrations_v1() IS 'of another version'")
+        run_sql(postgres_url, "UPDATE detent.installed SET fingerprint = 'of another build'")
         store.ready()
         assert "differ from those of this Detent: run `detent migrate`" in warned()
-        assert store.facts().functions == ("declarations",)
+        assert store.facts().differs == ("function declarations",)
         assert store.migrate() == ["function declarations"]
         run_sql(
             postgres_url,
-            "COMMENT ON FUNCTION detent.migrations_v1() IS 'of another version'",
+            "UPDATE detent.installed SET fingerprint = 'of another build'",
             f"INSERT INTO detent.migration VALUES ({KNOWN[-1].version + 1}, 'later', 'x', 1, now())",
         )
         caplog.clear()
         store.ready()
-        assert (warned(), store.facts().functions, store.migrate()) == ("", (), [])
+        assert (warned(), store.facts().differs) == ("", ())
+        with pytest.raises(SchemaTooNew, match="nothing was changed"):
+            store.migrate()
 
 
 def test_an_older_release_leaves_newer_functions_alone(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """L8: in a rolling deploy the old release migrates after the new one; it put its older functions in their place."""
+    """L8: in a rolling deploy the old release migrates after the new one; it says so, refuses and changes nothing."""
     body = "SELECT prosrc FROM pg_proc WHERE oid = 'detent.now_v1()'::regprocedure"
     with closing(open_store(postgres_url)) as store:
         monkeypatch.setattr(release, "RELEASE", (999, 0, 0))
@@ -150,10 +153,15 @@ def test_an_older_release_leaves_newer_functions_alone(
         newer = run_sql(postgres_url, body)
         monkeypatch.undo()
         caplog.clear()
-        assert store.migrate() == []
+        for call in (store.migrate, store.migration_sql):
+            with pytest.raises(
+                ReleaseTooOld, match=r"Detent 999\.0\.0 has installed .*: nothing was changed"
+            ) as refused:
+                call()
+            assert (refused.value.found, refused.value.known) == ("999.0.0", detent.__version__)
         assert run_sql(postgres_url, body) == newer
         store.ready()
-        assert (store.facts().functions, store.migration_sql()) == ((), "")
+        assert store.facts().differs == ()
         assert [record.getMessage() for record in caplog.records if record.name == "detent.store"] == []
         monkeypatch.setattr(release, "RELEASE", (999, 0, 1))
         assert store.migrate() == ["function now_v1"]

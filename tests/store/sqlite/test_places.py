@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from detent.errors import (
     SchemaTooOld,
 )
 from detent.model.clock import SystemClock
+from detent.store.sqlite import schema
 from detent.store.sqlite.schema import KNOWN
 from detent.store.sqlite.store import SqliteStore
 
@@ -147,17 +149,19 @@ def test_a_newer_schema_that_allows_this_code_is_fine(tmp_path: Path) -> None:
         mine.execute("INSERT INTO detent_migration VALUES (999, 'later', '-', 1, 0)")
     with closing(a_store(path)) as store:
         store.ready()
-        assert store.migrate() == []
+        with pytest.raises(SchemaTooNew, match="nothing was changed"):
+            store.migrate()
 
 
-def test_an_older_schema_waits_for_its_migration(tmp_path: Path) -> None:
+def test_an_older_schema_waits_for_its_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.db"
     with closing(sqlite3.connect(path)) as mine, mine:
         mine.execute(
             "CREATE TABLE detent_migration"
             " (version INTEGER, name TEXT, checksum TEXT, oldest_code INTEGER, applied_at INTEGER)"
         )
-        mine.execute("INSERT INTO detent_migration VALUES (1, 'record', ?, 1, 0)", (KNOWN[0].checksum,))
+        mine.execute("INSERT INTO detent_migration VALUES (1, 'tables', ?, 1, 0)", (KNOWN[0].checksum,))
+    monkeypatch.setattr(schema, "KNOWN", (*KNOWN, replace(KNOWN[0], version=2)))
     with closing(a_store(path)) as store, pytest.raises(SchemaTooOld):
         store.ready()
 

@@ -13,7 +13,7 @@ from detent.cli import render
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.errors import DetentError, SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld
+from detent.errors import DetentError, SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased
 from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _examine(app: Detent) -> Iterator[Finding]:
     try:
         store = app.store_as_found
         store.ready(create=False)
-    except (SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld) as error:
+    except (SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased) as error:
         yield Finding("schema", "fail", str(error))
         return
     except DetentError as error:
@@ -90,8 +90,8 @@ def _facts(store: Store) -> Iterator[Finding]:
     facts = store.facts()
     yield _cautious("database", f"{facts.kind} {facts.version} at {store.name}", facts.version_caution)
     yield Finding("schema", "ok", f"number {facts.schema}, and this version of Detent may work with it")
-    if facts.functions:
-        found = f"they differ from those of this version ({', '.join(facts.functions)})"
+    if facts.differs:
+        found = f"installed parts differ from those of this version ({', '.join(facts.differs)})"
         yield Finding("functions", "warn", f"{found}; run `detent migrate`")
     told = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
     yield _cautious("durability", told, facts.durability_caution)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Literal
 
 import click
@@ -11,7 +10,6 @@ from detent.cli import render
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.errors import SchemaMissing, SchemaTooOld
 
 __all__ = ["command"]
 
@@ -20,7 +18,7 @@ Instead = Literal["check", "print"]
 
 @click.command("migrate", cls=Command)
 @click.option(
-    "--check", "instead", flag_value="check", help="Only say what is missing. Exit code 1 where something is."
+    "--check", "instead", flag_value="check", help="Only say what is missing or differs. Exit code 1 if something is."
 )
 @click.option("--print", "instead", flag_value="print", help="Only print the SQL that would be run.")
 @click.option("--roles", is_flag=True, help="Also make the group roles that logins can be given. PostgreSQL only.")
@@ -28,8 +26,12 @@ Instead = Literal["check", "print"]
 def command(session: Session, instead: Instead | None, roles: bool) -> int:
     """Bring the schema up to date.
 
-    With --app, also install the guards of its attached tables, and write the schedules and limits that its code
-    declares. Safe when many do it at once, and when there is nothing to do.
+    Applies missing migrations, and installs the functions, triggers and views of this release. With --app, also
+    installs the guards of its attached tables, and writes the schedules and limits that its code declares.
+
+    Jobs can run meanwhile: every step waits for a lock only for a moment and is tried again. If it is interrupted,
+    run it again: it continues. An older release refuses to migrate a database that a newer one has migrated.
+
     The roles are detent_viewer, detent_client, detent_worker and detent_admin; each may do what those before it may.
     """
     if instead and roles:
@@ -44,15 +46,17 @@ def command(session: Session, instead: Instead | None, roles: bool) -> int:
 
 
 def _migrate(session: Session, *, roles: bool) -> int:
+    def progress(name: str) -> None:
+        if not session.json:
+            render.out(f"applied {name}")
+
     with session.open_or_new() as app:
-        applied = app.migrate()
+        applied = app.migrate(progress)
         if roles:
             app.store.install_roles()
     if session.json:
         render.json_value({"applied": applied, "roles": roles})
         return OK
-    for name in applied:
-        render.out(f"applied {name}")
     if not applied:
         render.note("the schema is up to date")
     if roles:
@@ -63,16 +67,15 @@ def _migrate(session: Session, *, roles: bool) -> int:
 def _check(session: Session) -> int:
     with session.open_or_new() as app:
         facts = app.store_as_found.facts()
-        # A schema that is too new, or has a hole in its list of migrations, is raised.
-        with suppress(SchemaMissing, SchemaTooOld):
-            app.store_as_found.ready(create=False)
+        # What migrate would refuse is raised: a newer release, an unreleased one, a hole in the list of migrations.
+        app.store_as_found.migration_sql()
     if session.json:
-        render.json_value({"schema": facts.schema, "missing": facts.missing, "functions": facts.functions})
+        render.json_value({"schema": facts.schema, "missing": facts.missing, "differs": facts.differs})
     for name in () if session.json else facts.missing:
         render.out(f"missing {name}")
-    for name in () if session.json else facts.functions:
-        render.out(f"differs function {name}")
-    if facts.missing or facts.functions:
+    for name in () if session.json else facts.differs:
+        render.out(f"differs {name}")
+    if facts.missing or facts.differs:
         return FAILED
     render.note("the schema is up to date")
     return OK

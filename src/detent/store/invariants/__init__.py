@@ -2,7 +2,8 @@
 
 A file is one SELECT that gives the rows which break its invariant as (entity, entity_id, detail); no rows is healthy.
 Its stem is the invariant's name. On SQLite the parameter `:now` is the time in microseconds; on PostgreSQL time is the
-database's own. What must keep up with the lifecycle or the schema is written by `generate`.
+database's own. The invariants about the schema itself have no file: `schema_checks` makes them from what would be
+installed.
 """
 
 from __future__ import annotations
@@ -10,16 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseForbidden, DatabaseReadOnly, DatabaseUnreachable
 from detent.model.records import Violation
 from detent.store.apart import cause_of
-from detent.store.texts import texts
+from detent.store.texts import Dialect, texts
 
 __all__ = ["Dialect", "Invariant", "can_go_on", "load", "unchecked", "watched"]
-
-Dialect = Literal["postgres", "sqlite"]
 
 _STORAGE = "storage_is_sound"
 
@@ -30,12 +28,25 @@ class Invariant:
 
     name: str
     sql: str
+    is_of_schema: bool = False
+
+
+def load(dialect: Dialect, *, schema: bool = True) -> tuple[Invariant, ...]:
+    """Return every invariant for a database, in the order of their names.
+
+    Without `schema`, leave out those that compare its schema with that of this release.
+    """
+    return tuple(one for one in _all(dialect) if schema or not one.is_of_schema)
 
 
 @functools.cache
-def load(dialect: Dialect) -> tuple[Invariant, ...]:
-    """Every invariant for a database, by name."""
-    return tuple(Invariant(name, text) for name, text in texts(f"invariants/{dialect}"))
+def _all(dialect: Dialect) -> tuple[Invariant, ...]:
+    from detent.store.invariants.schema_checks import schema_checks
+    from detent.store.lifecycle_sql import filled
+
+    found = [Invariant(name, filled(text, dialect)) for name, text in texts(f"invariants/{dialect}")]
+    found += [Invariant(name, text, is_of_schema=True) for name, text in schema_checks(dialect).items()]
+    return tuple(sorted(found, key=lambda one: one.name))
 
 
 def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None) -> Iterator[Invariant]:

@@ -26,7 +26,7 @@ def move(
 
     The statements are made of quoted names only; every value is a parameter.
     """
-    from detent.lifecycle.guard import quoted
+    from detent.store.entity_guards import quoted
 
     table, id_column, state_column = (quoted(name).replace("%", "%%") for name in names)
     look = f"SELECT {state_column}::text FROM {table} WHERE {id_column} = %s FOR UPDATE"

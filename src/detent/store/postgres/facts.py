@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from detent.model.facts import Facts
 from detent.store.migrate import Applied, names, pending
 from detent.store.postgres.driver.pool import Connection
-from detent.store.postgres.schema import KNOWN, other_functions
+from detent.store.postgres.schema import KNOWN, differing_parts
 
 __all__ = ["facts"]
 
@@ -28,7 +28,7 @@ def facts(connection: Connection, applied: Mapping[int, Applied]) -> Facts:
         version_caution=None,
         schema=max(applied, default=0),
         missing=names(pending(KNOWN, applied)),
-        functions=other_functions(connection, applied),
+        differs=differing_parts(connection, applied),
         durability=settings,
         durability_caution=f"what was acknowledged may be lost in a crash: {', '.join(weak)}" if weak else None,
     )

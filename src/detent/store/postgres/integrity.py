@@ -1,22 +1,19 @@
-"""What `verify` looks at beyond one query: the definitions of views, and the pages of tables and indexes."""
+"""The pages of tables and indexes, as `verify` checks them with the extension amcheck."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 
 from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.store.invariants import can_go_on
-from detent.store.invariants.definitions import postgres_view_queries
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Connection
 
-__all__ = ["changed_views", "damaged_pages", "pages_not_checked"]
+__all__ = ["damaged_pages", "pages_not_checked"]
 
-_TRIES = 3
 _FINDINGS_MAX = 20
 _AMCHECK = "SELECT e.extnamespace::regnamespace::text FROM pg_catalog.pg_extension e WHERE e.extname = 'amcheck'"
 _MAY_USE = """
@@ -33,28 +30,6 @@ SELECT i.oid, i.relname FROM pg_catalog.pg_class i
  WHERE i.relnamespace = 'detent'::regnamespace AND a.amname = 'btree' AND x.indisvalid AND x.indisready
  ORDER BY i.relname
 """
-
-
-def changed_views(connection: Connection) -> Iterator[Violation]:
-    """Yield the views that are not what the migrations define.
-
-    PostgreSQL prints a view in words of its own, which change with its version. So the plan of the view is compared
-    with the plan of the migration's query. Statistics may change between the two, so a difference is looked at again.
-    """
-    for name, query in postgres_view_queries().items():
-        try:
-            with connection.transaction():
-                same = any(
-                    _plan(connection, f"detent.{name}") == _plan(connection, f"({query}) {name}") for _ in range(_TRIES)
-                )
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction):
-            continue  # What is missing is found by name.
-        if not same:
-            yield Violation("definitions_are_in_place", "view", name, "its definition was changed")
-
-
-def _plan(connection: Connection, source: str) -> list[Any]:
-    return connection.execute(f"EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM {source}".encode()).fetchall()
 
 
 def pages_not_checked(connection: Connection) -> str | None:

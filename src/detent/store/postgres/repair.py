@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
 
 from detent.errors import DatabaseError
 from detent.model.records import Violation
+from detent.store.installed import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
-from detent.store.invariants.definitions import postgres_indexes
-from detent.store.invariants.expected import postgres_constraints, postgres_functions, postgres_triggers
+from detent.store.invariants.expected import postgres_constraints
+from detent.store.invariants.postgres_definitions import postgres_indexes
+from detent.store.postgres.differences import changed_views
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Connection
-from detent.store.postgres.functions import digests, mark
-from detent.store.postgres.integrity import changed_views, damaged_pages
+from detent.store.postgres.installed import guard_functions, triggers
+from detent.store.postgres.integrity import damaged_pages
+from detent.store.postgres.schema import installed
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 
-__all__ = ["PostgresHands", "expect_functions", "violations"]
+__all__ = ["PostgresHands", "changed_definitions", "violations"]
 
 LOCK_MILLISECONDS_MAX = 500
 
@@ -186,8 +188,8 @@ _STATEMENTS = Statements(
 def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
     """Every row that breaks an invariant, by the invariants' names."""
     found: list[Violation] = []
-    expect_functions(connection)
-    for invariant in watched(load("postgres"), watch):
+    schema = not is_newer(installed(connection))
+    for invariant in watched(load("postgres", schema=schema), watch):
         try:
             with connection.transaction():
                 rows = connection.execute(invariant.sql.encode()).fetchall()
@@ -198,16 +200,14 @@ def violations(connection: Connection, watch: Callable[[int], None] | None = Non
             found.append(unchecked(invariant.name, known))
         else:
             found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
-    found += [*changed_views(connection), *damaged_pages(connection)]
+    found += [*(changed_definitions(connection) if schema else ()), *damaged_pages(connection)]
     return sorted(found, key=lambda one: one.invariant)
 
 
-def expect_functions(connection: Connection) -> None:
-    """Tell the invariants of this transaction which bodies the functions of this version have."""
-    connection.execute(
-        "SELECT set_config('detent.functions', %s, true), set_config('detent.functions_mark', %s, true)",
-        (json.dumps(digests()), mark()),
-    )
+def changed_definitions(connection: Connection) -> Iterator[Violation]:
+    """Yield the views that are not those of this release."""
+    for name in changed_views(connection):
+        yield Violation("definitions_are_in_place", "view", name, "its definition was changed")
 
 
 class PostgresHands(CommonHands):
@@ -236,8 +236,8 @@ class PostgresHands(CommonHands):
         return [Key._make(row) for row in self._db.execute(sql, (list(names),)).fetchall()]
 
     def owner_must(self, kind: str, name: str) -> str | None:
-        if kind == "function" and name not in postgres_functions():
-            return "run `detent migrate`, which installs the functions of this version"
+        if kind == "function" and name not in guard_functions():
+            return "run `detent migrate`, which installs the functions of this release"
         if kind in ("trigger", "function", "sequence"):
             return None
         if kind == "table":
@@ -273,8 +273,8 @@ class PostgresHands(CommonHands):
             self._db.execute(_GO_ON[name])
             return
         if kind == "function":
-            self._db.execute(postgres_functions()[name].ddl.encode())
+            self._db.execute(guard_functions()[name].ddl.encode())
             return
-        trigger = postgres_triggers()[name]
+        trigger = triggers()[name]
         self._db.execute(f"DROP TRIGGER IF EXISTS {trigger.name} ON detent.{trigger.table}".encode())
         self._db.execute(trigger.ddl.encode())

@@ -21,6 +21,7 @@ BESIDE = {
     "lanes_make": "client",
     "job_enqueue_one": "client",
     "migrations": "viewer",
+    "installed": "viewer",
     "agenda": "worker",
     "commit_check": "worker",
     "job_mark": "worker",

@@ -144,21 +144,21 @@ class PostgresStore(PostgresVerbs):
         self._identities.forget()
         return made
 
-    def migrate(self) -> list[str]:
-        """All missing steps and this version's functions in one transaction, under one lock."""
-        from detent.store.migrate import names
+    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
+        """A new schema in one transaction; changes of one that is there in small steps, while jobs run."""
         from detent.store.postgres import schema
+        from detent.store.postgres.upgrade import upgrade
 
         with closing(self._pool.connect()) as connection:
-            taken, changed = schema.install(connection, self._name)
-        return [*names(taken), *(f"function {name}" for name in changed)]
+            created = schema.create(connection, self._name, watch)
+            return created or upgrade(connection, self._name, self._clock, watch)
 
     def migration_sql(self) -> str:
-        """With the functions of this version, also where only they are other ones."""
+        """Also if only installed parts differ."""
         from detent.store.postgres import schema
 
         with self._pool.connection() as connection:
-            return schema.script(connection, schema.applied_steps(connection, self._name))
+            return schema.script(connection, self._name, schema.applied_steps(connection, self._name))
 
     def facts(self) -> Facts:
         """Of the server, as its settings stand for this login."""
@@ -214,7 +214,7 @@ class PostgresStore(PostgresVerbs):
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
         """The triggers belong to the table's owner, who calls this."""
-        from detent.lifecycle.guard import entity_guards, quoted, undeclared_states
+        from detent.store.entity_guards import entity_guards, quoted, undeclared_states
 
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
             there = connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone()
@@ -259,13 +259,13 @@ class PostgresStore(PostgresVerbs):
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
-        from detent.store.postgres.integrity import changed_views
-        from detent.store.postgres.repair import expect_functions
+        from detent.store.installed import is_newer
+        from detent.store.postgres.repair import changed_definitions
+        from detent.store.postgres.schema import installed
 
         with self._snapshot() as connection:
+            schema = place.part == "schema" and not is_newer(installed(connection))
             connection.execute(_BRIEFLY)
-            if place.part == "schema":
-                expect_functions(connection)
 
             def rows(sql: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
                 # A query that fails on damaged rows must not end the snapshot of the others.
@@ -273,8 +273,8 @@ class PostgresStore(PostgresVerbs):
                     return connection.execute(sql.encode(), params or None).fetchall()
 
             before_all = datetime.min.replace(tzinfo=UTC)
-            done = step("postgres", rows, place, rows_max, before_all=before_all, listed=list)
-            views = tuple(changed_views(connection)) if place.part == "schema" else ()
+            done = step("postgres", rows, place, rows_max, before_all=before_all, listed=list, schema=schema)
+            views = tuple(changed_definitions(connection)) if schema else ()
             return WalkStep(done.violations + views, done.then)
 
     def pages_not_checked(self) -> str | None:
@@ -291,13 +291,17 @@ class PostgresStore(PostgresVerbs):
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
         this."""
+        from detent.store.installed import refuse_if_newer
         from detent.store.postgres.repair import PostgresHands
+        from detent.store.postgres.schema import installed
         from detent.store.repair import repair
 
+        def put_right(connection: Connection) -> list[RepairStep]:
+            refuse_if_newer(self._name, installed(connection))
+            return repair(PostgresHands(connection), actor, reason, apply=True)
+
         if apply:
-            return self._pooled.transact(
-                lambda connection: repair(PostgresHands(connection), actor, reason, apply=True)
-            )
+            return self._pooled.transact(put_right)
         with self._snapshot() as connection:
             return repair(PostgresHands(connection), actor, reason, apply=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from detent.model.facts import Facts
 from detent.store.migrate import Applied, names, pending
-from detent.store.sqlite.schema import KNOWN
+from detent.store.sqlite.schema import KNOWN, differing_parts
 
 __all__ = ["facts"]
 
@@ -31,6 +31,7 @@ def facts(connection: sqlite3.Connection | None, applied: Mapping[int, Applied])
         version_caution=None if sqlite3.sqlite_version_info >= _SOUND_SINCE else _caution(),
         schema=max(applied, default=0),
         missing=names(pending(KNOWN, applied)),
+        differs=differing_parts(connection, applied),
         durability=durability,
         durability_caution=caution,
     )

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from detent.model.records import Violation
+from detent.store.installed import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
-from detent.store.invariants.definitions import sqlite_definitions
-from detent.store.invariants.expected import sqlite_schema
 from detent.store.rebuild import Key
 from detent.store.repair_hands import CommonHands, Statements
 from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated
+from detent.store.sqlite.installed import expected_schema, installed
 from detent.store.sqlite.verbs.base import NEW_GROUP, NEW_LANE, ids_json
 
 __all__ = ["SqliteHands", "violations"]
@@ -168,10 +168,12 @@ _STATEMENTS = Statements(
 )
 
 
-def violations(executor: Executor, now: int, watch: Callable[[int], None] | None = None) -> list[Violation]:
-    """Every row that breaks an invariant, by the invariants' names."""
+def violations(
+    executor: Executor, now: int, watch: Callable[[int], None] | None = None, *, schema: bool = True
+) -> list[Violation]:
+    """Every row that breaks an invariant, by the invariants' names. Without `schema`, the schema is not compared."""
     found = []
-    for invariant in watched(load("sqlite"), watch):
+    for invariant in watched(load("sqlite", schema=schema), watch):
         try:
             rows = executor.rows(invariant.sql, {"now": now})
         except sqlite3.DatabaseError as error:
@@ -202,7 +204,8 @@ class SqliteHands(CommonHands):
     # -- looking -----------------------------------------------------------------------------------------------
 
     def violations(self) -> list[Violation]:
-        return violations(SqliteExecutor(self._db), self._now)
+        mine = not is_newer(installed(self._db))
+        return violations(SqliteExecutor(self._db), self._now, schema=mine)
 
     def keys_named(self, names: Sequence[str]) -> list[Key]:
         rows, _ = self._execute("SELECT job_id, tenant, key FROM detent_job_key WHERE until_claim")
@@ -213,8 +216,7 @@ class SqliteHands(CommonHands):
             case "trigger" | "sequence":
                 return None
             case "index":
-                definition = sqlite_schema().get((kind, name)) or sqlite_definitions()[kind, name]
-                return f"DROP INDEX IF EXISTS {name}; {definition};"
+                return f"DROP INDEX IF EXISTS {name}; {expected_schema()[kind, name]};"
             case _:
                 return f"make {name} anew as the migrations define it, and copy its rows"
 
@@ -242,4 +244,4 @@ class SqliteHands(CommonHands):
             self._execute(_GO_ON)
             return
         self._execute(f"DROP TRIGGER IF EXISTS {name}")
-        self._execute(sqlite_schema()[kind, name])
+        self._execute(expected_schema()[kind, name])

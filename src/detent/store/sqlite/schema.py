@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from detent.errors import SchemaTooOld
 from detent.model.clock import Clock, to_micros
-from detent.store.migrate import Applied, Migration, check, load, pending
+from detent.store.installed import is_newer, refuse_if_newer, this_release
+from detent.store.migrate import (
+    Applied,
+    Migration,
+    check,
+    check_wording,
+    is_complete,
+    load,
+    names,
+    pending,
+    refuse_newer,
+)
+from detent.store.sqlite import installed
 
-__all__ = ["KNOWN", "applied_steps", "apply_steps", "script", "statements"]
+__all__ = ["KNOWN", "applied_steps", "differing_parts", "look", "migrate", "script"]
+
+log = logging.getLogger("detent.store")
 
 KNOWN = load("sqlite")
 
@@ -20,35 +34,70 @@ _NOW_BY_HAND = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 
 
 def applied_steps(connection: sqlite3.Connection) -> dict[int, Applied]:
-    """The steps this database has taken; none where Detent was never here."""
+    """Return the migrations that this file has taken; none if Detent was never here."""
     ((there,),) = connection.execute(_HAS_RECORD).fetchall()
     if not there:
         return {}
     return {row[0]: Applied(*row) for row in connection.execute(_APPLIED).fetchall()}
 
 
-def apply_steps(
-    connection: sqlite3.Connection, clock: Clock, database: str, applied: Mapping[int, Applied]
-) -> list[Migration]:
-    """Take the missing steps inside the caller's transaction; those taken. `SchemaTooNew` before anything is done."""
-    try:
-        check(database, KNOWN, applied)
-    except SchemaTooOld:
-        missing: Sequence[Migration] = pending(KNOWN, applied)
-    else:
-        return []
-    for step in missing:
-        for statement in statements(step.sql):
+def look(connection: sqlite3.Connection, database: str, applied: Mapping[int, Applied]) -> None:
+    """Raise an error unless this release may work with the file. Log a warning if an older release, or another build of
+    this one, has installed its triggers and views."""
+    check(database, KNOWN, applied)
+    found = installed.installed(connection)
+    is_other = found is None or found.fingerprint != installed.fingerprint()
+    if is_other and is_complete(KNOWN, applied) and not is_newer(found):
+        log.warning("the triggers and views in %s differ from those of this Detent: run `detent migrate`", database)
+
+
+def differing_parts(connection: sqlite3.Connection | None, applied: Mapping[int, Applied]) -> tuple[str, ...]:
+    """Return the installed parts that differ from this release; none if a newer release has installed them, or if
+    migrations are missing."""
+    if connection is None or not is_complete(KNOWN, applied) or is_newer(installed.installed(connection)):
+        return ()
+    return installed.differences(connection)
+
+
+def migrate(
+    connection: sqlite3.Connection, clock: Clock, database: str, watch: Callable[[str], None] = lambda _: None
+) -> list[str]:
+    """Apply the missing migrations and install the parts of this release inside the caller's write transaction; return
+    the names of what was applied. What this release may not migrate is raised before anything is done."""
+    applied = applied_steps(connection)
+    _refuse(connection, database, applied)
+    done: list[str] = []
+    for step in pending(KNOWN, applied):
+        for statement in installed.statements(step.sql):
             connection.execute(statement)
         at = to_micros(clock.now(), field="now")
         connection.execute(_TAKEN, (step.version, step.name, step.checksum, step.oldest_code, at))
-    return list(missing)
+        done += names([step])
+    parts = installed.install(connection, clock, database)
+    # A new file gets all of them, which is not worth a list.
+    done += parts if applied else ()
+    for name in done:
+        watch(name)
+    return done
 
 
-def script(applied: Mapping[int, Applied]) -> str:
-    """The missing steps as text: what `apply_steps` would do."""
-    parts = [step.sql + _taken_by_hand(step) for step in pending(KNOWN, applied)]
+def script(connection: sqlite3.Connection | None, database: str, applied: Mapping[int, Applied]) -> str:
+    """Return what `migrate` would do, as text; empty if there is nothing to do."""
+    if connection is not None:
+        _refuse(connection, database, applied)
+    steps = pending(KNOWN, applied)
+    parts = [step.sql + _taken_by_hand(step) for step in steps]
+    if not applied:
+        parts += [installed.parts_sql(), _marked_by_hand()]
+    elif connection is not None and (changes := installed.changes_by_hand(connection)):
+        parts += [*changes, _marked_by_hand()]
     return "\n".join(["BEGIN IMMEDIATE;", *parts, "COMMIT;", ""]) if parts else ""
+
+
+def _refuse(connection: sqlite3.Connection, database: str, applied: Mapping[int, Applied]) -> None:
+    check_wording(database, KNOWN, applied)
+    refuse_newer(database, KNOWN, applied)
+    refuse_if_newer(database, installed.installed(connection))
 
 
 def _taken_by_hand(step: Migration) -> str:
@@ -56,11 +105,6 @@ def _taken_by_hand(step: Migration) -> str:
     return f"INSERT INTO detent_migration (version, name, checksum, oldest_code, applied_at) VALUES ({values});\n"
 
 
-def statements(script: str) -> Iterator[str]:
-    """A script, statement by statement; SQLite itself says where one ends, so the bodies of triggers stay whole."""
-    gathered = ""
-    for line in script.splitlines(keepends=True):
-        gathered += line
-        if sqlite3.complete_statement(gathered):
-            yield gathered
-            gathered = ""
+def _marked_by_hand() -> str:
+    values = f"1, '{this_release()}', '{installed.fingerprint()}', 1, {_NOW_BY_HAND}"
+    return f"INSERT OR REPLACE INTO detent_installed (one, release, fingerprint, complete, at) VALUES ({values});"

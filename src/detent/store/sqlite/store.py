@@ -10,7 +10,6 @@ from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseBusy, DetentError, NotFound, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
-from detent.lifecycle.guard import entity_guards, undeclared_states
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
@@ -18,10 +17,13 @@ from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.ahead import ClaimTerms
 from detent.store.attaching import refuse_older, refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.entity_guards import entity_guards, undeclared_states
 from detent.store.identity import Identities
+from detent.store.installed import is_newer, refuse_if_newer
 from detent.store.invariants.walk import step
-from detent.store.migrate import Applied, check, names
+from detent.store.migrate import Applied
 from detent.store.repair import repair
+from detent.store.sqlite import schema
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
 from detent.store.sqlite.driver.bell import Bell
@@ -31,8 +33,8 @@ from detent.store.sqlite.driver.failures import unheld, values_checked
 from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.looks import Looks
 from detent.store.sqlite.facts import facts
+from detent.store.sqlite.installed import installed, statements
 from detent.store.sqlite.repair import SqliteHands, violations
-from detent.store.sqlite.schema import KNOWN, applied_steps, apply_steps, script, statements
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 from detent.store.sqlite.verbs.base import ids_json
 from detent.store.sqlite.verbs.lanes import Reached
@@ -95,27 +97,25 @@ class SqliteStore(EachAlone):
         if create:
             self._file.create_file()
         with self._as_found() as (connection, applied):
-            pass
-        if applied:
-            check(self.name, KNOWN, applied)
-        elif create:
+            if connection is not None and applied:
+                schema.look(connection, self.name, applied)
+        if not applied and create:
             self.migrate()
-        else:
+        elif not applied:
             found = "there is no such file" if connection is None else "the file has no Detent schema"
             raise SchemaMissing(self.name, f"{found}; `detent migrate` makes it")
         self._identities.load()
 
-    def migrate(self) -> list[str]:
-        """All missing steps in one transaction; whoever comes second finds nothing to do."""
+    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
+        """Everything in one write transaction; a second migrator finds nothing to do."""
         self._file.create_file()
         with self._file.writing() as connection:
-            taken = apply_steps(connection, self._clock, self.name, applied_steps(connection))
-        return list(names(taken))
+            return schema.migrate(connection, self._clock, self.name, watch)
 
     def migration_sql(self) -> str:
         """Of a file that is not there yet: all of it."""
-        with self._as_found() as (_, applied):
-            return script(applied)
+        with self._as_found() as (connection, applied):
+            return schema.script(connection, self.name, applied)
 
     def facts(self) -> Facts:
         """Of the file, where there is one, and of the library."""
@@ -137,7 +137,7 @@ class SqliteStore(EachAlone):
             yield None, {}
             return
         with self._file.reading() as connection:
-            yield connection, applied_steps(connection)
+            yield connection, schema.applied_steps(connection)
 
     def check_thread(self) -> None:
         """One transaction at a time: inside a commit block there is no other."""
@@ -211,7 +211,8 @@ class SqliteStore(EachAlone):
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
         with self._file.reading() as connection, self._looks.by(connection):
-            return violations(SqliteExecutor(connection), self._now(), watch)
+            mine = not is_newer(installed(connection))
+            return violations(SqliteExecutor(connection), self._now(), watch, schema=mine)
 
     def pages_not_checked(self) -> str | None:
         """SQLite checks its pages by itself."""
@@ -228,6 +229,7 @@ class SqliteStore(EachAlone):
                 rows_max,
                 before_all=0,
                 listed=ids_json,
+                schema=not is_newer(installed(connection)),
             )
 
     def break_off(self) -> None:
@@ -237,6 +239,8 @@ class SqliteStore(EachAlone):
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes."""
         if apply:
+            with self._file.reading() as connection:
+                refuse_if_newer(self.name, installed(connection))
             plan = self.repair(actor, reason)
             if not any(step.can for step in plan):
                 # A transaction that writes and has met a damaged page cannot be committed.

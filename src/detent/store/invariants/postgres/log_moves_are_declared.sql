@@ -1,19 +1,6 @@
 -- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where forced.
--- Generated from the lifecycle by `python -m detent.store.invariants.generate`; a test keeps it equal.
 WITH declared (source, target, name) AS (VALUES
-    ('pending', 'cancelled', 'cancel'),
-    ('pending', 'cancelled', 'expire'),
-    ('failed', 'pending', 'retry'),
-    ('quarantined', 'pending', 'retry'),
-    ('cancelled', 'pending', 'retry'),
-    ('quarantined', 'cancelled', 'discard'),
-    ('failed', 'cancelled', 'discard'),
-    ('pending', 'quarantined', 'force'),
-    ('failed', 'quarantined', 'force'),
-    ('failed', 'succeeded', 'force'),
-    ('quarantined', 'succeeded', 'force'),
-    ('quarantined', 'pending', 'settle'),
-    ('quarantined', 'succeeded', 'settle')
+    {{job.logged_moves}}
   )
 SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
        'job ' || l.entity_id || ' from ' || coalesce(l.from_state, 'nothing') || ' to ' || l.to_state
@@ -23,7 +10,7 @@ SELECT 'transition_log' AS entity, CAST(l.n AS TEXT) AS entity_id,
    AND (l.entity <> 'job' OR l.job_id IS NULL OR l.entity_id <> CAST(l.job_id AS TEXT)
         OR (l.forced = true) <> (l.trigger = 'force')
         OR CASE l.trigger
-             WHEN 'repair' THEN l.to_state NOT IN ('pending', 'running', 'succeeded', 'failed', 'quarantined', 'cancelled')
+             WHEN 'repair' THEN l.to_state NOT IN ({{job.states}})
              WHEN 'move' THEN coalesce(l.from_state, '') <> 'pending' OR l.to_state <> 'pending'
              WHEN 'request_cancel' THEN coalesce(l.from_state, '') <> 'running' OR l.to_state <> 'running'
              ELSE NOT EXISTS (SELECT 1 FROM declared d

@@ -21,8 +21,9 @@ BEGIN
     t := detent.clock();  -- after the lock, so that it is not earlier than a move that this one waited for
     state := j.state;
     committed_attempt := CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END;
-    refused := coalesce(j.state NOT IN ('pending', 'running', 'succeeded', 'cancelled'), false);
-    IF j.state = 'pending' THEN
+    refused := coalesce(j.state NOT IN ('running', 'succeeded', 'cancelled')
+                        AND NOT detent.is_job_move('cancel', j.state, 'cancelled'), false);
+    IF detent.is_job_move('cancel', j.state, 'cancelled') THEN
       PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
       state := 'cancelled';
     ELSIF j.state = 'running' AND j.committed_at IS NULL THEN

@@ -17,7 +17,7 @@ BEGIN
     ord := item.ord;
     j := detent.job_lock(item.id);
     from_state := detent.job_state_told(j);
-    IF from_state IN ('quarantined', 'failed') THEN
+    IF detent.is_job_move('discard', from_state, 'cancelled') THEN
       PERFORM detent.job_put_away(j, 'cancelled', 'discard', p_actor, p_reason, t);
     END IF;
     RETURN NEXT;

@@ -14,8 +14,7 @@ BEGIN
     RETURN;
   END IF;
   from_state := detent.job_state_told(j);
-  moved := (from_state, p_to) IN (('pending', 'quarantined'), ('failed', 'quarantined'),
-                               ('failed', 'succeeded'), ('quarantined', 'succeeded'));
+  moved := detent.is_job_move('force', from_state, p_to);
   IF moved THEN
     PERFORM detent.job_put_away(j, p_to, 'force', p_actor, p_reason, detent.clock());
   END IF;

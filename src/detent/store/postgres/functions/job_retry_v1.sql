@@ -20,14 +20,14 @@ BEGIN
     ord := item.ord;
     j := detent.job_lock(item.id);
     from_state := detent.job_state_told(j);
-    IF from_state IN ('failed', 'quarantined', 'cancelled') AND j.run_id IS NOT NULL AND EXISTS (
+    IF detent.is_job_move('retry', from_state, 'pending') AND j.run_id IS NOT NULL AND EXISTS (
          SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
           WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
       from_state := 'run:' || j.run_id;
-    ELSIF from_state IN ('failed', 'quarantined', 'cancelled') AND detent.carries_run(j) THEN
+    ELSIF detent.is_job_move('retry', from_state, 'pending') AND detent.carries_run(j) THEN
       from_state := 'part:' || j.run_id;
     END IF;
-    IF from_state IN ('failed', 'quarantined', 'cancelled') THEN
+    IF detent.is_job_move('retry', from_state, 'pending') THEN
       PERFORM detent.job_back(j, p_actor, p_reason, t);
     END IF;
     RETURN NEXT;

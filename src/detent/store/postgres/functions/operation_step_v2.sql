@@ -52,15 +52,17 @@ BEGIN
          AND (p_names IS NULL OR detent.metadata_fits(j.metadata, p_names, p_values))
          AND NOT (op.action = 'cancel' AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL)));
     IF op.action = 'retry' THEN
-      SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined', 'cancelled')),
-             count(*) FILTER (WHERE r.from_state IN ('running', 'succeeded') OR r.from_state IS NULL
-                                 OR r.from_state LIKE 'run:%' OR r.from_state LIKE 'part:%'
-                                 OR r.from_state LIKE 'ops_run %' AND r.from_state <> 'ops_run queued')
+      -- A job that is there already is neither changed nor refused.
+      SELECT count(*) FILTER (WHERE detent.is_job_move('retry', r.from_state, 'pending')),
+             count(*) FILTER (WHERE r.from_state IS NULL
+                                 OR r.from_state NOT IN ('pending', 'ops_run queued')
+                                    AND NOT detent.is_job_move('retry', r.from_state, 'pending'))
         INTO yes, no FROM detent.job_retry_v1(ids, op.actor, op.reason, false) r;
     ELSIF op.action = 'discard' THEN
-      SELECT count(*) FILTER (WHERE r.from_state IN ('failed', 'quarantined')),
-             count(*) FILTER (WHERE r.from_state IN ('pending', 'running', 'succeeded') OR r.from_state IS NULL
-                                 OR r.from_state LIKE 'ops_run %' AND r.from_state <> 'ops_run cancelled')
+      SELECT count(*) FILTER (WHERE detent.is_job_move('discard', r.from_state, 'cancelled')),
+             count(*) FILTER (WHERE r.from_state IS NULL
+                                 OR r.from_state NOT IN ('cancelled', 'ops_run cancelled')
+                                    AND NOT detent.is_job_move('discard', r.from_state, 'cancelled'))
         INTO yes, no FROM detent.job_discard_v1(ids, op.actor, op.reason) r;
     ELSIF op.action = 'cancel' THEN
       SELECT count(*) FILTER (WHERE r.state IS NOT NULL AND r.committed_attempt IS NULL AND NOT r.refused),

@@ -1,0 +1,113 @@
+-- Figures: how often jobs moved from state to state, and how long that took.
+
+-- Microseconds between two times: not negative, at most 100 days.
+CREATE OR REPLACE FUNCTION detent.micros_between(p_from timestamptz, p_to timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT (least(greatest(date_part('epoch', p_to - p_from), 0), 8640000) * 1000000)::bigint
+$$;
+
+-- Twelve buckets for each power of ten: the longest time in one is less than 1.25 times the shortest.
+CREATE OR REPLACE FUNCTION detent.duration_bucket(p_us bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_us IS NULL THEN -1 WHEN p_us < 10 THEN p_us ELSE (
+    substr('101012121215151518181818222222222227272727272733333333333339393939393939394747474747474747475656565656565656565656566868686868686868686868686868828282828282828282828282828282828282',
+           2 * left(p_us::text, 2)::integer - 19, 2) || repeat('0', length(p_us::text) - 2))::bigint END
+$$;
+
+-- Moves of jobs by hour, task, states and outcome, up to now. Several rows may have the same key: add them up. Select by `hour`, or
+-- it reads 31 days.
+CREATE OR REPLACE VIEW detent.transition_counts AS
+  SELECT h.hour, h.task, h.from_state, h.to_state, h.outcome, h.bucket, h.moves, h.held_us, h.held_us_max, h.ran_us, h.ran_us_max,
+         h.waited_us, h.waited_us_max
+    FROM detent.transition_hour h
+  UNION ALL
+  SELECT date_bin('1 hour', x.at, 'epoch'), x.task, x.from_state, x.to_state, x.outcome,
+         detent.duration_bucket(x.ran_us), 1,
+         x.held_us, x.held_us, coalesce(x.ran_us, 0), coalesce(x.ran_us, 0), x.waited_us, x.waited_us
+    FROM (SELECT d.at, d.task, d.from_state, d.to_state, d.outcome, d.held_us, d.ran_us, d.waited_us
+            FROM detent.transition_delta d
+          UNION ALL
+          SELECT j.finished_at, j.task, 'running', 'succeeded', 'done',
+                 detent.micros_between(j.leased_at, j.finished_at), CASE WHEN j.started_at IS NOT NULL THEN detent.micros_between(j.started_at, j.finished_at) END,
+                 detent.micros_between(greatest(j.created_at, j.due_at), j.leased_at)
+            FROM detent.succeeded_batch b CROSS JOIN LATERAL unnest(b.job_ids) AS u (job_id)
+            JOIN detent.job j ON j.id = u.job_id AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x;
+
+-- Requests to apply, and batch runs that have ended, one row each. Select by `at`.
+CREATE OR REPLACE VIEW detent.batch_counts AS
+  SELECT a.created_at AS at, b.batch, 1 AS applies, 0 AS runs, 0 AS applied, 0 AS failed, -1 AS bucket, 0 AS ran_us
+    FROM detent.batch_action a JOIN detent.batch_run b ON b.id = a.run_id
+   WHERE a.action = 'apply'
+  UNION ALL
+  SELECT x.at, x.batch, 0, 1, x.applied, x.failed, detent.duration_bucket(x.ran_us), x.ran_us
+    FROM (SELECT b.finished_at AS at, b.batch, b.applied + b.rolled_back AS applied, b.failed,
+                 detent.micros_between(b.started_at, b.finished_at) AS ran_us
+            FROM detent.batch_run b WHERE b.finished_at IS NOT NULL) x;
+
+-- The figures of the last 24 hours, counted from the beginning of an hour. A percentile is the mean of the bucket that it falls into.
+CREATE OR REPLACE VIEW detent.attempt_figures AS
+  SELECT r.task, r.outcome, sum(r.moves)::bigint AS attempts, sum(r.ran_us) / nullif(sum(r.called), 0) / 1e6 AS mean_seconds,
+         min(CASE WHEN r.so_far >= r.of_all * 0.5 THEN r.mean_us END) / 1e6 AS p50_seconds,
+         min(CASE WHEN r.so_far >= r.of_all * 0.95 THEN r.mean_us END) / 1e6 AS p95_seconds,
+         max(CASE WHEN r.called > 0 THEN r.longest_us END) / 1e6 AS max_seconds
+    FROM (SELECT s.*, s.ran_us / nullif(s.called, 0) AS mean_us,
+                 sum(s.called) OVER (PARTITION BY s.task, s.outcome ORDER BY s.bucket) AS so_far,
+                 sum(s.called) OVER (PARTITION BY s.task, s.outcome) AS of_all
+            FROM (SELECT c.task, c.outcome, c.bucket, sum(c.moves) AS moves, sum(CASE WHEN c.bucket >= 0 THEN c.moves ELSE 0 END) AS called,
+                         sum(c.ran_us)::double precision AS ran_us, max(c.ran_us_max)::double precision AS longest_us
+                    FROM detent.transition_counts c
+                   WHERE c.outcome <> '' AND c.hour >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')
+                   GROUP BY c.task, c.outcome, c.bucket) s) r
+   GROUP BY r.task, r.outcome;
+
+-- Jobs that ended with an attempt, and how many of them succeeded. Retries are attempts that were made again, by themselves or by a
+-- person; attempts that were given back (released, snoozed, throttled) are none.
+CREATE OR REPLACE VIEW detent.task_figures AS
+  SELECT t.task, t.succeeded::bigint AS succeeded, t.failed::bigint AS failed, t.succeeded::double precision / nullif(t.succeeded + t.failed, 0) AS success_rate,
+         t.retries::bigint AS retries, t.throttled::bigint AS throttled
+    FROM (SELECT c.task, sum(CASE WHEN c.outcome = 'done' THEN c.moves ELSE 0 END) AS succeeded,
+                 sum(CASE WHEN c.outcome <> '' AND c.to_state IN ('failed', 'quarantined') THEN c.moves ELSE 0 END) AS failed,
+                 sum(CASE WHEN c.to_state = 'pending' AND c.outcome NOT IN ('released', 'snoozed', 'throttled') THEN c.moves ELSE 0 END)
+                   AS retries,
+                 sum(CASE WHEN c.outcome = 'throttled' THEN c.moves ELSE 0 END) AS throttled
+            FROM detent.transition_counts c
+           WHERE c.hour >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')
+           GROUP BY c.task) t;
+
+-- How often jobs moved from state to state, and how long they had been in the state before. An attempt was a move to running too.
+CREATE OR REPLACE VIEW detent.transition_figures AS
+  SELECT m.task, m.from_state, m.to_state, sum(m.moves)::bigint AS moves, sum(m.held_us)::double precision / sum(m.moves) / 1e6 AS mean_seconds,
+         max(m.held_us_max)::double precision / 1e6 AS max_seconds
+    FROM (SELECT c.task, c.from_state, c.to_state, c.moves, c.held_us, c.held_us_max FROM detent.transition_counts c
+           WHERE c.hour >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')
+          UNION ALL
+          SELECT c.task, 'pending', 'running', c.moves, c.waited_us, c.waited_us_max FROM detent.transition_counts c
+           WHERE c.outcome <> '' AND c.hour >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')) m
+   GROUP BY m.task, m.from_state, m.to_state;
+
+-- Ops runs that ended, and how long they took from their claim to the end.
+CREATE OR REPLACE VIEW detent.ops_figures AS
+  SELECT CASE c.to_state WHEN 'succeeded' THEN 'success' ELSE c.to_state END AS status, sum(c.moves)::bigint AS runs,
+         sum(CASE WHEN c.outcome <> '' THEN c.held_us ELSE 0 END)::double precision / nullif(sum(CASE WHEN c.outcome <> '' THEN c.moves ELSE 0 END), 0) / 1e6
+           AS mean_seconds,
+         max(CASE WHEN c.outcome <> '' THEN c.held_us_max END)::double precision / 1e6 AS max_seconds
+    FROM detent.transition_counts c
+   WHERE c.task = 'ops.run' AND c.to_state IN ('succeeded', 'failed', 'cancelled')
+     AND c.hour >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')
+   GROUP BY c.to_state;
+
+-- Batch runs: requests to apply, runs that ended, their targets, and the time from the first target to the end of the run.
+CREATE OR REPLACE VIEW detent.batch_figures AS
+  SELECT r.batch, sum(r.applies)::bigint AS applies, sum(r.runs)::bigint AS runs, sum(r.applied)::bigint AS applied, sum(r.failed)::bigint AS failed,
+         sum(r.applied)::double precision / nullif(sum(r.applied + r.failed), 0) AS success_rate,
+         sum(r.ran_us) / nullif(sum(r.runs), 0) / 1e6 AS mean_seconds,
+         min(CASE WHEN r.so_far >= r.of_all * 0.5 THEN r.mean_us END) / 1e6 AS p50_seconds,
+         min(CASE WHEN r.so_far >= r.of_all * 0.95 THEN r.mean_us END) / 1e6 AS p95_seconds,
+         max(CASE WHEN r.runs > 0 THEN r.longest_us END) / 1e6 AS max_seconds, coalesce(max(t.retries), 0) AS retries
+    FROM (SELECT s.*, s.ran_us / nullif(s.runs, 0) AS mean_us, sum(s.runs) OVER (PARTITION BY s.batch ORDER BY s.bucket) AS so_far,
+                 sum(s.runs) OVER (PARTITION BY s.batch) AS of_all
+            FROM (SELECT c.batch, c.bucket, sum(c.applies) AS applies, sum(c.runs) AS runs, sum(c.applied) AS applied,
+                         sum(c.failed) AS failed, sum(c.ran_us)::double precision AS ran_us, max(c.ran_us)::double precision AS longest_us
+                    FROM detent.batch_counts c
+                   WHERE c.at >= date_bin('1 hour', detent.clock() - interval '24 hours', 'epoch')
+                   GROUP BY c.batch, c.bucket) s) r
+    LEFT JOIN detent.task_figures t ON t.task = r.batch || '.apply'
+   GROUP BY r.batch;

@@ -1,2 +1,0 @@
--- Nothing changes here: SQLite keeps one version of a row and changes it in place. On PostgreSQL pages of jobs leave room
--- for a second version.

@@ -1,2 +1,0 @@
--- oldest code: 16
--- Nothing changes here: SQLite compresses nothing, and needs no shorter way in. On PostgreSQL there is one for a single job.
