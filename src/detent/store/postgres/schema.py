@@ -183,7 +183,8 @@ def taken(connection: Connection, step: Migration) -> None:
 
 
 def _everything(steps: tuple[Migration, ...] = KNOWN) -> list[str]:
-    parts = [*(step.sql for step in steps), _ANY_ORDER]
+    # In a transaction, and in a new database there is nothing to be concurrent with.
+    parts = [*(step.sql.replace(" CONCURRENTLY ", " ") for step in steps), _ANY_ORDER]
     parts += [function.ddl for function in functions_of_views().values()]
     parts += [view.ddl for view in views().values()]
     parts += [function.ddl for function in (*functions().values(), *guard_functions().values())]
