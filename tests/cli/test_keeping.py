@@ -273,6 +273,51 @@ def test_a_hole_in_the_list_of_migrations_is_refused(shell: Shell, world: World,
     assert dump(shell.environment["DETENT_DATABASE_URL"]) == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["migrate"],
+        ["migrate", "--check"],
+        ["migrate", "--print"],
+        ["repair"],
+        ["verify"],
+        ["jobs", "list"],
+        ["queues", "pause", "mail"],
+        ["top", "--once"],
+        ["doctor"],
+    ],
+)
+def test_a_database_of_an_unreleased_version_is_refused(shell: Shell, world: World, command: list[str]) -> None:
+    """L8: every command says what was found and what to do, in one sentence, and nothing is written."""
+    world.pending()
+    with closing(Owner(shell.environment["DETENT_DATABASE_URL"])) as owner:
+        owner.plant("UPDATE {migration} SET name = 'record', checksum = 'then' WHERE version = 1")
+    before = dump(shell.environment["DETENT_DATABASE_URL"])
+    ended = shell.run(*command)
+    said = "schema 1 was made by an unreleased version of Detent and cannot be used; take a new database"
+    if command == ["doctor"]:
+        assert (ended.code, said in ended.out) == (1, True)
+    else:
+        assert (ended.code, ended.err.count(said), ended.err.count("\n")) == (5, 1, 1)
+    assert dump(shell.environment["DETENT_DATABASE_URL"]) == before
+
+
+def test_an_older_release_does_not_replace_what_a_newer_one_installed(shell: Shell, world: World) -> None:
+    """L8: `migrate` refuses, `--check` agrees, and jobs go on."""
+    installed = table(shell.environment["DETENT_DATABASE_URL"], "installed")
+    with closing(plain_connection(shell.environment["DETENT_DATABASE_URL"])) as connection:
+        connection.execute(f"UPDATE {installed} SET release = '999.0.0', fingerprint = 'newer'")
+        connection.commit()
+    before = dump(shell.environment["DETENT_DATABASE_URL"])
+    for command in (["migrate"], ["migrate", "--check"], ["migrate", "--print"]):
+        ended = shell.run(*command)
+        assert ended.code == 4
+        assert "Detent 999.0.0 has installed its functions, triggers and views in this database" in ended.err
+        assert "nothing was changed" in ended.err
+    assert dump(shell.environment["DETENT_DATABASE_URL"]) == before
+    assert shell.run("jobs", "list").code == 0
+
+
 def test_migrate_check_refuses_a_schema_that_is_too_new(shell: Shell, world: World) -> None:
     """L8: "up to date" would be wrong, and so would exit code 0."""
     migrations = table(shell.environment["DETENT_DATABASE_URL"], "migration")

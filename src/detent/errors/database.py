@@ -150,8 +150,8 @@ class SchemaUnreleased(DatabaseError):
 
     def _says(self) -> str:
         return (
-            f"schema {self.found} was made by an unreleased version of Detent, and this version can neither use nor "
-            "migrate it; choose a new database, or remove Detent's tables from this one, and run `detent migrate`"
+            f"schema {self.found} was made by an unreleased version of Detent and cannot be used; take a new database, "
+            "or remove Detent's tables from this one, and run `detent migrate`"
         )
 
 

@@ -21,7 +21,7 @@ from detent.store.migrate import (
 )
 from detent.store.sqlite import installed
 
-__all__ = ["KNOWN", "applied_steps", "differing_parts", "look", "migrate", "script"]
+__all__ = ["KNOWN", "applied_steps", "differing_parts", "look", "migrate", "refuse", "script"]
 
 log = logging.getLogger("detent.store")
 
@@ -65,7 +65,7 @@ def migrate(
     """Apply the missing migrations and install the parts of this release inside the caller's write transaction; return
     the names of what was applied. What this release may not migrate is raised before anything is done."""
     applied = applied_steps(connection)
-    _refuse(connection, database, applied)
+    refuse(connection, database, applied)
     done: list[str] = []
     for step in pending(KNOWN, applied):
         for statement in installed.statements(step.sql):
@@ -84,7 +84,7 @@ def migrate(
 def script(connection: sqlite3.Connection | None, database: str, applied: Mapping[int, Applied]) -> str:
     """Return what `migrate` would do, as text; empty if there is nothing to do."""
     if connection is not None:
-        _refuse(connection, database, applied)
+        refuse(connection, database, applied)
     steps = pending(KNOWN, applied)
     parts = [step.sql + _taken_by_hand(step) for step in steps]
     if not applied:
@@ -94,7 +94,8 @@ def script(connection: sqlite3.Connection | None, database: str, applied: Mappin
     return "\n".join(["BEGIN IMMEDIATE;", *parts, "COMMIT;", ""]) if parts else ""
 
 
-def _refuse(connection: sqlite3.Connection, database: str, applied: Mapping[int, Applied]) -> None:
+def refuse(connection: sqlite3.Connection, database: str, applied: Mapping[int, Applied]) -> None:
+    """Raise an error if this release may not migrate the file."""
     check_wording(database, KNOWN, applied)
     refuse_newer(database, KNOWN, applied)
     refuse_if_newer(database, installed.installed(connection))

@@ -108,6 +108,10 @@ class SqliteStore(EachAlone):
 
     def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
         """Everything in one write transaction; a second migrator finds nothing to do."""
+        with self._as_found() as (found, applied):
+            if found is not None:
+                # Before the first write, which would leave files beside this one.
+                schema.refuse(found, self.name, applied)
         self._file.create_file()
         with self._file.writing() as connection:
             return schema.migrate(connection, self._clock, self.name, watch)
