@@ -82,6 +82,7 @@ ids."""
 
 NOT_COMPARED = {
     "migration",
+    "installed",
     "ids",
     "identity",
     "lane_group",
