@@ -11,8 +11,15 @@ from dataclasses import dataclass
 
 from detent.errors import ReleaseTooOld
 from detent.model import release
+from detent.store.lifecycle_sql import values
+from detent.store.texts import Dialect, texts
 
-__all__ = ["Installed", "is_newer", "refuse_if_newer", "this_release"]
+__all__ = ["Installed", "fingerprint", "is_newer", "refuse_if_newer", "this_release"]
+
+_FOLDERS: dict[Dialect, tuple[str, ...]] = {
+    "postgres": ("schema", "views", "functions", "triggers", "ops"),
+    "sqlite": ("schema", "views", "triggers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,21 @@ class Installed:
 def this_release() -> str:
     """Return the number of this release."""
     return _text(release.RELEASE)
+
+
+def fingerprint(dialect: Dialect) -> str:
+    """Return what distinguishes the installed parts of this release from those of any other.
+
+    It is a digest of the SQL files and of the values of the lifecycles. Every process asks for it when it starts, so
+    nothing is filled in or parsed.
+    """
+    import hashlib
+
+    digest = hashlib.sha256(repr(sorted(values(dialect).items())).encode())
+    for folder in _FOLDERS[dialect]:
+        for name, text in texts(f"{dialect}/{folder}"):
+            digest.update(f"{name}\n{text}".encode())
+    return digest.hexdigest()[:32]
 
 
 def is_newer(found: Installed | None) -> bool:

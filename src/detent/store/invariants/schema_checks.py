@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import md5
 
-from detent.store.installed import this_release
+from detent.store.installed import fingerprint, this_release
 from detent.store.invariants.check_conditions import checks_sql
 from detent.store.invariants.expected import Constraint, postgres_constraints
 from detent.store.invariants.postgres_definitions import (
@@ -73,7 +73,7 @@ def constraints_query(constraints: Mapping[str, Constraint]) -> str:
 
 
 def _postgres() -> dict[str, str]:
-    from detent.store.postgres.installed import body_digests, fingerprint, triggers, views
+    from detent.store.postgres.installed import body_digests, triggers, views
 
     return {
         "guards_are_in_place": guards_query(),
@@ -87,7 +87,7 @@ def _postgres() -> dict[str, str]:
             triggers=_values((name,) for name in triggers()),
             functions=_values(body_digests().items()),
             release=literal(this_release()),
-            fingerprint=literal(fingerprint()),
+            fingerprint=literal(fingerprint("postgres")),
         ),
     }
 

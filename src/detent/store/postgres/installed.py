@@ -14,7 +14,6 @@ import re
 from dataclasses import dataclass
 
 from detent.store.lifecycle_sql import filled
-from detent.store.postgres.facade import facade
 from detent.store.texts import texts
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "Trigger",
     "View",
     "body_digests",
-    "fingerprint",
     "functions",
     "functions_of_views",
     "guard_functions",
@@ -128,19 +126,6 @@ def views() -> dict[str, View]:
         match["name"]: View(match["name"], _COMMENT.sub("", match["query"]), match[0])
         for match in _VIEW.finditer(_text_of("views"))
     }
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Return what distinguishes the installed parts of this release from those of any other."""
-    import hashlib
-
-    from detent.store.invariants.expected import lifecycle_checks
-
-    parts = [function.ddl for function in functions().values()]
-    parts += [_text_of("triggers"), _text_of("views"), *facade()]
-    parts += [check.ddl for check in lifecycle_checks().values()]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()[:32]
 
 
 @functools.cache

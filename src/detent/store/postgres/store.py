@@ -146,19 +146,20 @@ class PostgresStore(PostgresVerbs):
 
     def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
         """A new schema in one transaction; changes of one that is there in small steps, while jobs run."""
-        from detent.store.postgres import schema
+        from detent.store.postgres.create import create
         from detent.store.postgres.upgrade import upgrade
 
         with closing(self._pool.connect()) as connection:
-            created = schema.create(connection, self._name, watch)
+            created = create(connection, self._name, watch)
             return created or upgrade(connection, self._name, self._clock, watch)
 
     def migration_sql(self) -> str:
         """Also if only installed parts differ."""
-        from detent.store.postgres import schema
+        from detent.store.postgres.create import script
+        from detent.store.postgres.schema import applied_steps
 
         with self._pool.connection() as connection:
-            return schema.script(connection, self._name, schema.applied_steps(connection, self._name))
+            return script(connection, self._name, applied_steps(connection, self._name))
 
     def facts(self) -> Facts:
         """Of the server, as its settings stand for this login."""

@@ -22,6 +22,7 @@ from detent.model.clock import Clock
 from detent.store.invariants.expected import lifecycle_checks
 from detent.store.migrate import Migration, names, pending
 from detent.store.postgres import schema
+from detent.store.postgres.create import differing_parts, grants, mark, taken
 from detent.store.postgres.differences import different_checks, different_functions, different_guards, different_views
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Connection
@@ -64,19 +65,17 @@ class _Upgrade:
             applied = schema.applied_steps(self._connection, self._database)
             schema.refuse(self._connection, self._database, applied)
             steps = pending(schema.KNOWN, applied)
-            differs = bool(steps) or bool(schema.differing_parts(self._connection, applied))
+            differs = bool(steps) or bool(differing_parts(self._connection, applied))
             if differs:
                 self._replace(steps)
-            self._step(
-                None, lambda: schema.grants(self._connection), lambda: schema.mark(self._connection, complete=True)
-            )
+            self._step(None, lambda: grants(self._connection), lambda: mark(self._connection, complete=True))
             if differs and not self._done:
                 self._told("function declarations")
         return self._done
 
     def _replace(self, steps: Sequence[Migration]) -> None:
         # From here on an older release refuses to migrate, also while this one is not done.
-        self._step(None, lambda: schema.mark(self._connection, complete=False))
+        self._step(None, lambda: mark(self._connection, complete=False))
         for step in steps:
             self._migrate(step)
         self._checks()
@@ -94,7 +93,7 @@ class _Upgrade:
                 return
             if not step.is_one_by_one:
                 self._execute(step.sql)
-            schema.taken(self._connection, step)
+            taken(self._connection, step)
 
         self._step(name, work)
 

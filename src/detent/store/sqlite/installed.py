@@ -14,7 +14,7 @@ from contextlib import closing
 
 from detent.errors import DatabaseError
 from detent.model.clock import Clock, to_micros
-from detent.store.installed import Installed, this_release
+from detent.store.installed import Installed, fingerprint, this_release
 from detent.store.invariants.expected import within
 from detent.store.lifecycle_sql import filled, literal
 from detent.store.migrate import load
@@ -22,9 +22,9 @@ from detent.store.texts import texts
 
 __all__ = [
     "changes_by_hand",
+    "create",
     "differences",
     "expected_schema",
-    "fingerprint",
     "install",
     "installed",
     "parts_sql",
@@ -68,13 +68,6 @@ def _migrations_sql() -> str:
     return "\n".join(migration.sql for migration in load("sqlite"))
 
 
-def fingerprint() -> str:
-    """Return what distinguishes the installed parts of this release from those of any other."""
-    import hashlib
-
-    return hashlib.sha256(f"{_migrations_sql()}{parts_sql()}".encode()).hexdigest()[:32]
-
-
 def installed(connection: sqlite3.Connection) -> Installed | None:
     """Return which release has installed its parts in a file; None if none has."""
     if connection.execute(_HAS_TABLE).fetchone() is None:
@@ -86,6 +79,13 @@ def installed(connection: sqlite3.Connection) -> Installed | None:
 def differences(connection: sqlite3.Connection) -> tuple[str, ...]:
     """Return what differs from this release, in a file that has all its migrations: `trigger detent_job_guard`."""
     return tuple(f"{kind} {name}" for kind, name in _different(connection))
+
+
+def create(connection: sqlite3.Connection, clock: Clock) -> None:
+    """Create all views and triggers in a new file, inside the caller's write transaction."""
+    for statement in statements(parts_sql()):
+        connection.execute(statement)
+    _mark(connection, clock)
 
 
 def install(connection: sqlite3.Connection, clock: Clock, database: str) -> tuple[str, ...]:
@@ -101,9 +101,13 @@ def install(connection: sqlite3.Connection, clock: Clock, database: str) -> tupl
             found = f"this build of SQLite does not allow the CHECK {name} to be replaced: {error}"
             raise DatabaseError(database, found) from error
         replaced.append(f"{kind} {name}")
-    if replaced or installed(connection) != Installed(this_release(), fingerprint(), complete=True):
-        connection.execute(_MARK, (this_release(), fingerprint(), to_micros(clock.now(), field="now")))
+    if replaced or installed(connection) != Installed(this_release(), fingerprint("sqlite"), complete=True):
+        _mark(connection, clock)
     return tuple(replaced)
+
+
+def _mark(connection: sqlite3.Connection, clock: Clock) -> None:
+    connection.execute(_MARK, (this_release(), fingerprint("sqlite"), to_micros(clock.now(), field="now")))
 
 
 def changes_by_hand(connection: sqlite3.Connection) -> list[str]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from detent.model.clock import Clock, to_micros
-from detent.store.installed import is_newer, refuse_if_newer, this_release
+from detent.store.installed import fingerprint, is_newer, refuse_if_newer, this_release
 from detent.store.migrate import (
     Applied,
     Migration,
@@ -46,7 +46,7 @@ def look(connection: sqlite3.Connection, database: str, applied: Mapping[int, Ap
     this one, has installed its triggers and views."""
     check(database, KNOWN, applied)
     found = installed.installed(connection)
-    is_other = found is None or found.fingerprint != installed.fingerprint()
+    is_other = found is None or found.fingerprint != fingerprint("sqlite")
     if is_other and is_complete(KNOWN, applied) and not is_newer(found):
         log.warning("the triggers and views in %s differ from those of this Detent: run `detent migrate`", database)
 
@@ -73,9 +73,10 @@ def migrate(
         at = to_micros(clock.now(), field="now")
         connection.execute(_TAKEN, (step.version, step.name, step.checksum, step.oldest_code, at))
         done += names([step])
-    parts = installed.install(connection, clock, database)
-    # A new file gets all of them, which is not worth a list.
-    done += parts if applied else ()
+    if applied:
+        done += installed.install(connection, clock, database)
+    else:
+        installed.create(connection, clock)
     for name in done:
         watch(name)
     return done
@@ -107,5 +108,5 @@ def _taken_by_hand(step: Migration) -> str:
 
 
 def _marked_by_hand() -> str:
-    values = f"1, '{this_release()}', '{installed.fingerprint()}', 1, {_NOW_BY_HAND}"
+    values = f"1, '{this_release()}', '{fingerprint('sqlite')}', 1, {_NOW_BY_HAND}"
     return f"INSERT OR REPLACE INTO detent_installed (one, release, fingerprint, complete, at) VALUES ({values});"
