@@ -118,6 +118,19 @@ def long_reader(url: str, seconds: float) -> Iterator[None]:
         timer.join()
 
 
+def test_an_index_that_was_interrupted_is_built_again(postgres_ready_url: str, release: NextRelease) -> None:
+    """L8: PostgreSQL leaves an invalid index behind, which no query uses and which IF NOT EXISTS would keep."""
+    with psycopg.connect(postgres_ready_url, autocommit=True) as connection:
+        connection.execute("CREATE INDEX job_note ON detent.job (id)")
+        connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'detent.job_note'::regclass")
+        release.migrate(postgres_ready_url)
+        found = connection.execute(
+            "SELECT indisvalid, pg_get_indexdef(indexrelid) FROM pg_index"
+            " WHERE indexrelid = 'detent.job_note'::regclass"
+        ).fetchone()
+    assert found == (True, "CREATE INDEX job_note ON detent.job USING btree (note) WHERE (note IS NOT NULL)")
+
+
 def test_nothing_is_lost_and_nobody_waits_long(database_url: str, release: NextRelease) -> None:
     """L8: old and new workers go on side by side; no call waits longer than a second for a lock."""
     with closing(open_store(database_url)) as store:

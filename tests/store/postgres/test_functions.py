@@ -167,6 +167,16 @@ def test_an_older_release_leaves_newer_functions_alone(
         assert store.migrate() == ["function now_v1"]
 
 
+def test_the_number_counts_also_without_its_function(postgres_url: str) -> None:
+    """L8: an older release could take a dropped function for a database in which nothing is installed."""
+    with closing(open_store(postgres_url)) as store:
+        store.ready()
+        run_sql(postgres_url, "UPDATE detent.installed SET release = '999.0.0'", "DROP FUNCTION detent.installed_v1()")
+        with pytest.raises(ReleaseTooOld):
+            store.migrate()
+        assert run_sql(postgres_url, "SELECT to_regprocedure('detent.installed_v1()')") == [(None,)]
+
+
 def test_the_release_number_is_the_version_of_the_package() -> None:
     """L8: each release has a number of its own, and with it the functions of that release."""
     assert ".".join(map(str, release.RELEASE)) == detent.__version__

@@ -25,8 +25,12 @@ SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = 'detent'),
        EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('detent'))
 """
 _TAKEN = "SELECT version, checksum, oldest_code FROM detent.migrations_v1()"
-_HAS_INSTALLED = "SELECT to_regprocedure('detent.installed_v1()') IS NOT NULL"
-_INSTALLED = "SELECT release, fingerprint, complete FROM detent.installed_v1()"
+_HAS_INSTALLED = """
+SELECT EXISTS (SELECT 1 FROM pg_proc WHERE oid = to_regprocedure('detent.installed_v1()')),
+       EXISTS (SELECT 1 FROM pg_class WHERE relname = 'installed' AND relnamespace = to_regnamespace('detent'))
+"""
+_BY_FUNCTION = "SELECT release, fingerprint, complete FROM detent.installed_v1()"
+_BY_TABLE = "SELECT release, fingerprint, complete FROM detent.installed"
 
 
 def applied_steps(connection: Connection, database: str) -> dict[int, Applied]:
@@ -49,9 +53,13 @@ def applied_steps(connection: Connection, database: str) -> dict[int, Applied]:
 
 def installed(connection: Connection) -> Installed | None:
     """Return which release has installed its parts; None if none has."""
-    if connection.execute(_HAS_INSTALLED).fetchone() != (True,):
+    there = connection.execute(_HAS_INSTALLED).fetchone()
+    assert there is not None
+    function, table = there
+    if not table:
         return None
-    row = connection.execute(_INSTALLED).fetchone()
+    # Roles may only call the function. The owner can read the table, also if the function was dropped.
+    row = connection.execute(_BY_FUNCTION if function else _BY_TABLE).fetchone()
     return None if row is None else Installed(*row)
 
 

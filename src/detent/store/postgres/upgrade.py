@@ -11,8 +11,8 @@ the verbs that use them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 
 import psycopg
@@ -40,6 +40,8 @@ LOCK_MILLISECONDS_MAX = 300
 """Milliseconds for which a step waits for a lock, and other statements behind it."""
 TRIES_MAX = 100
 """How often a step is tried if it does not get its lock."""
+_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY (?:IF NOT EXISTS )?(\w+) ")
+_INVALID = "SELECT 1 FROM pg_index WHERE indexrelid = to_regclass(%s) AND NOT indisvalid"
 _PAUSE_FIRST = 0.05
 _PAUSE_LONGEST = 2.0
 
@@ -157,21 +159,16 @@ class _Upgrade:
             self._told(name)
 
     def _alone(self, statement: str) -> None:
-        """Run one statement of a migration outside any transaction."""
-
-        def once() -> None:
-            with self._brief_locks():
-                self._execute(statement)
-
-        self._again("a statement of a migration", once)
-
-    @contextmanager
-    def _brief_locks(self) -> Iterator[None]:
-        self._execute(f"SET lock_timeout = '{LOCK_MILLISECONDS_MAX}ms'")
-        try:
-            yield
-        finally:
-            self._execute("RESET lock_timeout")
+        """Run one statement of a migration; if it is CONCURRENTLY, outside a transaction."""
+        if "CONCURRENTLY" not in statement:
+            self._step(None, statement)
+            return
+        made = _INDEX.match(statement)
+        # An index whose creation was interrupted is never used, and IF NOT EXISTS would keep it.
+        if made and self._connection.execute(_INVALID, (f"detent.{made[1]}",)).fetchone() is not None:
+            drop = f"DROP INDEX CONCURRENTLY IF EXISTS detent.{made[1]}"
+            self._again("an index", lambda: self._execute(drop))
+        self._again("an index", lambda: self._execute(statement))
 
     def _again(self, name: str, work: Callable[[], None]) -> None:
         pause = _PAUSE_FIRST
