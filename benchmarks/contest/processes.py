@@ -17,7 +17,7 @@ STOP = 10.0
 LOOK = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-CHILD = "detent.worker.main"
+CHILD = "detent.worker.child"
 
 
 class Tree:

@@ -72,7 +72,7 @@ def test_help_imports_no_driver_no_store_and_no_decoration() -> None:
     """U2: what is not needed is not paid for."""
     script = (
         "import sys\nfrom detent.cli.main import main\nassert main(['--help']) == 0\n"
-        "heavy = {'psycopg', 'rich', 'sqlite3', 'detent.worker.supervisor', 'detent.worker.main'}\n"
+        "heavy = {'psycopg', 'rich', 'sqlite3', 'detent.worker.supervisor', 'detent.worker.child'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS_MAX)

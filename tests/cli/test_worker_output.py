@@ -44,7 +44,7 @@ ILL = """
 import sys
 from detent import Detent
 
-if sys.argv[0].endswith("main.py"):
+if sys.argv[0].endswith("child/__main__.py"):
     raise ImportError("no module of\\nmine")
 app = Detent()
 """

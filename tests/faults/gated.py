@@ -47,6 +47,6 @@ class GatedStore:
 
 app = make_app()
 # Only in the child, which claims and ends: its supervisor's reaper writes together too, and is not to stop at the gate.
-if MOMENT in os.environ and Path(sys.argv[0]).parts[-2:] == ("worker", "main.py"):
+if MOMENT in os.environ and Path(sys.argv[0]).parts[-2:] == ("child", "__main__.py"):
     gated = cast(Store, GatedStore(app.store, os.environ[MOMENT], os.environ[GATE]))
     app.rewire(Wiring(app.settings, None, gated))

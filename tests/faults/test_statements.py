@@ -22,7 +22,7 @@ from detent.schedule.firing import fire_due
 from detent.testing.harness import Harness
 from detent.testing.stores import is_sqlite, plain_connection
 from detent.worker.options import WorkerOptions
-from detent.worker.services import Services
+from detent.worker.services.service_set import ServiceSet
 from tests.faults.tasks import INSERT
 from tests.faults.trap import killed_at
 
@@ -120,7 +120,7 @@ def abort(harness: Harness, job: Job[Any], outcome: Any) -> object:
 def serve(harness: Harness, _job: Job[Any]) -> None:
     """One pass over all the services of a worker, and its farewell."""
     options = WorkerOptions(app="x:y", name="w", lease=LEASE)
-    services = Services(harness.store, options, harness.store.ids_reserve(1), harness.clock)
+    services = ServiceSet(harness.store, options, harness.store.ids_reserve(1), harness.clock)
     # The invariants only read, at length.
     services.services = [one for one in services.services if one.name != "invariants"]
     services.tick(harness.clock.monotonic(), asked_to_drain=False)

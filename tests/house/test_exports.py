@@ -52,7 +52,7 @@ def test_what_is_exported_is_there_and_nothing_else_is_visible() -> None:
 
 def test_what_needs_little_imports_little() -> None:
     """W1: a supervisor has neither the application nor the parts of a client in it."""
-    look = "import sys, detent.worker.supervise; print([m for m in sys.modules if m.startswith('detent.')])"
+    look = "import sys, detent.worker.supervisor.__main__; print([m for m in sys.modules if m.startswith('detent.')])"
     found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True).stdout
-    assert "detent.worker.supervisor" in found
+    assert "detent.worker.supervisor.process" in found
     assert not [room for room in ("detent.app", "detent.client", "detent.cli", "detent.declare") if room in found]

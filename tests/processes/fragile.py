@@ -10,7 +10,7 @@ from tests.processes.tasks import app
 
 __all__ = ["app"]
 
-if "detent.worker.solo" in sys.orig_argv:
+if "detent.worker.child.attempt_process" in sys.orig_argv:
     once = Path(os.environ["DETENT_DATABASE_URL"].removeprefix("sqlite:///") + ".once")
     if not once.exists():
         once.touch()

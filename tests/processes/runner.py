@@ -9,12 +9,12 @@ import sys
 import msgspec
 
 from detent.model.clock import SystemClock
-from detent.worker.arrival import arrive
+from detent.worker.child.application import load_app
+from detent.worker.database_wait import wait_for_database
 from detent.worker.log_limit import share_log_limit
-from detent.worker.main import load_app
-from detent.worker.notify import Notify
 from detent.worker.options import WorkerOptions
-from detent.worker.supervisor import Supervisor
+from detent.worker.supervisor.process import Supervisor
+from detent.worker.supervisor.systemd_notifier import SystemdNotifier
 
 
 def main() -> int:
@@ -22,8 +22,8 @@ def main() -> int:
     options = share_log_limit(msgspec.json.decode(sys.argv[1], type=WorkerOptions))
     with load_app(options.app) as app:
         clock = SystemClock()
-        (worker_id,), waited = arrive(clock, app.ids.take)
-        notify = Notify(os.environ.get("NOTIFY_SOCKET"))
+        (worker_id,), waited = wait_for_database(clock, app.ids.take)
+        notify = SystemdNotifier(os.environ.get("NOTIFY_SOCKET"))
         return Supervisor(app.store, options, clock, worker_id, notify, after_outage=waited).run()
 
 

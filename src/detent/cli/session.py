@@ -105,7 +105,7 @@ class Session:
 
 
 def _import_app(where: str, said_in: str) -> Detent:
-    from detent.worker.main import cannot_start, load_app
+    from detent.worker.child.application import describe_import_error, load_app
 
     try:
         return load_app(where)
@@ -114,4 +114,4 @@ def _import_app(where: str, said_in: str) -> Detent:
     except DetentError:
         raise
     except (Exception, SystemExit) as error:
-        raise CommandFailed(cannot_start(where, error)) from error
+        raise CommandFailed(describe_import_error(where, error)) from error

@@ -16,11 +16,11 @@ from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.firing import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
-from detent.worker.attempt import Attempt
-from detent.worker.context import DirectSink
+from detent.worker.attempt.attempt import Attempt
+from detent.worker.attempt.context import DirectSink
+from detent.worker.attempt.history import look_back
 from detent.worker.services.recovery import ops_recovery
 from detent.worker.services.retention import Keep, Retention
-from detent.worker.unknown import look_back
 
 __all__ = ["CrashPoint", "Harness"]
 

@@ -1,1 +1,1 @@
-"""Carry out: one attempt at a job, from its claim to its end."""
+"""The worker: a supervisor process, its child processes, the attempts they make, and the services they run."""

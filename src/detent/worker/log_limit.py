@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from msgspec.structs import replace
 
 from detent.model.clock import Clock, SystemClock
-from detent.worker.board import nameless_file
 from detent.worker.options import WorkerOptions
+from detent.worker.supervisor.board import nameless_file
 
 __all__ = ["DAMAGE", "DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", "limit_log", "share_log_limit"]
 

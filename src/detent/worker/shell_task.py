@@ -15,8 +15,8 @@ from detent.client.task import PlainTask
 from detent.declare.context import Context
 from detent.declare.settings import inherited_environment
 from detent.errors import DetentError, InvalidArguments, InvalidSetting
-from detent.worker.context import AttemptContext
-from detent.worker.guarded import Guarded, describe_exit
+from detent.worker.attempt.context import AttemptContext
+from detent.worker.supervisor.guarded_process import GuardedProcess, describe_exit
 
 __all__ = ["CommandFailed", "shell"]
 
@@ -72,7 +72,7 @@ def shell(
         }
         environment = inherited_environment(inherit) | dict(env or {}) | own
         pipe = subprocess.PIPE
-        guarded = Guarded(words, grace=grace, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
+        guarded = GuardedProcess(words, grace=grace, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
         try:
             if isinstance(ctx, AttemptContext):
                 ctx.on_cancel(guarded.ask)

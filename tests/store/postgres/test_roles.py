@@ -20,7 +20,7 @@ from detent.store.postgres.roles import INCLUDES, roles_sql
 from detent.store.postgres.store import PostgresStore
 from detent.testing.postgres import Cluster
 from detent.worker.options import WorkerOptions
-from detent.worker.services import Services
+from detent.worker.services.service_set import ServiceSet
 from tests.app.shop import until
 from tests.contract.kit import claim, claim_one, enqueue, job, new_job
 from tests.store.postgres.kit import as_user, run_sql
@@ -96,7 +96,7 @@ def test_a_worker_may_do_all_that_workers_do(
     worker that may not read it says so once, and raises no alert of damage."""
     old = WorkerOptions(app="shop:app", name="w", keep_succeeded=0.001, keep_others=0.001)
     with closing(open_store(login("worker"))) as store:
-        services = Services(store, old, store.ids_reserve(1)).services
+        services = ServiceSet(store, old, store.ids_reserve(1)).services
         assert {"heartbeat", "retention", "invariants"} <= {one.name for one in services}
         for one in services:
             one.run(0.0)

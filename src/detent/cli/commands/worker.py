@@ -178,9 +178,9 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
 
     from detent.app.alerting import sink_options
     from detent.model.clock import SystemClock
-    from detent.worker.arrival import arrive
+    from detent.worker.database_wait import wait_for_database
     from detent.worker.services.archive import check_directory
-    from detent.worker.supervise import Charge, become_supervisor
+    from detent.worker.supervisor.assignment import Assignment, become_supervisor
 
     with session.open_or_new() as found:
         kept = found.settings
@@ -195,11 +195,11 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
             keep_log=kept.keep_log,
             keep_keys=kept.keep_keys,
         )
-        (worker_id,), waited = arrive(SystemClock(), found.ids.take)
+        (worker_id,), waited = wait_for_database(SystemClock(), found.ids.take)
         url = found.settings.database_url
         _announce(session, found, options)
         sinks = sink_options(kept, found.store_as_found.name)
-        arrive(SystemClock(), lambda: _declare(found))
+        wait_for_database(SystemClock(), lambda: _declare(found))
     stop.check()
     # Taken out of the environment: what the children start must not speak for us.
-    become_supervisor(Charge(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))
+    become_supervisor(Assignment(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))

@@ -1,7 +1,7 @@
-"""Alerts: whether something is wrong, and whoever wants to know hears of it (M2).
+"""Alerts: find out whether something is wrong, and notify the configured sinks (M2).
 
-Looking is done here, by one worker. Telling takes as long as the other side likes, so every sink has a thread of its
-own, and one that is away keeps neither the others nor any other service waiting.
+One worker evaluates the policies. Every sink has a thread of its own, so a sink that is slow or unreachable delays
+neither the other sinks nor any other service.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.service_records import Agenda
 from detent.store.contract import Store
 from detent.worker.log_limit import DATABASE
+from detent.worker.services.job_activity import JobActivity
 from detent.worker.services.service import Service
-from detent.worker.services.stir import Stir
 
 __all__ = ["Alerts"]
 
@@ -45,11 +45,16 @@ class Alerts:
     """Counts, judges, and lets the couriers know that there is something to tell."""
 
     def __init__(
-        self, store: Store, sinks: SinkOptions, lease: float, clock: Clock | None = None, stir: Stir | None = None
+        self,
+        store: Store,
+        sinks: SinkOptions,
+        lease: float,
+        clock: Clock | None = None,
+        activity: JobActivity | None = None,
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
-        self._stir = stir or Stir()
+        self._activity = activity or JobActivity()
         self._every = max(_EVERY_MIN, min(_EVERY, lease / 3))
         # Jobs that ended are found by their leases, and for two thirds of one these are there.
         self._judged_every = max(_EVERY_MIN, min(_JUDGED_EVERY, lease / 3))
@@ -69,11 +74,11 @@ class Alerts:
         if self._looked_at is None or agenda.notices or agenda.firing:
             return agenda.now
         again_at = self._looked_at + self._calm_for
-        return min(again_at, self._stir.look_at(agenda, self._looked_at) or again_at)
+        return min(again_at, self._activity.look_at(agenda, self._looked_at) or again_at)
 
     def run(self, now: float) -> None:
         """In their time count, judge and sweep; and hand on what is to be told."""
-        agenda = self._stir.agenda
+        agenda = self._activity.agenda
         some_fire, news = agenda is None or agenda.firing, agenda is None or agenda.notices
         if self._judge_at is None or now >= self._judge_at:
             self._judge_at = now + self._judged_every

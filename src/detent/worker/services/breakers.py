@@ -10,8 +10,8 @@ from datetime import datetime
 
 from detent.model.service_records import Agenda
 from detent.store.contract import Store
+from detent.worker.services.job_activity import JobActivity
 from detent.worker.services.service import Service
-from detent.worker.services.stir import Stir
 
 __all__ = ["Breakers"]
 
@@ -23,9 +23,9 @@ _ROUNDS_MAX = 20
 class Breakers:
     """Closes breakers under which an attempt has succeeded, a bounded number of them at a time."""
 
-    def __init__(self, store: Store, stir: Stir) -> None:
+    def __init__(self, store: Store, activity: JobActivity) -> None:
         self._store = store
-        self._stir = stir
+        self._activity = activity
         self._after = ""
         self._looked_at: datetime | None = None
 
@@ -35,7 +35,7 @@ class Breakers:
 
     def run(self, _now: float) -> None:
         """Go on where the last run ended."""
-        agenda = self._stir.agenda
+        agenda = self._activity.agenda
         for _ in range(_ROUNDS_MAX):
             following = self._store.limit_close(self._after, _BATCH)
             self._after = following or ""
@@ -44,4 +44,4 @@ class Breakers:
                 return
 
     def _due_at(self, agenda: Agenda) -> datetime | None:
-        return self._stir.look_at(agenda, self._looked_at)
+        return self._activity.look_at(agenda, self._looked_at)

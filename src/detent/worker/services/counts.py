@@ -11,8 +11,8 @@ from datetime import datetime
 from detent.model.clock import Clock, SystemClock
 from detent.model.service_records import Agenda
 from detent.store.contract import Store
+from detent.worker.services.job_activity import JobActivity
 from detent.worker.services.service import Service
-from detent.worker.services.stir import Stir
 
 __all__ = ["Counts"]
 
@@ -26,9 +26,9 @@ _SECONDS_MAX = 5.0
 class Counts:
     """Adds changes to the counts, a bounded number in each transaction."""
 
-    def __init__(self, store: Store, stir: Stir, clock: Clock | None = None) -> None:
+    def __init__(self, store: Store, activity: JobActivity, clock: Clock | None = None) -> None:
         self._store = store
-        self._stir = stir
+        self._activity = activity
         self._clock = clock or SystemClock()
         self._looked_at: datetime | None = None
 
@@ -38,7 +38,7 @@ class Counts:
 
     def run(self, _now: float) -> None:
         """Add all changes, or as many as can be added in five seconds."""
-        agenda = self._stir.agenda
+        agenda = self._activity.agenda
         deadline = self._clock.monotonic() + _SECONDS_MAX
         while self._clock.monotonic() < deadline:
             if not self._store.counts_fold(_BATCH):
@@ -46,4 +46,4 @@ class Counts:
                 return
 
     def _due_at(self, agenda: Agenda) -> datetime | None:
-        return self._stir.look_at(agenda, self._looked_at)
+        return self._activity.look_at(agenda, self._looked_at)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from detent.model.service_records import Agenda, WorkerSeen
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
+from detent.worker.services.job_activity import JobActivity
 from detent.worker.services.service import Service
-from detent.worker.services.stir import Stir
 
 __all__ = ["Heartbeat"]
 
@@ -32,7 +32,7 @@ class Heartbeat:
 
     def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
         self._store = store
-        self.stir = Stir()
+        self.activity = JobActivity()
         self.heard: tuple[Agenda, float] | None = None
         self.jumped = threading.Event()
         """Set when the database's clock has gone further than this machine's since the heartbeat before."""
@@ -59,7 +59,7 @@ class Heartbeat:
             if ahead > _JUMP_MIN:
                 log.warning("The database's clock jumped forward by %.0f s; renewing all leases.", ahead)
                 self.jumped.set()
-        self.stir.heard(agenda)
+        self.activity.heard(agenda)
         self.heard = (agenda, now)
 
     @property

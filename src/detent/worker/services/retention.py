@@ -14,8 +14,8 @@ from detent.model.records import BadRow
 from detent.model.service_records import Agenda
 from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store, Verbs
-from detent.worker.services.apart import Apart
 from detent.worker.services.archive import Archive
+from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
 __all__ = ["Keep", "Retention"]
@@ -79,7 +79,7 @@ class Retention:
     def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
         self._store = store
         self._portion = self._portion_max = portion or (_PORTION if archive is None else _ARCHIVED)
-        self._apart = Apart("retention", store)
+        self._isolation = DamageIsolation("retention", store)
         self._archive = archive
         others = tuple(sorted(JOB.rests - {"succeeded"}))
         self._keep = keep
@@ -103,14 +103,14 @@ class Retention:
         """Return where a walk goes on after a portion that a damaged row made fail. The portion is halved until that
         job is alone in it; then the walk passes over it. A walk along runs ends, and is tried again in an hour."""
         if not walk.by_job:
-            self._apart.tell([BadRow("walk", "runs", cause_of(error), -1)], now)
+            self._isolation.tell([BadRow("walk", "runs", cause_of(error), -1)], now)
             return None
         if self._portion > 1:
             self._portion //= 2
             return walk.after_id
         bad_id = self._store.job_prunable(self._store.now(), walk.after_id, 1, ()).next_id
         if bad_id is not None:
-            self._apart.tell([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
+            self._isolation.tell([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
         return bad_id
 
     def run(self, now: float) -> None:

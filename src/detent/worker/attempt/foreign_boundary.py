@@ -1,0 +1,200 @@
+"""`with ctx.commit(connection) as tx`: the boundary on a connection of the user's own.
+
+Detent's own database: the user's statements and the mark are one transaction. Another one: the user's statements and a
+marker there are one, and the mark here follows. Should the worker die in between, the next attempt finds the marker as
+it enters the block: the job is marked here then, and neither the block nor what comes after it is run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from detent.declare.task import Call
+from detent.errors import DetentError, WrongPlace
+from detent.model.records import Commit, EffectBegun, NewJob
+from detent.store.contract import Store
+from detent.store.foreign.driver import Call as Ask
+from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
+from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
+from detent.store.intents import failed_inside, goes_back, refuse_ending
+from detent.worker.attempt.commit_boundary import Outcome, not_awaited, over
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from detent.worker.attempt.context import AttemptContext
+
+__all__ = ["AlreadyThere", "ForeignBoundary"]
+
+
+class AlreadyThere(BaseException):
+    """An earlier attempt has committed in the other database: there is nothing left to do. It is no error, and not for
+    the function to catch."""
+
+
+class _Block:
+    """What both colours of the open block have in common. See `CommitBlock` for what each name promises."""
+
+    def __init__(self, hand: Hand, context: AttemptContext) -> None:
+        self._hand = hand
+        self._context = context
+        self._ended = False
+        self.not_begun = 0
+        self.intents: list[NewJob] = []
+        self.stored: str | None = None
+        self.failed: Exception | None = None
+
+    @property
+    def connection(self) -> Any:
+        return self._hand.given
+
+    def intend(self, call: Call[Any], *, key: str | None = None) -> None:
+        self._check_open("intend")
+        self.intents.append(self._context.intent(call, key, len(self.intents) + 1))
+
+    def result(self, value: object) -> None:
+        self._check_open("result")
+        self.stored = self._context.encode_result(value)
+
+    def end(self) -> None:
+        """From now on what comes late is refused."""
+        self._ended = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a statement failed, and nobody but the user's function heard of it."""
+        return self.failed is not None and not self._hand.is_sound
+
+    @contextmanager
+    def _watching(self, sql: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.failed = error
+            raise
+        if goes_back(sql):
+            self.failed = None
+
+    def _check_open(self, word: str) -> None:
+        if self._ended:
+            raise over(word)
+
+
+class _PlainBlock(_Block):
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
+        self._check_open("execute")
+        refuse_ending(sql)
+        with self._watching(sql):
+            return Outcome(*self._hand.run(Run(sql, params)))
+
+
+class _AsyncBlock(_Block):
+    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Coroutine[Any, Any, Outcome]:
+        self.not_begun += 1
+        return self._execute(sql, params)
+
+    async def _execute(self, sql: str, params: dict[str, Any] | None) -> Outcome:
+        self.not_begun -= 1
+        self._check_open("execute")
+        refuse_ending(sql)
+        with self._watching(sql):
+            return Outcome(*await self._hand.run_async(Run(sql, params)))
+
+
+class ForeignBoundary:
+    """What `ctx.commit(connection)` gives: entered by `with` on a plain connection, by `async with` on an async one."""
+
+    def __init__(self, context: AttemptContext, store: Store, connection: Any) -> None:
+        self._context = context
+        self._store = store
+        self._hand = hand_over(connection)
+        self._begun: EffectBegun | None = None
+        self._block: _Block
+
+    def __enter__(self) -> _PlainBlock:
+        self._check_colour(is_async=False)
+        self._context.before_commit()
+        drive(self._entering(), self._hand)
+        block = self._block = _PlainBlock(self._hand, self._context)
+        self._context.block_entered()
+        return block
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._block.end()
+        try:
+            drive(self._leaving() if error is None else rolling_back(), self._hand)
+        finally:
+            self._context.block_left()
+
+    async def __aenter__(self) -> _AsyncBlock:
+        self._check_colour(is_async=True)
+        await drive_async(_first(self._context, self._entering()), self._hand)
+        block = self._block = _AsyncBlock(self._hand, self._context)
+        self._context.block_entered()
+        return block
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._block.end()
+        forgotten = not_awaited() if error is None and self._block.not_begun else None
+        try:
+            whole = error is None and forgotten is None
+            await drive_async(self._leaving() if whole else rolling_back(), self._hand)
+        finally:
+            self._context.block_left()
+        if forgotten is not None:
+            raise forgotten
+
+    def _check_colour(self, *, is_async: bool) -> None:
+        if self._hand.is_async != is_async:
+            have, use = ("a plain", "with") if is_async else ("an async", "async with")
+            raise WrongPlace(
+                "ctx.commit(connection)", f"with {have} connection like this", f"enter the block by `{use}`"
+            )
+
+    def _entering(self) -> Steps[None]:
+        job_id, attempt = self._context.job_id, self._context.attempt
+        if (yield from is_own(self._hand, self._store)):
+            yield from entering_own(self._hand, self._store, job_id, attempt)
+            return
+        found = yield from entering(self._hand, self._store, job_id, attempt)
+        if isinstance(found, Found):
+            yield from self._mark(Commit(job_id=job_id, attempt=attempt, result=found.result, intents=found.intents))
+            self._context.event(f"attempt {found.attempt} has committed in the other database: nothing is left to do")
+            raise AlreadyThere
+        self._begun = found
+
+    def _leaving(self) -> Steps[None]:
+        block, begun = self._block, self._begun
+        if block.has_failed:
+            yield from rolling_back()
+            raise failed_inside(block.failed) from block.failed
+        if begun is None:
+            job_id, attempt = self._context.job_id, self._context.attempt
+            yield from leaving_own(self._hand, self._store, job_id, attempt, block.stored, block.intents)
+            self._committed(block.stored)
+        else:
+            mark = yield from leaving(self._hand, self._store, begun, block.stored, block.intents)
+            yield from self._mark(mark)
+
+    def _mark(self, mark: Commit) -> Steps[None]:
+        """The effect is there; from now on this job is committed here too."""
+        answer = yield Ask(lambda: self._store.job_commit(mark))
+        if isinstance(answer, DetentError):
+            raise answer
+        self._committed(mark.result)
+
+    def _committed(self, result: str | None) -> None:
+        self._context.committed = True
+        self._context.stored_result = result is not None
+
+
+def _first(context: AttemptContext, steps: Steps[None]) -> Steps[None]:
+    """What was said before the block is on record before it."""
+    yield Ask(context.before_commit)
+    yield from steps

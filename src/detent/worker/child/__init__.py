@@ -1,0 +1,1 @@
+"""A child process: claims jobs, runs their functions and writes how they ended."""

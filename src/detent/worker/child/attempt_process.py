@@ -1,0 +1,107 @@
+"""A process that runs one attempt at a time, with a database connection of its own.
+
+Run as `python -m detent.worker.child.attempt_process CHANNEL_FD`, with the worker's options as JSON on standard input.
+It writes events and commits itself. It sends how the attempt ended to the child, which writes that.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sys
+import threading
+from typing import Any
+
+import msgspec
+
+from detent.app.detent import Detent
+from detent.model.clock import SystemClock
+from detent.model.records import Abort, Claimed, Finish
+from detent.worker.attempt.attempt import Attempt
+from detent.worker.attempt.context import AttemptContext
+from detent.worker.attempt.history import Unknown
+from detent.worker.child.application import set_up_process
+from detent.worker.child.flusher import Flusher
+from detent.worker.critical_thread import start_critical_thread
+from detent.worker.database_wait import wait_for_database
+from detent.worker.options import WorkerOptions
+from detent.worker.outage_backoff import OutageBackoff
+from detent.worker.supervisor.channel import Channel
+
+__all__ = ["main"]
+
+
+class _Solo:
+    """Jobs come one by one; a cancel is for the one at hand."""
+
+    def __init__(self, app: Detent, options: WorkerOptions, channel: Channel) -> None:
+        self._app = app
+        self._options = options
+        self._channel = channel
+        self._jobs: queue.SimpleQueue[tuple[Claimed, Unknown | None]] = queue.SimpleQueue()
+        self._context: AttemptContext | None = None
+        self._cancelled: tuple[int, int] | None = None
+        clock = SystemClock()
+        store, _ = wait_for_database(clock, lambda: app.store)
+        self._flusher = Flusher(
+            store,
+            options.name,
+            OutageBackoff(clock, threading.Event(), longest=options.lease / 3),
+            lease=options.lease,
+            written=lambda leases: None,
+            aborted=lambda aborted: None,
+        )
+
+    def run(self) -> None:
+        start_critical_thread("listener", self._listen)
+        self._channel.send("ready")
+        while True:
+            claimed, unknown = self._jobs.get()
+            attempt = Attempt(claimed, self._app, self._app.store, self._flusher, unknown)
+            self._context = attempt.context
+            if self._cancelled == (claimed.job_id, claimed.attempt):
+                attempt.context.request_cancel()
+            ending = attempt.run()
+            # What it said is on record before its end is.
+            self._flusher.flush(self._options.lease)
+            self._channel.send("ended", **_told(ending))
+
+    def _listen(self) -> None:
+        for message in self._channel.messages():
+            if message["kind"] == "run":
+                unknown = msgspec.convert(message["unknown"], Unknown | None)
+                self._jobs.put((msgspec.convert(message["claimed"], Claimed), unknown))
+            else:
+                self._cancel(message["job"], message["attempt"])
+        os._exit(1)
+
+    def _cancel(self, job_id: int, attempt: int) -> None:
+        """It may come before its job was begun, or after it has ended."""
+        self._cancelled = (job_id, attempt)
+        context = self._context
+        if context is not None and (context.job_id, context.attempt) == self._cancelled:
+            context.request_cancel()
+
+
+def _told(ending: Finish | Abort | None) -> dict[str, Any]:
+    return {
+        "finish": msgspec.to_builtins(ending) if isinstance(ending, Finish) else None,
+        "abort": msgspec.to_builtins(ending) if isinstance(ending, Abort) else None,
+    }
+
+
+def main() -> None:
+    """Serve the child at the other end of the channel until it is gone."""
+    told = sys.stdin.buffer.read()
+    try:
+        options = msgspec.json.decode(told, type=WorkerOptions)
+    except msgspec.DecodeError:
+        # Whoever started us died before it could say what for; nobody is left to hear of it.
+        return
+    app = set_up_process(options)
+    _Solo(app, options, Channel(socket.socket(fileno=int(sys.argv[1])))).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Calls the application's hooks for failed jobs, on threads of their own: a slow hook holds nothing else up.
+
+The ending of a failed attempt puts the failure on a list in the database, whoever wrote that ending: a child, its
+supervisor after the child died, or the reaper. A child takes failures from the list, calls the hooks and takes them off
+the list. So a failure is never lost, and is told once; it is told again only if the process that told of it died, or
+could not reach the database for a minute, before it could say so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+
+from detent.app.detent import Detent
+from detent.errors import DatabaseError
+from detent.model.clock import Clock
+from detent.store.contract import Store
+from detent.worker.critical_thread import start_critical_thread
+from detent.worker.outage_backoff import OutageBackoff
+
+__all__ = ["FailureHooks"]
+
+_BATCH = 100
+_TERM = 60.0
+"""Seconds until another process may tell of a failure that was taken and not told."""
+_KEPT_MAX = 600.0
+"""Seconds for which failures are kept from other processes while one hook runs."""
+_STRIKE_EVERY = 0.1
+"""Seconds of telling after which what was told is taken off the list."""
+
+_Failure = tuple[int, int]
+
+
+class FailureHooks:
+    """One thread that takes failures from the list, and one that the hooks run on. Safe from any thread."""
+
+    def __init__(self, app: Detent, store: Store, clock: Clock, backoff: OutageBackoff) -> None:
+        self._app = app
+        self._store = store
+        self._clock = clock
+        self._backoff = backoff
+        self._changed = threading.Condition()
+        self._asked = 0
+        self._served = 0
+        self._rest: Sequence[_Failure] = ()
+        self._calls = ThreadPoolExecutor(max_workers=1, thread_name_prefix="detent-hook")
+        start_critical_thread("hooks", self._serve)
+
+    def look(self) -> None:
+        """Look at the list: there may be failures to tell of."""
+        with self._changed:
+            self._asked += 1
+            self._changed.notify_all()
+
+    def finish(self, seconds: float) -> None:
+        """Tell of what is on the list, for at most that long, and leave the rest to other processes."""
+        self.look()
+        with self._changed:
+            mine = self._asked
+            done = self._changed.wait_for(lambda: self._served >= mine, seconds)
+        if not done:
+            with suppress(DatabaseError):
+                self._store.untold_keep(self._rest, 0)
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._served < self._asked)
+                asked = self._asked
+            try:
+                while failures := self._store.untold_take(sorted(self._app.tasks), _BATCH, _TERM):
+                    self._tell(failures)
+            except DatabaseError as error:
+                self._backoff.failed("telling of failed jobs", error)
+                continue
+            with self._changed:
+                self._served = asked
+                self._changed.notify_all()
+
+    def _tell(self, failures: Sequence[_Failure]) -> None:
+        if not self._app.hears_failures:
+            self._store.untold_done(failures)
+            return
+        told: list[_Failure] = []
+        struck_at = self._clock.monotonic()
+        for number, failure in enumerate(failures):
+            self._rest = failures[number + 1 :]
+            self._call(failure, [*told, *failures[number:]])
+            told.append(failure)
+            if not self._rest or self._clock.monotonic() - struck_at >= _STRIKE_EVERY:
+                self._strike_out(told)
+                told, struck_at = [], self._clock.monotonic()
+
+    def _call(self, failure: _Failure, kept: Sequence[_Failure]) -> None:
+        """Call the hooks, and keep what was taken while they run."""
+        began_at = self._clock.monotonic()
+        call = self._calls.submit(self._app.tell_failure, failure[0])
+        while wait([call], _TERM / 3).not_done:
+            if self._clock.monotonic() - began_at < _KEPT_MAX:
+                with suppress(DatabaseError):
+                    self._store.untold_keep(kept, _TERM)
+
+    def _strike_out(self, told: Sequence[_Failure]) -> None:
+        """Until it is done: what is not taken off the list is told again."""
+        while True:
+            try:
+                self._store.untold_done(told)
+                return
+            except DatabaseError as error:
+                self._backoff.failed("telling of failed jobs", error)

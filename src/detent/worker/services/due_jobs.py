@@ -1,0 +1,60 @@
+"""Jobs that have come due, and jobs whose time has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from detent.model.records import BadRow, EachDone
+from detent.store.contract import Store
+from detent.worker.services.damage_isolation import DamageIsolation
+from detent.worker.services.service import Service
+
+__all__ = ["expire", "promote"]
+
+_BATCH = 500
+_ROUNDS_MAX = 20
+
+
+def promote(store: Store) -> Service:
+    """Whatever waits for its time becomes claimable within a second of it. What was enqueued for less than two seconds
+    later may be up to two late where nothing else happens: workers hear of it with their next sign of life."""
+    isolation = DamageIsolation("promote", store)
+
+    def promoted(limit: int) -> tuple[int, Sequence[BadRow]]:
+        return store.job_promote(limit), ()
+
+    def run(now: float) -> None:
+        _in_rounds(isolation, now, promoted, store.job_promote_each)
+
+    return Service("promote", 0.2, run, at=lambda agenda: agenda.promote_at)
+
+
+def expire(store: Store) -> Service:
+    """Pending jobs whose expiry has passed are cancelled."""
+    isolation = DamageIsolation("expire", store)
+
+    def expired(limit: int) -> tuple[int, Sequence[BadRow]]:
+        return len(store.job_expire(limit)), ()
+
+    def run(now: float) -> None:
+        _in_rounds(isolation, now, expired, store.job_expire_each)
+
+    return Service("expire", 1.0, run, at=lambda agenda: agenda.expire_at)
+
+
+def _in_rounds(
+    isolation: DamageIsolation,
+    now: float,
+    batch: Callable[[int], tuple[int, Sequence[BadRow]]],
+    each: Callable[[int, Sequence[int]], EachDone],
+) -> None:
+    """Handle batch after batch until one is not full, a bounded number of them."""
+
+    def one_by_one(skip: Sequence[int]) -> tuple[int, Sequence[BadRow]]:
+        done = each(_BATCH, skip)
+        return len(done.done) + len(done.bad), done.bad
+
+    for _ in range(_ROUNDS_MAX):
+        looked, _bad = isolation.run(now, lambda: batch(_BATCH), one_by_one, lambda done: done[1])
+        if looked < _BATCH:
+            return

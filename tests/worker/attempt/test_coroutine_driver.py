@@ -1,0 +1,77 @@
+"""One task carries coroutines that are not its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+import pytest
+
+from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, carry_on, set_out
+
+T = TypeVar("T")
+WORD: ContextVar[str] = ContextVar("word", default="nothing")
+
+
+def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    return lambda: asyncio.run(test())
+
+
+async def carry(coroutine: Coroutine[Any, Any, T]) -> T:
+    found: T | SuspendedCoroutine = set_out(coroutine, copy_context(), os.getpid())
+    return await carry_on(found) if isinstance(found, SuspendedCoroutine) else found
+
+
+async def speak(word: str, waits: float | None = None) -> str:
+    before = WORD.get()
+    WORD.set(word)
+    if waits is not None:
+        await asyncio.sleep(waits)
+    return f"{before}, {WORD.get()}"
+
+
+@in_a_loop
+async def test_each_has_context_variables_of_its_own() -> None:
+    assert await carry(speak("one")) == "nothing, one"
+    assert await carry(speak("two", waits=0)) == "nothing, two"
+    assert WORD.get() == "nothing"
+
+
+@in_a_loop
+async def test_one_that_does_not_wait_has_ended_when_it_has_set_out() -> None:
+    assert set_out(speak("one"), copy_context(), os.getpid()) == "nothing, one"
+    waits = set_out(speak("two", waits=0.001), copy_context(), os.getpid())
+    assert isinstance(waits, SuspendedCoroutine)
+    assert await carry_on(waits) == "nothing, two"
+
+
+@in_a_loop
+async def test_errors_come_through_from_either_side() -> None:
+    async def break_down() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost"):
+        await carry(break_down())
+
+
+@in_a_loop
+async def test_a_cancel_reaches_the_coroutine_that_waits() -> None:
+    seen: list[str] = []
+
+    async def listen() -> str:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            seen.append("asked to stop")
+        await asyncio.sleep(0)
+        return "in order"
+
+    task = asyncio.create_task(carry(listen()))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "in order"
+    assert seen == ["asked to stop"]

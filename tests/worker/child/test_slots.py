@@ -1,0 +1,105 @@
+"""Slots and lines of the board stay together, whatever ends a job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from detent import Context, Detent
+from detent.model.clock import SystemClock
+from detent.model.records import Claimed
+from detent.worker.attempt.attempt import Attempt
+from detent.worker.child.process import Child
+from detent.worker.options import WorkerOptions
+from detent.worker.supervisor.board import Board
+from detent.worker.supervisor.channel import Channel
+
+
+class OneSlot:
+    """A child with one slot, driven by hand on a loop of the test."""
+
+    def __init__(self, app: Detent) -> None:
+        self.app = app
+        self.board = Board.create(1)
+        self.channel, self.theirs = Channel.pair()
+        options = WorkerOptions(app="tests:app", name="w", slots=1)
+        self.child = Child(app, app.store, options, self.channel, self.board, SystemClock())
+
+    def claim(self) -> list[Claimed]:
+        """Two jobs, each under a lease of its own, as in two claims."""
+        claims = []
+        for lease_id in (1_000_001, 1_000_002):
+            (claimed,) = self.app.store.job_claim(
+                lease_id=lease_id, worker="w", queues=None, tasks=sorted(self.app.tasks), limit=1, lease=30.0
+            )
+            self.child._core.claimed(lease_id, [claimed])
+            claims.append(claimed)
+        return claims
+
+    async def begin_all(self) -> None:
+        self.child._loop = asyncio.get_running_loop()
+        self.child._occupied = asyncio.Event()
+        self.child._process = os.getpid()
+        await self.child._begin_all()
+
+    def close(self) -> None:
+        assert self.child._flusher.close(30.0)
+        self.board.close()
+        self.theirs.close()
+        self.channel.close()
+
+
+def test_a_lease_lost_in_the_first_step_of_a_coroutine_frees_slot_and_line(ready_url: str) -> None:
+    """J7: the slot was free and the line was not, so the next job was ended by "pop from empty list", or never."""
+    with Detent(ready_url) as app:
+
+        @app.task
+        async def first(ctx: Context) -> None:
+            slot.child._lost([1_000_001])
+            (held,) = slot.child._core.begin(0.0, 1)
+            slot.child._run_one_after_another(held, Attempt(held.claimed, app, app.store, slot.child._flusher))
+
+        @app.task
+        def second(ctx: Context) -> int:
+            return len(slot.board.lines())
+
+        slot = OneSlot(app)
+        first.enqueue()
+        job = second.enqueue()
+        slot.claim()
+        asyncio.run(slot.begin_all())
+        assert slot.board.lines() == []
+        assert slot.child._core.idle
+        slot.close()
+        assert (app.get(job.id).state, app.get(job.id).result) == ("succeeded", 1)
+
+
+@pytest.mark.parametrize("where", ["prepare", "call"])
+def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, monkeypatch: Any) -> None:
+    """J7: an error in a step outside the function used to vanish, and the job was held and renewed for ever."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    with Detent(ready_url) as app:
+
+        @app.task(idempotent=False)
+        def careful(ctx: Context) -> None: ...
+
+        slot = OneSlot(app)
+        monkeypatch.setattr(slot.child, f"_{where}", fail)
+        jobs = [careful.enqueue() for _ in range(2)]
+        slot.claim()
+
+        async def both() -> None:
+            await slot.begin_all()
+            while not slot.child._core.idle:
+                await asyncio.sleep(0.01)
+
+        asyncio.run(asyncio.wait_for(both(), 60))
+        slot.close()
+        executions = [app.executions(job.id)[0] for job in jobs]
+        assert [("out of memory" in str(one.error), one.outcome) for one in executions] == [(True, "error")] * 2

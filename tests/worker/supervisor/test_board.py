@@ -1,0 +1,30 @@
+"""The board of a child: lines that another process can read."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from detent.worker.supervisor.board import Board
+
+
+@pytest.mark.parametrize("refused", [None, OSError, AttributeError])
+def test_what_is_written_is_seen_through_its_file(
+    monkeypatch: pytest.MonkeyPatch, refused: type[Exception] | None
+) -> None:
+    """W1: also where the system has no files in memory, or lets nobody make one."""
+    if refused is not None:
+
+        def refuse(_name: str) -> int:
+            raise refused("not here")
+
+        monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
+    board = Board.create(2)
+    board.begin("a", 7, 1, 10.0, 20.0)
+    board.beat(11.0)
+    other = Board(os.dup(board.fileno), 2)
+    assert [(line.job_id, line.attempt, line.deadline) for line in other.lines()] == [(7, 1, 20.0)]
+    assert other.pulse() == 11.0
+    board.close()
+    other.close()
