@@ -96,7 +96,7 @@ def test_what_is_given_up_is_in_the_log(sqlite_bench: Bench) -> None:
     job = sqlite_bench.send("fail", how="fatal")
     worker = sqlite_bench.worker()
     sqlite_bench.rests(job, "quarantined")
-    until(lambda: f"dead: job {job.id};" in worker.log, "the line")
+    until(lambda: f"Job {job.id} is dead;" in worker.log, "the line")
 
 
 def test_leaving_the_program_is_an_error_like_others(shop: Bench) -> None:

@@ -18,7 +18,7 @@ from detent.schedule.firing import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.context import DirectSink
-from detent.worker.attempt.history import look_back
+from detent.worker.attempt.history import read_history
 from detent.worker.services.recovery import ops_recovery
 from detent.worker.services.retention import Keep, Retention
 
@@ -179,7 +179,7 @@ class Harness:
         if crash == "claimed":
             del self._crashes[claimed.job_id]
             return None
-        past = look_back(self.store, claimed, self.app.find_task(claimed.task))
+        past = read_history(self.store, claimed, self.app.find_task(claimed.task))
         self.store.job_start([(claimed.job_id, claimed.attempt)])
         if crash == "started" or isinstance(past, DetentError):
             self._crashes.pop(claimed.job_id, None)

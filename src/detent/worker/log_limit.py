@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from detent.model.clock import Clock, SystemClock
 from detent.worker.options import WorkerOptions
-from detent.worker.supervisor.board import nameless_file
+from detent.worker.unnamed_file import open_unnamed_file
 
 __all__ = ["DAMAGE", "DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", "limit_log", "share_log_limit"]
 
@@ -73,7 +73,7 @@ class LogLimit(logging.Filter):
     @classmethod
     def create(cls, clock: Clock | None = None) -> LogLimit:
         """Make a limit of its own."""
-        file = nameless_file()
+        file = open_unnamed_file()
         os.ftruncate(file, _SLOTS * _SLOT.size)
         return cls(file, clock)
 

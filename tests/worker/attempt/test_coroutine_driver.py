@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, carry_on, set_out
+from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, resume_coroutine, start_coroutine
 
 T = TypeVar("T")
 WORD: ContextVar[str] = ContextVar("word", default="nothing")
@@ -21,8 +21,8 @@ def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], N
 
 
 async def carry(coroutine: Coroutine[Any, Any, T]) -> T:
-    found: T | SuspendedCoroutine = set_out(coroutine, copy_context(), os.getpid())
-    return await carry_on(found) if isinstance(found, SuspendedCoroutine) else found
+    found: T | SuspendedCoroutine = start_coroutine(coroutine, copy_context(), os.getpid())
+    return await resume_coroutine(found) if isinstance(found, SuspendedCoroutine) else found
 
 
 async def speak(word: str, waits: float | None = None) -> str:
@@ -42,10 +42,10 @@ async def test_each_has_context_variables_of_its_own() -> None:
 
 @in_a_loop
 async def test_one_that_does_not_wait_has_ended_when_it_has_set_out() -> None:
-    assert set_out(speak("one"), copy_context(), os.getpid()) == "nothing, one"
-    waits = set_out(speak("two", waits=0.001), copy_context(), os.getpid())
+    assert start_coroutine(speak("one"), copy_context(), os.getpid()) == "nothing, one"
+    waits = start_coroutine(speak("two", waits=0.001), copy_context(), os.getpid())
     assert isinstance(waits, SuspendedCoroutine)
-    assert await carry_on(waits) == "nothing, two"
+    assert await resume_coroutine(waits) == "nothing, two"
 
 
 @in_a_loop

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from detent.worker.child.claimer import look_every
+from detent.worker.child.claimer import look_interval
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from detent.worker.child.claimer import look_every
 )
 def test_no_bucket_overflows_between_two_looks(refill: float, seconds: float) -> None:
     """B5: with two a second and room for one, a look a second would let half of them go to waste."""
-    assert look_every(refill) == pytest.approx(seconds)
+    assert look_interval(refill) == pytest.approx(seconds)

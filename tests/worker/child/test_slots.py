@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
 import pytest
@@ -35,15 +34,14 @@ class OneSlot:
             (claimed,) = self.app.store.job_claim(
                 lease_id=lease_id, worker="w", queues=None, tasks=sorted(self.app.tasks), limit=1, lease=30.0
             )
-            self.child._core.claimed(lease_id, [claimed])
+            self.child._runner.core.add_claimed(lease_id, [claimed])
             claims.append(claimed)
         return claims
 
     async def begin_all(self) -> None:
-        self.child._loop = asyncio.get_running_loop()
-        self.child._occupied = asyncio.Event()
-        self.child._process = os.getpid()
-        await self.child._begin_all()
+        self.child._is_busy = asyncio.Event()
+        self.child._runner.open(asyncio.get_running_loop())
+        await self.child._runner.dispatch()
 
     def close(self) -> None:
         assert self.child._flusher.close(30.0)
@@ -58,21 +56,28 @@ def test_a_lease_lost_in_the_first_step_of_a_coroutine_frees_slot_and_line(ready
 
         @app.task
         async def first(ctx: Context) -> None:
-            slot.child._lost([1_000_001])
-            (held,) = slot.child._core.begin(0.0, 1)
-            slot.child._run_one_after_another(held, Attempt(held.claimed, app, app.store, slot.child._flusher))
+            runner = slot.child._runner
+            slot.child._lose([1_000_001])
+            (held,) = runner.core.begin(0.0, 1)
+            attempt = Attempt(held.claimed, app, app.store, slot.child._flusher)
+            callbacks: dict[str, Any] = {
+                "begin": runner._begin_on_thread,
+                "end": runner._end_on_thread,
+                "next_like": runner._next_like,
+            }
+            runner._threads.run_chain(held, attempt, **callbacks)
 
         @app.task
         def second(ctx: Context) -> int:
-            return len(slot.board.lines())
+            return len(slot.board.entries())
 
         slot = OneSlot(app)
         first.enqueue()
         job = second.enqueue()
         slot.claim()
         asyncio.run(slot.begin_all())
-        assert slot.board.lines() == []
-        assert slot.child._core.idle
+        assert slot.board.entries() == []
+        assert slot.child._runner.core.is_empty
         slot.close()
         assert (app.get(job.id).state, app.get(job.id).result) == ("succeeded", 1)
 
@@ -90,13 +95,13 @@ def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, mo
         def careful(ctx: Context) -> None: ...
 
         slot = OneSlot(app)
-        monkeypatch.setattr(slot.child, f"_{where}", fail)
+        monkeypatch.setattr(slot.child._runner, f"_{where}", fail)
         jobs = [careful.enqueue() for _ in range(2)]
         slot.claim()
 
         async def both() -> None:
             await slot.begin_all()
-            while not slot.child._core.idle:
+            while not slot.child._runner.core.is_empty:
                 await asyncio.sleep(0.01)
 
         asyncio.run(asyncio.wait_for(both(), 60))

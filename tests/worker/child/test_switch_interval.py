@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from detent.worker.child.switch_interval import SwitchInterval
+from detent.worker.child.executors.switch_interval import SwitchInterval
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def interval_kept() -> Iterator[None]:
 def test_threads_are_hurried_less_than_the_loop() -> None:
     pace = SwitchInterval()
     on_the_loop = sys.getswitchinterval()
-    with pace.on_a_thread():
-        with pace.on_a_thread():
+    with pace.for_threads():
+        with pace.for_threads():
             among_threads = sys.getswitchinterval()
         assert sys.getswitchinterval() == among_threads > on_the_loop
     assert sys.getswitchinterval() == on_the_loop
@@ -32,6 +32,6 @@ def test_threads_are_hurried_less_than_the_loop() -> None:
 def test_a_thread_that_fails_leaves_too() -> None:
     pace = SwitchInterval()
     on_the_loop = sys.getswitchinterval()
-    with pytest.raises(ZeroDivisionError), pace.on_a_thread():
+    with pytest.raises(ZeroDivisionError), pace.for_threads():
         raise ZeroDivisionError
     assert sys.getswitchinterval() == on_the_loop

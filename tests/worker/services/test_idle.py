@@ -63,7 +63,7 @@ class Life:
             self._services.tick_alone(self.now)
             if until():
                 break
-            due = min(self._services.next_in_haste(self.now), self._services.next_alone(self.now), end)
+            due = min(self._services.next_quick(self.now), self._services.next_alone(self.now), end)
             step = timedelta(seconds=max(0.001, due - self.now))
             self._clock.advance(step)
             self.now += step.total_seconds()

@@ -111,7 +111,7 @@ def test_one_that_fails_stops_no_other(store: Store, clock: StoreClock, broken: 
 def test_what_is_left_is_told_where_it_is_asked(store: Store, clock: StoreClock) -> None:
     """W1: a worker that drains learns that nothing is left."""
     here = services(store)
-    here.heartbeat.say(tasks=("mail.send",), running=0, stopping=False)
+    here.heartbeat.set_state(tasks=("mail.send",), running=0, stopping=False)
     assert here.tick(0.0, asked_to_drain=True) == 0
     enqueue(store)
     assert here.tick(0.5, asked_to_drain=True) is None
@@ -121,7 +121,7 @@ def test_what_is_left_is_told_where_it_is_asked(store: Store, clock: StoreClock)
 def test_a_worker_is_on_the_list_while_it_lives(store: Store, clock: StoreClock) -> None:
     """W3: with what it knows and holds, as it was last told."""
     here = services(store)
-    here.heartbeat.say(tasks=("a", "b"), running=3, stopping=True)
+    here.heartbeat.set_state(tasks=("a", "b"), running=3, stopping=True)
     here.tick(0.0, asked_to_drain=False)
     (row,) = store.worker_list(10)
     assert (row.name, row.tasks, row.running, row.stopping, row.slots) == ("ana", ("a", "b"), 3, True, 16)
@@ -461,8 +461,8 @@ def test_it_is_known_when_the_next_thing_is_due(store: Store, clock: StoreClock)
     for now in (0.0, 2.0, 4.0, 6.0, 8.0):
         tick(these, now)
     assert heartbeat.calm_every is not None
-    assert these.next_in_haste(8.0) == 8.0 + heartbeat.calm_every
+    assert these.next_quick(8.0) == 8.0 + heartbeat.calm_every
     assert these.next_alone(8.0) > 8.0
     enqueue(store, due_at=clock.now() + timedelta(seconds=0.5))
     these.tick(10.0, asked_to_drain=False)
-    assert these.next_in_haste(10.0) == pytest.approx(10.5)
+    assert these.next_quick(10.0) == pytest.approx(10.5)

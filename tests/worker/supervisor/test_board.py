@@ -1,4 +1,4 @@
-"""The board of a child: lines that another process can read."""
+"""The board of a child: entries that another process can read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_what_is_written_is_seen_through_its_file(
     board.begin("a", 7, 1, 10.0, 20.0)
     board.beat(11.0)
     other = Board(os.dup(board.fileno), 2)
-    assert [(line.job_id, line.attempt, line.deadline) for line in other.lines()] == [(7, 1, 20.0)]
-    assert other.pulse() == 11.0
+    assert [(entry.job_id, entry.attempt, entry.deadline) for entry in other.entries()] == [(7, 1, 20.0)]
+    assert other.last_beat() == 11.0
     board.close()
     other.close()

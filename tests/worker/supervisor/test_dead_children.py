@@ -12,8 +12,10 @@ import pytest
 from detent.model.clock import SystemClock
 from detent.store.contract import Store
 from detent.worker.options import WorkerOptions
-from detent.worker.supervisor.dead_child import Death, Remains
-from detent.worker.supervisor.process import Supervisor
+from detent.worker.outage_backoff import OutageBackoff
+from detent.worker.services.service_set import ServiceSet
+from detent.worker.supervisor.dead_child import DeadLease, Death
+from detent.worker.supervisor.lease_renewals import LeaseRenewals
 from tests.contract.kit import claim_one, enqueue
 from tests.deadlines import scaled
 
@@ -46,19 +48,25 @@ def gated(store: Store) -> Gated:
 
 
 @pytest.fixture
-def supervisor(store: Store, gated: Gated) -> Supervisor:
-    made = Supervisor(gated, WorkerOptions(app="shop:app", name="ana"), SystemClock(), 7)
+def lease_renewals(store: Store, gated: Gated) -> LeaseRenewals:
+    options = WorkerOptions(app="shop:app", name="ana")
+    clock = SystemClock()
+    backoff = OutageBackoff(clock, threading.Event())
+    services = ServiceSet(gated, options, 7)
+    made = LeaseRenewals(
+        gated, options, clock, backoff, services, children=list, failures_found=services.failures_found.set
+    )
     enqueue(store)
     held = claim_one(store, lease_id=99)
     assert held.attempt == 1
-    made._remains.append(Remains(99, Death(0.0, "exit code 1", "itself")))
+    made.add_dead([DeadLease(99, Death(0.0, "exit code 1", "itself"))])
     return made
 
 
 @contextmanager
-def renewals(supervisor: Supervisor, gated: Gated) -> Iterator[threading.Thread]:
+def renewing(lease_renewals: LeaseRenewals, gated: Gated) -> Iterator[threading.Thread]:
     """The thread that renews, in the middle of ending what a dead child held."""
-    thread = threading.Thread(target=supervisor._end_remains)
+    thread = threading.Thread(target=lease_renewals.end_dead_leases)
     thread.start()
     try:
         assert gated.inside.wait(SECONDS_MAX)
@@ -69,23 +77,23 @@ def renewals(supervisor: Supervisor, gated: Gated) -> Iterator[threading.Thread]
 
 
 def test_the_last_look_does_not_end_what_the_renewals_are_ending(
-    store: Store, supervisor: Supervisor, gated: Gated
+    store: Store, lease_renewals: LeaseRenewals, gated: Gated
 ) -> None:
     """W1: both ended the same attempt: it was counted twice, or an attempt that began meanwhile was ended."""
-    with renewals(supervisor, gated) as thread:
-        supervisor._clean_up(thread)
+    with renewing(lease_renewals, gated) as thread:
+        lease_renewals.finish(thread)
         assert gated.aborts == 1
     assert not thread.is_alive()
-    supervisor._clean_up(thread)
-    assert (gated.aborts, supervisor._remains, dict(supervisor._tally)) == (1, [], {"put off": 1})
+    lease_renewals.finish(thread)
+    assert (gated.aborts, lease_renewals._dead, dict(lease_renewals.tally)) == (1, [], {"put off": 1})
     assert [count.state for count in store.counts()] == ["pending"]
 
 
-def test_what_no_renewal_ended_is_ended_last(store: Store, supervisor: Supervisor, gated: Gated) -> None:
+def test_what_no_renewal_ended_is_ended_last(store: Store, lease_renewals: LeaseRenewals, gated: Gated) -> None:
     """W1: a lease of a dead child does not have to run out."""
     gated.open.set()
     ended = threading.Thread(target=lambda: None)
     ended.start()
     ended.join(SECONDS_MAX)
-    supervisor._clean_up(ended)
-    assert (gated.aborts, supervisor._remains) == (1, [])
+    lease_renewals.finish(ended)
+    assert (gated.aborts, lease_renewals._dead, dict(lease_renewals.tally)) == (1, [], {"put off": 1})

@@ -1,4 +1,4 @@
-"""The bell that a supervisor's main thread waits for."""
+"""The pipe that a supervisor's main thread waits for."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ PATIENCE = 60.0
 
 
 def test_rung_before_it_is_waited_for_it_is_heard_once() -> None:
-    bell = WakeupPipe()
+    pipe = WakeupPipe()
     for _ in range(100_000):
-        bell.ring()
-    assert bell.wait(PATIENCE)
-    assert not bell.wait(0.0)
+        pipe.wake()
+    assert pipe.wait(PATIENCE)
+    assert not pipe.wait(0.0)
 
 
 def test_another_thread_rings() -> None:
-    bell = WakeupPipe()
-    ringer = threading.Thread(target=bell.ring)
-    ringer.start()
-    assert bell.wait(PATIENCE)
-    ringer.join()
+    pipe = WakeupPipe()
+    waker = threading.Thread(target=pipe.wake)
+    waker.start()
+    assert pipe.wait(PATIENCE)
+    waker.join()
 
 
 SIGNALLED = """
 import os, signal
 from detent.worker.supervisor.wakeup_pipe import WakeupPipe
 
-bell = WakeupPipe()
+pipe = WakeupPipe()
 heard = []
 signal.signal(signal.SIGCHLD, lambda *_: None)
-signal.signal(signal.SIGTERM, lambda *_: (heard.append("SIGTERM"), bell.ring()))
-bell.rings_by_signals()
+signal.signal(signal.SIGTERM, lambda *_: (heard.append("SIGTERM"), pipe.wake()))
+pipe.wake_on_signals()
 if os.fork() == 0:
     os._exit(0)
-assert bell.wait(60.0)
+assert pipe.wait(60.0)
 os.wait()
-while bell.wait(0.0):
+while pipe.wait(0.0):
     pass
 print("waiting", flush=True)
-assert bell.wait(60.0)
+assert pipe.wait(60.0)
 print(heard, flush=True)
 """
 

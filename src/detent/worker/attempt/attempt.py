@@ -20,9 +20,9 @@ from detent.model.sanitize import error_text
 from detent.store.contract import Store
 from detent.worker.attempt.around_hooks import surrounded
 from detent.worker.attempt.context import AttemptContext, EventSink
-from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, carry_on, set_out
+from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, resume_coroutine, start_coroutine
 from detent.worker.attempt.foreign_boundary import AlreadyThere
-from detent.worker.attempt.history import Unknown
+from detent.worker.attempt.history import UnknownEffect
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -51,7 +51,7 @@ class Attempt:
     """
 
     def __init__(
-        self, claimed: Claimed, app: Detent, store: Store, sink: EventSink, unknown: Unknown | None = None
+        self, claimed: Claimed, app: Detent, store: Store, sink: EventSink, unknown: UnknownEffect | None = None
     ) -> None:
         self.unknown = unknown
         self._asking = unknown is not None
@@ -123,7 +123,7 @@ class Attempt:
         """The probe gave no answer: it is asked again as often as the task is retried, and at least three times more;
         then a person is."""
         assert self.unknown is not None
-        retry, looks = self.task.options.retry, self.unknown.looks
+        retry, looks = self.task.options.retry, self.unknown.probes
         delay, last = retry.delay(looks + 1, self._ids.random()), looks >= max(_LOOKS_MIN, retry.retries)
         match error:
             case LeaseLost(job_id=self.claimed.job_id):
@@ -136,20 +136,20 @@ class Attempt:
                 last = True
         return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
-    def set_out(self, process: int) -> Finish | Abort | SuspendedCoroutine | None:
+    def start(self, process: int) -> Finish | Abort | SuspendedCoroutine | None:
         """Call an async function in this `process`, inside a task of whoever calls, until it ends or waits; one that
         waits is to be carried on in the same task."""
         try:
             coroutine = self._function(self.context, **self._arguments())
-            value = set_out(coroutine, self.context.alone(), process)
+            value = start_coroutine(coroutine, self.context.alone(), process)
             return value if type(value) is SuspendedCoroutine else self._finished(value)
         except BaseException as error:
             return self._failed(error)
 
-    async def carry_on(self, waiting: SuspendedCoroutine) -> Finish | Abort | None:
+    async def resume(self, waiting: SuspendedCoroutine) -> Finish | Abort | None:
         """Await the rest."""
         try:
-            return self._finished(await carry_on(waiting))
+            return self._finished(await resume_coroutine(waiting))
         except BaseException as error:
             # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
             # function itself.
@@ -157,10 +157,10 @@ class Attempt:
 
     async def run_async(self, process: int) -> Finish | Abort | None:
         """Both, in a task of its own."""
-        found = self.set_out(process)
-        return await self.carry_on(found) if isinstance(found, SuspendedCoroutine) else found
+        found = self.start(process)
+        return await self.resume(found) if isinstance(found, SuspendedCoroutine) else found
 
-    def delay(self) -> float:
+    def retry_delay(self) -> float:
         """How long the job waits before its next attempt, by its task's policy."""
         counted = max(1, self.claimed.attempt - self.claimed.spared)
         return self.task.options.retry.delay(counted, self._ids.random())
@@ -198,12 +198,12 @@ class Attempt:
             case Fatal():
                 return self._abort("error", error_text(error), fatal=True)
             case _ if isinstance(error, OUTAGES) and self.claimed.spared < self.context.settings.spared_max:
-                return self._abort("released", error_text(error), delay=self.delay())
+                return self._abort("released", error_text(error), delay=self.retry_delay())
             case _ if self.context.cancelled:
                 return self._abort("cancelled", error_text(error))
             case _:
                 covered = self.task.options.retry.covers(error)
-                return self._abort("error", error_text(error), fatal=not covered, delay=self.delay())
+                return self._abort("error", error_text(error), fatal=not covered, delay=self.retry_delay())
 
     def _abort(self, outcome: Outcome, error: str, *, fatal: bool = False, delay: float = 0.0) -> Abort:
         claimed = self.claimed

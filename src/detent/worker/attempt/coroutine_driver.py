@@ -1,8 +1,8 @@
-"""Drives a coroutine step by step inside a task that is not its own.
+"""Drives a coroutine step by step inside an asyncio task that is not its own.
 
-Most async functions that end at once do not need a task each, and making one costs more than they do. So one task
-carries one after another, each in context variables of its own: it takes the first step of each (`set_out`), and stays
-with one that waits (`carry_on`).
+Creating a task costs more than most async functions that end without waiting. So one task runs many coroutines one
+after another, each with context variables of its own: it takes the first step of each (`start_coroutine`). If a
+coroutine waits, the task stays with it until it ends (`resume_coroutine`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["SuspendedCoroutine", "carry_on", "set_out"]
+__all__ = ["SuspendedCoroutine", "resume_coroutine", "start_coroutine"]
 
 
 class SuspendedCoroutine(msgspec.Struct, frozen=True):
-    """A coroutine on its way, and what it waits for."""
+    """A coroutine that has started and now waits for `awaited`."""
 
     coroutine: Coroutine[Any, Any, Any]
     context: Context
@@ -27,11 +27,11 @@ class SuspendedCoroutine(msgspec.Struct, frozen=True):
     awaited: Any
 
 
-def set_out(coroutine: Coroutine[Any, Any, Any], context: Context, process: int) -> Any:
-    """What the coroutine gives or raises, run in `context`; where it waits for something, it is `SuspendedCoroutine`.
+def start_coroutine(coroutine: Coroutine[Any, Any, Any], context: Context, process: int) -> Any:
+    """Run the coroutine in `context` until it ends or waits. Return its value, or a `SuspendedCoroutine`.
 
-    A function that forks may come back twice. The copy is another than `process`, holds nothing, and must not go on as
-    a worker: it ends here.
+    A function that forks may return in the copy of the process too. The copy, whose id differs from `process`, holds no
+    lease and must not go on as a worker: it exits here.
     """
     try:
         awaited = _step(context, coroutine.send, None, process)
@@ -41,26 +41,26 @@ def set_out(coroutine: Coroutine[Any, Any, Any], context: Context, process: int)
 
 
 @types.coroutine
-def carry_on(waiting: SuspendedCoroutine) -> Generator[Any, Any, Any]:
-    """What it gives or raises in the end."""
-    coroutine, awaited = waiting.coroutine, waiting.awaited
+def resume_coroutine(suspended: SuspendedCoroutine) -> Generator[Any, Any, Any]:
+    """Await the rest of the coroutine; return its value or raise its error."""
+    coroutine, awaited = suspended.coroutine, suspended.awaited
     step: Callable[[Any], Any]
-    told: Any
+    sent: Any
     while True:
         try:
-            told = yield awaited
+            sent = yield awaited
             step = coroutine.send
         except BaseException as error:
-            step, told = coroutine.throw, error
+            step, sent = coroutine.throw, error
         try:
-            awaited = _step(waiting.context, step, told, waiting.process)
+            awaited = _step(suspended.context, step, sent, suspended.process)
         except StopIteration as end:
             return end.value
 
 
-def _step(context: Context, step: Callable[[Any], Any], told: Any, process: int) -> Any:
+def _step(context: Context, step: Callable[[Any], Any], sent: Any, process: int) -> Any:
     try:
-        return context.run(step, told)
+        return context.run(step, sent)
     finally:
         if os.getpid() != process:
             os._exit(0)

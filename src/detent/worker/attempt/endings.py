@@ -1,40 +1,50 @@
-"""How an attempt ends that its function did not bring to an end."""
+"""Endings of attempts that their function did not bring about itself: cut short, released or handed back."""
 
 from __future__ import annotations
 
-import asyncio
-
 from msgspec.structs import replace
 
-from detent.model.records import Abort, Finish, Outcome
-from detent.worker.child.core import Held
+from detent.model.records import Abort, Claimed, Finish, Outcome
 
-__all__ = ["SHORT", "cut_ending", "ending_of", "stop_ending", "with_start"]
+__all__ = [
+    "PROCESS_DIED",
+    "PROCESS_HELD",
+    "SHORT",
+    "Ending",
+    "add_start_time",
+    "end_attempt",
+    "end_attempt_at_stop",
+]
+
+Ending = Finish | Abort | None
+"""How an attempt ended; None if there is nothing to write."""
+
+PROCESS_DIED = "its process ended with"
+PROCESS_HELD = "its process was held by another job"
+"""How the errors begin of attempts that were released because of their process. See `history.is_suspect`."""
 
 SHORT = 0.001
-"""Seconds. A function that succeeds in less began when it ended, for the record: to tell the two apart would cost more
-than the difference is worth, and would cost most where jobs are shortest."""
+"""Seconds. The start of a function that succeeds within this time is not recorded: reading the clock and writing the
+start would cost more than the difference is worth, and most where jobs are shortest."""
 
 
-def cut_ending(held: Held, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
-    """This attempt is over, whatever its function does; handed back unless said otherwise."""
-    claimed = held.claimed
+def end_attempt(claimed: Claimed, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
+    """Return the ending of an attempt that is over whatever its function still does."""
     return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
 
 
-def stop_ending(held: Held, *, risky: bool) -> Abort:
-    """Return the ending of an attempt that did not finish before its worker stopped. A risky one has begun and must not
-    be repeated blindly: how far it came is not known."""
-    return cut_ending(held, "crashed", "cut off when its worker stopped") if risky else cut_ending(held)
+def end_attempt_at_stop(claimed: Claimed, *, risky: bool) -> Abort:
+    """Return the ending of an attempt that did not finish before its worker stopped.
+
+    A risky attempt has begun and must not be repeated blindly. It is unknown how far it got, so it counts as crashed.
+    """
+    if risky:
+        return end_attempt(claimed, "crashed", "cut off when its worker stopped")
+    return end_attempt(claimed)
 
 
-def with_start(held: Held, ending: Finish | Abort | None, now: float) -> Finish | Abort | None:
-    """The same ending with the time at which the function was called, if it was."""
-    if ending is None or held.called_at is None or (type(ending) is Finish and now - held.called_at < SHORT):
+def add_start_time(ending: Ending, begun_after: float | None, ran_for: float) -> Ending:
+    """Return the ending with the time of the call, in seconds after the claim. Short successes get none (`SHORT`)."""
+    if ending is None or begun_after is None or (type(ending) is Finish and ran_for < SHORT):
         return ending
-    return replace(ending, begun_after=held.begun_after)
-
-
-def ending_of(task: asyncio.Task[Finish | Abort | None]) -> Finish | Abort | None:
-    """What an attempt on the loop gave; None where it was cut short, and somebody else has said how it ended."""
-    return None if task.cancelled() else task.result()
+    return replace(ending, begun_after=begun_after)

@@ -1,4 +1,4 @@
-"""Standard logging inside a task becomes its lines."""
+"""A logging handler that turns what a task's function logs into events of its job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["EventLogHandler"]
 
 
 class EventLogHandler(logging.Handler):
-    """Gives what a task's function logs to its attempt. What the engine itself logs stays out of it."""
+    """Adds log records of a task's function to its attempt as events. Records of Detent itself are left out."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Append the line; a line that cannot be written is no reason for the function to fail."""
+        """Add the record as an event. A record that cannot be written does not make the function fail."""
         context = current_attempt.get()
         if context is None or record.name.startswith("detent."):
             return

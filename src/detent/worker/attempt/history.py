@@ -1,4 +1,4 @@
-"""What is asked of the record before a function is called that must not be repeated blindly."""
+"""What the record says about earlier attempts, read before a function is called that must not be repeated blindly."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from detent.declare.task import Task
 from detent.errors import DetentError
 from detent.model.records import Claimed, ExecutionRow
 from detent.store.contract import Store
-from detent.worker.supervisor.dead_child import died_with_its_process
+from detent.worker.attempt.endings import PROCESS_DIED, PROCESS_HELD
 
-__all__ = ["Past", "Unknown", "look_back"]
+__all__ = ["AttemptHistory", "UnknownEffect", "is_suspect", "read_history"]
 
 
-class Unknown(Struct, frozen=True):
-    """Nobody knows whether the effect of attempt `since` has happened. The probe has looked `looks` times since, in
-    vain; `cancelled` says that somebody wants the job stopped."""
+class UnknownEffect(Struct, frozen=True):
+    """It is unknown whether attempt `since` had its effect. The probe was asked `probes` times since without a clear
+    answer. `cancelled` says that a cancel of the job was requested."""
 
     since: int
-    looks: int
+    probes: int
     cancelled: bool
 
 
-class Past(Struct, frozen=True):
-    """What the record says of a job that is about to be called: `suspect` was in a process when it died."""
+class AttemptHistory(Struct, frozen=True):
+    """What matters about earlier attempts. A `suspect` was in a process that died, and may have caused that."""
 
     suspect: bool = False
-    unknown: Unknown | None = None
+    unknown: UnknownEffect | None = None
 
 
-def look_back(store: Store, claimed: Claimed, task: Task[..., object, object]) -> Past | DetentError:
-    """Put the attempt on record as begun where it must not be repeated blindly, and look at those before it.
+def read_history(store: Store, claimed: Claimed, task: Task[..., object, object]) -> AttemptHistory | DetentError:
+    """Record that the attempt begins if it must not be repeated blindly, and return the history of its job.
 
-    The refusal where this worker does not hold the attempt any more.
+    Returns the refusal if this worker no longer holds the attempt.
     """
     job_id, attempt, options = claimed.job_id, claimed.attempt, task.options
     if options.probe is not None:
@@ -44,27 +44,39 @@ def look_back(store: Store, claimed: Claimed, task: Task[..., object, object]) -
     if isinstance(answer, DetentError):
         return answer
     past = [execution for execution in store.job_executions(job_id) if execution.attempt < attempt]
+    suspect = any(map(is_suspect, past))
     if options.idempotent:
-        return Past(any(map(died_with_its_process, past)))
-    unknown = _unknown(store, claimed, past, has_probe=options.probe is not None)
-    return Past(unknown is not None or any(map(died_with_its_process, past)), unknown)
+        return AttemptHistory(suspect)
+    unknown = _find_unknown(store, claimed, past, has_probe=options.probe is not None)
+    return AttemptHistory(suspect or unknown is not None, unknown)
 
 
-def _unknown(store: Store, claimed: Claimed, past: list[ExecutionRow], *, has_probe: bool) -> Unknown | None:
-    """What is unknown stays so until a person settles it: a probe that said "not done" is asked again, and says it
-    again. Where there is no probe, a person's retry is a decision too."""
-    riddles = [execution for execution in past if execution.outcome == "unknown"]
-    if not riddles:
+def is_suspect(execution: ExecutionRow) -> bool:
+    """Return whether the attempt was in a process that died or was held. Its job may be the cause, so the job is tried
+    again in a process of its own."""
+    return execution.outcome == "crashed" or (
+        execution.outcome == "released" and (execution.error or "").startswith((PROCESS_DIED, PROCESS_HELD))
+    )
+
+
+def _find_unknown(store: Store, claimed: Claimed, past: list[ExecutionRow], *, has_probe: bool) -> UnknownEffect | None:
+    """Return the oldest effect that is still unknown.
+
+    An effect stays unknown until a person settles it: a probe that answered "not done" is asked again by the next
+    attempt. If the task has no probe, a retry by a person settles it too.
+    """
+    unknown = [execution for execution in past if execution.outcome == "unknown"]
+    if not unknown:
         return None
-    settled = again = 0
+    settled = retried = 0
     for line in store.transitions("job", str(claimed.job_id)):
         if line.to_state == "pending" and line.trigger in ("settle", "retry"):
-            again = line.attempt
+            retried = line.attempt
             if line.trigger == "settle" or not has_probe:
                 settled = line.attempt
-    open_riddles = [execution for execution in riddles if execution.attempt > settled]
-    if not open_riddles:
+    unsettled = [execution for execution in unknown if execution.attempt > settled]
+    if not unsettled:
         return None
-    looks = sum(1 for execution in open_riddles if not execution.counted and execution.attempt > again)
+    probes = sum(1 for execution in unsettled if not execution.counted and execution.attempt > retried)
     (job,) = store.job_get([claimed.job_id])
-    return Unknown(open_riddles[0].attempt, looks, job is not None and job.cancel_requested_at is not None)
+    return UnknownEffect(unsettled[0].attempt, probes, job is not None and job.cancel_requested_at is not None)

@@ -20,7 +20,7 @@ from detent.model.clock import SystemClock
 from detent.model.records import Abort, Claimed, Finish
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.context import AttemptContext
-from detent.worker.attempt.history import Unknown
+from detent.worker.attempt.history import UnknownEffect
 from detent.worker.child.application import set_up_process
 from detent.worker.child.flusher import Flusher
 from detent.worker.critical_thread import start_critical_thread
@@ -39,7 +39,7 @@ class _Solo:
         self._app = app
         self._options = options
         self._channel = channel
-        self._jobs: queue.SimpleQueue[tuple[Claimed, Unknown | None]] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Claimed, UnknownEffect | None]] = queue.SimpleQueue()
         self._context: AttemptContext | None = None
         self._cancelled: tuple[int, int] | None = None
         clock = SystemClock()
@@ -70,7 +70,7 @@ class _Solo:
     def _listen(self) -> None:
         for message in self._channel.messages():
             if message["kind"] == "run":
-                unknown = msgspec.convert(message["unknown"], Unknown | None)
+                unknown = msgspec.convert(message["unknown"], UnknownEffect | None)
                 self._jobs.put((msgspec.convert(message["claimed"], Claimed), unknown))
             else:
                 self._cancel(message["job"], message["attempt"])

@@ -1,4 +1,4 @@
-"""Dead jobs in the worker's log: at most one line a second, however many they are."""
+"""Logs which jobs are dead: at most one line a second, however many there are."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ __all__ = ["DeadJobLog"]
 log = logging.getLogger("detent.worker")
 
 _NAMED_MAX = 10
-_SAY_EVERY = 1.0
+_WRITE_EVERY = 1.0
 
 
 class DeadJobLog:
-    """Gathers their numbers until they are said. True while some are not."""
+    """Collects the ids of dead jobs until they are logged. True while some are not."""
 
     def __init__(self) -> None:
         self._ids: list[int] = []
-        self._say_at = 0.0
+        self._write_at = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._ids)
 
     def add(self, job_id: int) -> None:
-        """This one."""
+        """Add a dead job."""
         self._ids.append(job_id)
 
-    def say(self, now: float) -> None:
-        """Say them, where the last line is long enough ago by then."""
-        if not self._ids or now < self._say_at:
+    def write(self, now: float) -> None:
+        """Log the jobs collected so far, unless the last line is less than a second old."""
+        if not self._ids or now < self._write_at:
             return
         ids, self._ids = self._ids, []
-        self._say_at = now + _SAY_EVERY
+        self._write_at = now + _WRITE_EVERY
         more = len(ids) - _NAMED_MAX
         shown = ", ".join(map(str, ids[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
-        log.warning("dead: job %s; see `detent dead list`", shown)
+        log.warning("%s dead; see `detent dead list`.", f"Job {shown} is" if len(ids) == 1 else f"Jobs {shown} are")

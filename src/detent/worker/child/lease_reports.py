@@ -1,4 +1,4 @@
-"""What a child tells its supervisor of leases."""
+"""What a child reports to its supervisor about its leases."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ __all__ = ["LeaseReports"]
 
 
 class LeaseReports:
-    """The supervisor renews what it has seen on the board, too: so jobs begin before it is told of their lease. Of one
-    that is over by then it never hears: told of after its end, it would be renewed for ever."""
+    """Reports new leases and leases that are done.
+
+    Jobs may begin before their lease is reported, because the supervisor also renews the lease it sees on the board. A
+    lease that is done by then is never reported: otherwise the supervisor would renew it for ever.
+    """
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._lock = threading.Lock()
-        self._untold: int | None = None
+        self._unreported: int | None = None
 
-    def took(self, lease_id: int) -> None:
-        """Before any of its jobs begins."""
-        self._untold = lease_id
+    def add(self, lease_id: int) -> None:
+        """Note a new lease. Called before any of its jobs begins."""
+        self._unreported = lease_id
 
-    def tell(self) -> None:
-        """There is time now."""
+    def send(self) -> None:
+        """Report the new lease, if it is not done yet."""
         with self._lock:
-            lease_id, self._untold = self._untold, None
+            lease_id, self._unreported = self._unreported, None
             if lease_id is not None:
                 self._channel.send("lease", id=lease_id)
 
-    def done(self, leases: list[int], tally: Mapping[str, int]) -> None:
-        """All that was held under them is written."""
+    def send_done(self, leases: list[int], tally: Mapping[str, int]) -> None:
+        """Report leases of which every job has ended and was written."""
         with self._lock:
-            if self._untold in leases:
-                self._untold = None
+            if self._unreported in leases:
+                self._unreported = None
             self._channel.send("done", leases=leases, tally=tally)

@@ -1,71 +1,126 @@
-"""A job in progress in a child."""
+"""An attempt in progress in a child, and its time limits."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from detent.model.records import Outcome
 from detent.worker.attempt.attempt import Attempt
-from detent.worker.attempt.history import Unknown
-from detent.worker.child.core import Held
+from detent.worker.attempt.history import UnknownEffect
+from detent.worker.attempt.time_limits import end_overdue, limit_extension
+from detent.worker.child.core import HeldJob
+from detent.worker.supervisor.board import Board
 
 if TYPE_CHECKING:
-    from detent.worker.child.isolated_process import IsolatedProcess
+    from detent.worker.child.executors.isolated_process import IsolatedProcess
 
-__all__ = ["OnThread", "RunningAttempt"]
+__all__ = ["ChainedCall", "RunningAttempt", "extend_deadlines"]
+
+_isolated_lock = threading.Lock()
+"""Guards `RunningAttempt.isolated`. One lock for all: it is never held for long, and a lock each would cost time in
+every attempt, most of which have no process of their own."""
 
 
-class OnThread:
-    """A function that is called on a thread which goes on to others: it goes on until `RunningAttempt` forgets it."""
+class ChainedCall:
+    """A call on a thread that goes on to other calls afterwards. It counts as active until its attempt drops it."""
 
     def done(self) -> bool:
-        """It is forgotten when it is."""
+        """Return False: the thread itself tells when the call is done."""
         return False
 
 
 @dataclass(eq=False, slots=True)
 class RunningAttempt:
-    """An attempt, where it runs, and by when it must end; 0 is no limit. `forgiven` is time, in the deadline already,
-    for which other jobs may have held the process. `here`: its function was called in this process."""
+    """An attempt, what runs its function, and when it must end.
 
-    held: Held
+    `deadline` 0 means no limit. `in_process` says that the function was called in the child itself. `extended` is the
+    time, part of the deadline already, for which other jobs may have held the process.
+    """
+
+    held: HeldJob
     attempt: Attempt
     deadline: float = 0.0
+    in_process: bool = False
     cancel_by: float = 0.0
     is_stalled: bool = False
-    forgiven: float = 0.0
-    here: bool = False
+    extended: float = 0.0
     suspect: bool = False
-    unknown: Unknown | None = None
-    work: asyncio.Task[Any] | Future[None] | OnThread | None = None
-    solo: IsolatedProcess | None = None
-    _solo_lock: threading.Lock = field(default_factory=threading.Lock)
+    unknown: UnknownEffect | None = None
+    work: asyncio.Task[Any] | Future[None] | ChainedCall | None = None
+    isolated: IsolatedProcess | None = None
 
     @property
-    def still_at_it(self) -> bool:
-        """Whether the function goes on."""
+    def is_active(self) -> bool:
+        """Whether the function has not returned yet."""
         return self.work is not None and not self.work.done()
 
-    def ask_to_stop(self) -> None:
-        """Tell the function, which may listen or not."""
-        self.attempt.context.request_cancel()
-        with self._solo_lock:
-            if self.solo is not None:
-                self.solo.cancel(self.held.claimed)
+    def set_called(self, board: Board, now: float, *, in_process: bool) -> None:
+        """Note that the function is called now: its time-out counts from here. The caller holds the runner's lock."""
+        held, timeout = self.held, self.attempt.task.options.timeout
+        held.called_at = now
+        board.set_called(held, now - held.claimed_at)
+        if timeout is not None:
+            self.deadline, self.extended = now + timeout, 0.0
+            board.set_deadline(held, self.deadline)
+        if in_process:
+            board.set_in_process(held)
+            self.in_process = True
 
-    def leave_solo(self) -> None:
-        """The process has done its part: from now on it is not this job's to stop."""
-        with self._solo_lock:
-            self.solo = None
+    def find_overdue(self, now: float) -> tuple[Outcome, str] | None:
+        """Return the outcome and the error with which to cut the attempt short; None if it may go on."""
+        options = self.attempt.task.options
+        if options.timeout is not None and self.deadline and now >= self.deadline:
+            return end_overdue(options.timeout, self.extended, idempotent=options.idempotent)
+        if self.is_stalled:
+            return "timed_out", "stalled: wrote no event for too long"
+        if self.cancel_by and now >= self.cancel_by:
+            # If it must not be repeated blindly, it is unknown how far it got.
+            outcome: Outcome = "cancelled" if options.idempotent else "crashed"
+            return outcome, "did not stop within the grace period after a cancel"
+        return None
+
+    def request_stop(self) -> None:
+        """Tell the function to stop; it may ignore that."""
+        self.attempt.context.request_cancel()
+        with _isolated_lock:
+            if self.isolated is not None:
+                self.isolated.cancel(self.held.claimed)
 
     def stop(self) -> None:
-        """Stop it as hard as is possible from here. On the loop."""
-        self.ask_to_stop()
-        with self._solo_lock:
-            if self.solo is not None:
-                self.solo.kill()
+        """Stop the function as hard as possible. A function on a thread can only be told. Called on the event loop."""
+        self.request_stop()
+        with _isolated_lock:
+            if self.isolated is not None:
+                self.isolated.kill()
         if isinstance(self.work, asyncio.Task):
             self.work.cancel()
+
+    def release_isolated(self) -> None:
+        """Forget the isolated process: it has done its part, and may be running another job soon."""
+        with _isolated_lock:
+            self.isolated = None
+
+
+def extend_deadlines(
+    running: Mapping[HeldJob, RunningAttempt], board: Board, held_for: float, *, abandoned: int
+) -> None:
+    """Extend the deadlines of attempts whose process was held for `held_for` seconds.
+
+    `abandoned` counts the functions that go on although their attempts have ended. A function that is the only one in
+    its process holds the process itself and gets no extension. The caller holds the runner's lock.
+    """
+    if not held_for:
+        return
+    in_process = sum(one.in_process for one in running.values()) + abandoned
+    for held, one in running.items():
+        timeout = one.attempt.task.options.timeout
+        if timeout is not None and one.deadline and in_process > one.in_process:
+            extra = limit_extension(timeout, one.extended, held_for)
+            one.extended += extra
+            one.deadline += extra
+            board.set_deadline(held, one.deadline)

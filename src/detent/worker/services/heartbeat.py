@@ -67,7 +67,7 @@ class Heartbeat:
         """The tasks and the queues (None is any) of this worker."""
         return self._seen.tasks, self._seen.queues
 
-    def say(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
+    def set_state(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
         """What to say from now on."""
         self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping)
 

@@ -112,7 +112,7 @@ class ServiceSet:
         """Do what is due of what every worker does; how much is left to do, where that was asked, once a second. Raises
         the first `DatabaseError` at the end, but for one that damaged rows or pages cause: that is no outage."""
         try:
-            self._pass([one for one in self.services if not one.alone], now, self._run_in_haste)
+            self._pass([one for one in self.services if not one.alone], now, self._run_quick)
         except DatabaseError:
             self.saw_outage()
             raise
@@ -125,7 +125,7 @@ class ServiceSet:
         """Do what is due of what one worker at a time does. Raises the first `DatabaseError` at the end."""
         self._pass([one for one in self.services if one.alone], now, self._run_if_ours)
 
-    def next_in_haste(self, now: float) -> float:
+    def next_quick(self, now: float) -> float:
         """When `tick` may have something to do again, as far as is known now."""
         return min(self._next(one, now) for one in self.services if not one.alone)
 
@@ -203,7 +203,7 @@ class ServiceSet:
         self._due["heartbeat"] = min(self._due["heartbeat"], now + max(_AGAIN, service.every))
         return True
 
-    def _run_in_haste(self, service: Service, now: float) -> None:
+    def _run_quick(self, service: Service, now: float) -> None:
         began_at = self._clock.monotonic()
         with self._store.answering_within(_ANSWER_MAX):
             service.run(now)

@@ -1,10 +1,8 @@
-"""What a child is doing right now, in memory that its supervisor can read when the child is dead or deaf.
+"""What a child is doing right now, in memory that its supervisor can read even if the child is dead or hung.
 
-One line of six numbers for each slot: job, attempt, when it began, and by when it must end (both by the machine's
-monotonic clock, which all processes share), whether its function is called in the child itself, and how many seconds
-after its claim the function was called (below zero: not yet). The child writes a
-line in one step when a job begins, and takes the job out of it when that ends. Behind the lines stand its pulse and
-the lease that it last asked for.
+The child writes one entry per slot when a job begins, and clears it when the job ends. All times are from the machine's
+monotonic clock, which all processes share. Behind the entries are the child's last heartbeat and the lease it last
+claimed under.
 """
 
 from __future__ import annotations
@@ -13,58 +11,61 @@ import mmap
 import os
 import struct
 from collections.abc import Hashable
-from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["Board", "Line", "nameless_file"]
+from detent.worker.unnamed_file import open_unnamed_file
 
-_LINE = struct.Struct("=qqddqd")
-_DEADLINE = struct.Struct("=d")
-_DEADLINE_AT = struct.calcsize("=qqd")
-_HERE = struct.Struct("=q")
-_HERE_AT = struct.calcsize("=qqdd")
-_AFTER = struct.Struct("=d")
-_AFTER_AT = struct.calcsize("=qqddq")
+__all__ = ["Board", "BoardEntry"]
+
 _NOT_CALLED = -1.0
-_PULSE = struct.Struct("=d")
-_CLAIMING = struct.Struct("=q")
-_BEHIND = _PULSE.size + _CLAIMING.size
 _JOB = struct.Struct("=q")
+_DOUBLE = struct.Struct("=d")
+_FLAG = struct.Struct("=q")
+_ENTRY = struct.Struct("=qqddqd")
+_DEADLINE_OFFSET = struct.calcsize("=qqd")
+_IN_PROCESS_OFFSET = struct.calcsize("=qqdd")
+_CALLED_AFTER_OFFSET = struct.calcsize("=qqddq")
+_TRAILER_SIZE = _DOUBLE.size + _JOB.size
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A job in progress; `deadline` 0 means none; `here` is 0 while it is prepared or in a process of its own; its
-    function was called `after` seconds from its claim, or not yet if that is below zero."""
+class BoardEntry:
+    """A job in progress.
+
+    `deadline` 0 means none. `in_process` is 1 once the function is called in the child itself; it is 0 while the job is
+    prepared or runs in a process of its own. `called_after` is below zero until the function is called.
+    """
 
     job_id: int
     attempt: int
     begun_at: float
     deadline: float
-    here: int = 0
-    after: float = _NOT_CALLED
+    in_process: int = 0
+    called_after: float = _NOT_CALLED
 
     @property
     def begun_after(self) -> float | None:
         """Seconds from the claim to the call of the function; None if it was not called."""
-        return None if self.after < 0 else self.after
+        return None if self.called_after < 0 else self.called_after
 
 
 class Board:
-    """Shared lines over an unlinked file; pass `fileno` to the child and open it there with `Board.at`."""
+    """Shared entries in an unlinked file. Pass `fileno` to the child, and open it there with `Board(fileno, slots)`."""
 
     def __init__(self, fileno: int, slots: int) -> None:
         self.fileno = fileno
         self.slots = slots
-        self._map = mmap.mmap(fileno, slots * _LINE.size + _BEHIND)
+        self._map = mmap.mmap(fileno, slots * _ENTRY.size + _TRAILER_SIZE)
+        self._heartbeat_offset = slots * _ENTRY.size
+        self._claiming_offset = self._heartbeat_offset + _DOUBLE.size
         self._free = list(range(slots - 1, -1, -1))
-        self._lines: dict[Hashable, int] = {}
+        self._entries: dict[Hashable, int] = {}
 
     @classmethod
     def create(cls, slots: int) -> Board:
-        """A new empty board."""
-        file = nameless_file()
-        os.ftruncate(file, slots * _LINE.size + _BEHIND)
+        """Create an empty board."""
+        file = open_unnamed_file()
+        os.ftruncate(file, slots * _ENTRY.size + _TRAILER_SIZE)
         return cls(file, slots)
 
     def begin(
@@ -75,68 +76,59 @@ class Board:
         begun_at: float,
         deadline: float,
         *,
-        here: bool = False,
-        after: float = _NOT_CALLED,
+        in_process: bool = False,
+        called_after: float = _NOT_CALLED,
     ) -> int:
-        """Write a line for `holder`, until `end`. There are as many lines as slots: the caller has a slot, and ends
-        the line before or together with the slot. Safe from any thread."""
-        number = self._lines[holder] = self._free.pop()
-        _LINE.pack_into(self._map, number * _LINE.size, job_id, attempt, begun_at, deadline, here, after)
+        """Write an entry for `holder`, which stays until `end`. Safe from any thread.
+
+        There are as many entries as slots. The caller has a slot, and ends the entry before it gives up the slot.
+        """
+        number = self._entries[holder] = self._free.pop()
+        _ENTRY.pack_into(self._map, number * _ENTRY.size, job_id, attempt, begun_at, deadline, in_process, called_after)
         return number
 
-    def beat(self, now: float) -> None:
-        """The threads of the child get their turns."""
-        _PULSE.pack_into(self._map, self.slots * _LINE.size, now)
+    def end(self, holder: Hashable) -> None:
+        """Clear the entry of this holder. A no-op if it has none. Safe from any thread."""
+        number = self._entries.pop(holder, None)
+        if number is not None:
+            _JOB.pack_into(self._map, number * _ENTRY.size, 0)
+            self._free.append(number)
 
-    def pulse(self) -> float:
-        """When that was last so; 0 before the first time."""
-        found: float = _PULSE.unpack_from(self._map, self.slots * _LINE.size)[0]
+    def set_deadline(self, holder: Hashable, deadline: float) -> None:
+        """Change when this job must end. The caller makes sure that no thread ends the entry at the same time; the
+        same holds for the other setters."""
+        _DOUBLE.pack_into(self._map, self._entries[holder] * _ENTRY.size + _DEADLINE_OFFSET, deadline)
+
+    def set_called(self, holder: Hashable, called_after: float) -> None:
+        """Note that the function of this job is called, so many seconds after its claim."""
+        _DOUBLE.pack_into(self._map, self._entries[holder] * _ENTRY.size + _CALLED_AFTER_OFFSET, called_after)
+
+    def set_in_process(self, holder: Hashable) -> None:
+        """Note that the function of this job is called in the child itself, and may bring it down."""
+        _FLAG.pack_into(self._map, self._entries[holder] * _ENTRY.size + _IN_PROCESS_OFFSET, 1)
+
+    def entries(self) -> list[BoardEntry]:
+        """Return the jobs in progress."""
+        return [BoardEntry(*fields) for fields in _ENTRY.iter_unpack(self._map[: self._heartbeat_offset]) if fields[0]]
+
+    def beat(self, now: float) -> None:
+        """Note that the threads of the child get their turns."""
+        _DOUBLE.pack_into(self._map, self._heartbeat_offset, now)
+
+    def last_beat(self) -> float:
+        """Return the time of the last `beat`; 0 before the first one."""
+        found: float = _DOUBLE.unpack_from(self._map, self._heartbeat_offset)[0]
         return found
 
     def set_claiming(self, lease_id: int) -> None:
-        """The child is about to claim under this lease, and may die before it can tell what it was given."""
-        _CLAIMING.pack_into(self._map, self.slots * _LINE.size + _PULSE.size, lease_id)
+        """Note that the child is about to claim under this lease. It may die before it can report what it got."""
+        _JOB.pack_into(self._map, self._claiming_offset, lease_id)
 
     def claiming(self) -> int | None:
-        """The last one it asked for."""
-        return _CLAIMING.unpack_from(self._map, self.slots * _LINE.size + _PULSE.size)[0] or None
-
-    def set_deadline(self, holder: Hashable, deadline: float) -> None:
-        """Change by when this job must end. The caller makes sure that its line does not end meanwhile; so with the
-        other setters."""
-        _DEADLINE.pack_into(self._map, self._lines[holder] * _LINE.size + _DEADLINE_AT, deadline)
-
-    def set_called(self, holder: Hashable, after: float) -> None:
-        """The function of this job is called, so long after its claim."""
-        _AFTER.pack_into(self._map, self._lines[holder] * _LINE.size + _AFTER_AT, after)
-
-    def set_here(self, holder: Hashable) -> None:
-        """The function of this job is called in this process, and may bring it down."""
-        _HERE.pack_into(self._map, self._lines[holder] * _LINE.size + _HERE_AT, 1)
-
-    def end(self, holder: Hashable) -> None:
-        """Empty the line of this holder. A no-op if it has none. Safe from any thread."""
-        number = self._lines.pop(holder, None)
-        if number is not None:
-            _JOB.pack_into(self._map, number * _LINE.size, 0)
-            self._free.append(number)
-
-    def lines(self) -> list[Line]:
-        """What is in progress, as last written."""
-        return [Line(*parts) for parts in _LINE.iter_unpack(self._map[: self.slots * _LINE.size]) if parts[0]]
+        """Return the lease under which the child last claimed."""
+        return _JOB.unpack_from(self._map, self._claiming_offset)[0] or None
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Release the memory."""
         self._map.close()
         os.close(self.fileno)
-
-
-def nameless_file() -> int:
-    """Return a new file that no directory names, in memory if the system has such files."""
-    with suppress(AttributeError, OSError):  # not on every system, and not everywhere allowed
-        return os.memfd_create("detent-board")
-    # Only here: it brings a good deal of the library with it.
-    import tempfile
-
-    with tempfile.TemporaryFile(prefix="detent-board-") as file:
-        return os.dup(file.fileno())

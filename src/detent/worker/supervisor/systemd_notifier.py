@@ -7,11 +7,11 @@ import socket
 
 __all__ = ["SystemdNotifier"]
 
-_EVERY = 1.0
+_ALIVE_EVERY = 1.0
 
 
 class SystemdNotifier:
-    """Speaks to the socket that systemd names in NOTIFY_SOCKET; to nobody where there is none. Never raises."""
+    """Sends to the socket that systemd names in NOTIFY_SOCKET; does nothing if there is none. Never raises."""
 
     def __init__(self, address: str | None) -> None:
         # An address that begins with @ is in Linux's abstract namespace.
@@ -19,20 +19,20 @@ class SystemdNotifier:
         self._alive_at = 0.0
 
     def ready(self) -> None:
-        """The worker takes jobs."""
-        self._say("READY=1")
+        """Report that the worker takes jobs."""
+        self._send("READY=1")
 
     def stopping(self) -> None:
-        """It was told to stop."""
-        self._say("STOPPING=1")
+        """Report that the worker was told to stop."""
+        self._send("STOPPING=1")
 
     def alive(self, now: float) -> None:
-        """Its main loop goes round; said at most once a second."""
-        if now - self._alive_at >= _EVERY:
+        """Report, at most once a second, that the supervisor's main loop is running."""
+        if now - self._alive_at >= _ALIVE_EVERY:
             self._alive_at = now
-            self._say("WATCHDOG=1")
+            self._send("WATCHDOG=1")
 
-    def _say(self, words: str) -> None:
+    def _send(self, message: str) -> None:
         if self._address is None:
             return
         with (
@@ -40,4 +40,4 @@ class SystemdNotifier:
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as one,
         ):
             one.setblocking(False)
-            one.sendto(words.encode(), self._address)
+            one.sendto(message.encode(), self._address)
