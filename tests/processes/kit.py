@@ -20,7 +20,7 @@ from detent.worker.options import WorkerOptions
 from tests.deadlines import scaled, until
 from tests.processes.tasks import make_app
 
-__all__ = ["ROOT", "SECONDS_MAX", "Bench", "Gate", "Worker", "is_alive", "kill", "until"]
+__all__ = ["ROOT", "SECONDS_MAX", "Bench", "Gate", "Worker", "is_alive", "kill", "parent_of", "until"]
 
 ROOT = Path(__file__).parents[2]
 SECONDS_MAX = scaled(60.0)
@@ -34,6 +34,11 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def parent_of(pid: int) -> int:
+    """The process that started this one."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 class Gate:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, until
+from tests.processes.kit import Bench, is_alive, parent_of, until
 
 
 def cut_short(bench: Bench, task: str, **arguments: object) -> int:
@@ -41,6 +42,25 @@ def test_a_timed_out_function_that_does_not_listen_goes_with_its_process(shop: B
     assert "crashed" not in shop.outcomes(neighbour)
     until(lambda: not is_alive(process), "the end of the process")
     shop.rests(shop.send("add", a=1, b=1), "succeeded")
+
+
+def test_a_child_that_is_about_to_be_killed_claims_nothing_more(sqlite_bench: Bench) -> None:
+    """J12: what a deaf child claimed after its supervisor had decided to kill it was given back with the
+    process, and ran later than it had to. Here the kill is delayed, so that the child has the time to claim."""
+    bench = sqlite_bench
+    gate = bench.gate()
+    worker = bench.worker(grace=scaled(1.0))
+    bench.send("block_loop_async_1s", gate=str(gate))
+    guardian = parent_of(gate.entered()[0])
+    os.kill(guardian, signal.SIGSTOP)
+    until(lambda: "killing its process" in worker.log, "the verdict")
+    job = bench.send("add", a=1, b=1)
+    sent_at = bench.app.store.now()
+    until(
+        lambda: bench.app.workers()[0].seen_at > sent_at + timedelta(seconds=2), "a worker that had the time to claim"
+    )
+    os.kill(guardian, signal.SIGCONT)
+    assert bench.rests(job, "succeeded").attempt == 1, bench.outcomes(job)
 
 
 @pytest.mark.parametrize(

@@ -26,5 +26,8 @@ def test_what_is_written_is_seen_through_its_file(
     other = Board(os.dup(board.fileno), 2)
     assert [(entry.job_id, entry.attempt, entry.deadline) for entry in other.entries()] == [(7, 1, 20.0)]
     assert other.last_beat() == 11.0
+    assert not board.claims_forbidden()
+    other.forbid_claims()
+    assert board.claims_forbidden()
     board.close()
     other.close()

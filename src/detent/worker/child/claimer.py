@@ -53,7 +53,7 @@ class Claimer:
 
     It asks `next_claims` what to claim, passes the jobs to `claimed`, and then calls `report` for their lease.
     `holding` gives the number of jobs held. Other threads set `room` when there is room for more jobs. The claimer
-    returns when `stopping` is set.
+    returns when `stopping` is set. It claims nothing after the supervisor has decided to kill this process.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Claimer:
         """Claim until stopping."""
         while not self._stopping.is_set():
             self._room.clear()
-            requests = self._next_claims()
+            requests = [] if self._board.claims_forbidden() else self._next_claims()
             if not requests:
                 self._room.wait(_ROOM_POLL)
             elif not self._is_woken or not self._claim_first(requests):
@@ -196,7 +196,7 @@ class Claimer:
         """
         ask = claim
         claimed_at: float | None = None
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and not self._board.claims_forbidden():
             try:
                 with self._answering():
                     jobs = ask()

@@ -1,8 +1,8 @@
 """What a child is doing right now, in memory that its supervisor can read even if the child is dead or hung.
 
 The child writes one entry per slot when a job begins, and clears it when the job ends. All times are from the machine's
-monotonic clock, which all processes share. Behind the entries are the child's last heartbeat and the lease it last
-claimed under.
+monotonic clock, which all processes share. Behind the entries are the child's last heartbeat, the lease it last
+claimed under, and a flag with which the supervisor forbids further claims.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENTRY = struct.Struct("=qqddqd")
 _DEADLINE_OFFSET = struct.calcsize("=qqd")
 _IN_PROCESS_OFFSET = struct.calcsize("=qqdd")
 _CALLED_AFTER_OFFSET = struct.calcsize("=qqddq")
-_TRAILER_SIZE = _DOUBLE.size + _JOB.size
+_TRAILER_SIZE = _DOUBLE.size + _JOB.size + _FLAG.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Board:
         self._map = mmap.mmap(fileno, slots * _ENTRY.size + _TRAILER_SIZE)
         self._heartbeat_offset = slots * _ENTRY.size
         self._claiming_offset = self._heartbeat_offset + _DOUBLE.size
+        self._forbidden_offset = self._claiming_offset + _JOB.size
         self._free = list(range(slots - 1, -1, -1))
         self._entries: dict[Hashable, int] = {}
 
@@ -127,6 +128,14 @@ class Board:
     def claiming(self) -> int | None:
         """Return the lease under which the child last claimed."""
         return _JOB.unpack_from(self._map, self._claiming_offset)[0] or None
+
+    def forbid_claims(self) -> None:
+        """Forbid the child to claim again. Written by the supervisor; the child sees it at once, however busy it is."""
+        _FLAG.pack_into(self._map, self._forbidden_offset, 1)
+
+    def claims_forbidden(self) -> bool:
+        """Return whether the child must not claim again."""
+        return bool(_FLAG.unpack_from(self._map, self._forbidden_offset)[0])
 
     def close(self) -> None:
         """Release the memory."""

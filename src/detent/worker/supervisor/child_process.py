@@ -197,10 +197,14 @@ class ChildProcess:
     # -- its end -----------------------------------------------------------------------------------------------
 
     def kill(self, cause: KillCause, why: str) -> None:
-        """Kill the child now. The cause decides what becomes of its jobs."""
+        """Kill the child now. The cause decides what becomes of its jobs.
+
+        The child may live on for a moment. Whatever it claimed then would only be given back, so claims are forbidden.
+        """
         if self.killed is None:
             self.killed = why
             self._cause = cause
+            self._board.forbid_claims()
             self._process.kill()
 
     def close(self, now: float) -> tuple[str, list[DeadLease]]:
