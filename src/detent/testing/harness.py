@@ -17,7 +17,7 @@ from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.firing import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt.attempt import Attempt
-from detent.worker.attempt.context import DirectSink
+from detent.worker.attempt.event_sink import DirectSink
 from detent.worker.attempt.history import read_history
 from detent.worker.services.recovery import ops_recovery
 from detent.worker.services.retention import Keep, Retention

@@ -1,4 +1,4 @@
-"""Threads that a worker cannot do without: a process that has lost one is better dead than deaf."""
+"""Threads that a process of a worker cannot do without. If one fails, the process exits and is replaced."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Callable
 __all__ = ["EXIT_BROKEN", "start_critical_thread"]
 
 EXIT_BROKEN = 70
-"""What a process ends with whose own machinery failed (memory ran out, a defect): it is replaced by a fresh one."""
+"""Exit code of a process in which a critical thread failed, for instance because memory ran out or of a defect."""
 
 log = logging.getLogger("detent.worker")
 
 
 def start_critical_thread(name: str, target: Callable[[], None]) -> threading.Thread:
-    """Run it on a thread of its own; if it raises, the process ends at once."""
+    """Run `target` on a thread of its own and return the thread. If `target` raises, the process exits at once."""
 
     def run() -> None:
         try:
             target()
         except BaseException:
-            # Even saying so may fail where memory has run out.
+            # If memory has run out, even logging may fail.
             try:
-                log.exception("%s failed: this process ends", name)
+                log.exception("Thread %s failed; this process exits.", name)
             finally:
                 os._exit(EXIT_BROKEN)
 

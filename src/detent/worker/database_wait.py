@@ -1,4 +1,4 @@
-"""Starting while the database is away: wait for it, and say so."""
+"""Waiting for a database that is not available when a process starts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["wait_for_database"]
 
 T = TypeVar("T")
 
-_LOOK_EVERY = 1.0
+_RETRY_EVERY = 1.0
 
 
 def wait_for_database(clock: Clock, ask: Callable[[], T]) -> tuple[T, bool]:
-    """What the database answers, however long it takes to come up, and whether it had to be waited for.
+    """Call `ask` until the database answers. Return the answer, and whether the database had to be waited for.
 
-    Says so at most once a second. What waiting does not help is raised at once: a login that is refused, a place that
-    is not there (`NoWayIn`), a schema that is missing or does not fit.
+    Logs at most once a second. Errors that waiting does not help are raised at once: a refused login or a missing
+    database (`NoWayIn`), and a schema that is missing or does not fit.
     """
-    backoff = OutageBackoff(clock, threading.Event(), longest=_LOOK_EVERY)
+    backoff = OutageBackoff(clock, threading.Event(), longest=_RETRY_EVERY)
     while True:
         try:
             answer = ask()

@@ -1,12 +1,11 @@
-"""At most two log lines in two seconds for one cause, counted over all processes of a worker (G6).
+"""Limits the rate of log lines: at most two in two seconds for one cause, over all processes of a worker (G6).
 
-A loop that fails can log at any rate, and each process of a worker has several loops. So no loop counts for itself: a
-filter on Detent's loggers counts for all of them, in memory that the supervisor shares with its children. A line that
-is let through says how many lines of its cause were left out before it.
+A loop that fails can log at any rate, and each process of a worker has several loops. So a filter on Detent's loggers
+counts for all of them, in memory that the supervisor shares with its children. A line that passes says how many lines
+of its cause were left out before it.
 
-Lines have the same cause if they come from the same call of the logger. A call can name another cause with
-`extra={"cause": "..."}`: everything that reports an unavailable database does so. What the user's own code logs is not
-limited.
+Lines have the same cause if they come from the same logging call. A call can name another cause with
+`extra={"cause": "..."}`: every report of an unavailable database does so. The user's own log lines are not limited.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ __all__ = ["DAMAGE", "DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", 
 
 LINES_MAX = 2
 SECONDS = 2.0
-"""So two lines may come at once, and over a longer time there is one line a second."""
+"""Two lines may come at once; over a longer time it is one line a second."""
 
 DATABASE = {"cause": "database"}
-"""For `extra=`: the database is unavailable, whatever was asked of it."""
+"""For `extra=`: the database is unavailable."""
 
 DAMAGE = {"cause": "damage", "lines": 1}
-"""For `extra=`: the database is damaged. One line at a time: all who meet the damage say the same, and an alert comes
-with it."""
+"""For `extra=`: the database is damaged. One line at a time, because all threads report the same damage, and there is
+an alert too."""
 
 LOGGERS = (
     "detent.alerts",
@@ -59,8 +58,11 @@ _LOCK_PAUSE = 0.001
 
 
 class LogLimit(logging.Filter):
-    """Counts in a shared file. Safe from any thread and across forks. It never waits for longer than a few
-    milliseconds: if another process stopped while it held the lock, a line too many may be logged."""
+    """A filter that counts in a shared file. Safe from any thread and across forks.
+
+    It never waits for more than a few milliseconds: if another process was stopped while it held the lock, a line too
+    many may be logged.
+    """
 
     def __init__(self, fileno: int, clock: Clock | None = None) -> None:
         super().__init__()
@@ -72,7 +74,7 @@ class LogLimit(logging.Filter):
 
     @classmethod
     def create(cls, clock: Clock | None = None) -> LogLimit:
-        """Make a limit of its own."""
+        """Create a limit with a new file."""
         file = open_unnamed_file()
         os.ftruncate(file, _SLOTS * _SLOT.size)
         return cls(file, clock)
@@ -81,7 +83,7 @@ class LogLimit(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the line may be logged. It gets the number of lines that were left out before it."""
+        """Return whether the line may be logged. Adds the number of lines that were left out before it."""
         cause = getattr(record, "cause", None) or f"{record.name}: {record.msg}"
         left_out = self._admit(_number(cause), getattr(record, "lines", LINES_MAX))
         if left_out:
@@ -99,8 +101,8 @@ class LogLimit(logging.Filter):
             return left_out if admitted else None
 
     def _find(self, cause: int) -> tuple[int, float, float, int]:
-        """Return the place of a cause and what is kept of it. A new cause takes a free place, or that of the cause
-        whose last line is the oldest."""
+        """Return the place of a cause, the times of its last two lines, and how many were left out since. A new cause
+        takes a free place, or that of the cause whose last line is the oldest."""
         oldest: tuple[float, int] | None = None
         for probe in range(_PROBES):
             place = (cause + probe) % _SLOTS * _SLOT.size
@@ -140,12 +142,12 @@ def _number(cause: str) -> int:
 
 
 def limit_log(options: WorkerOptions) -> None:
-    """Limit what Detent logs in this process, together with the worker that started it."""
+    """Limit what Detent logs in this process, counting together with the other processes of the worker."""
     _install(LogLimit(options.log_limit_fd) if options.log_limit_fd >= 0 else LogLimit.create())
 
 
 def share_log_limit(options: WorkerOptions) -> WorkerOptions:
-    """Limit what Detent logs in this process; return the options for the children that count together with it."""
+    """Limit what Detent logs in this process; return options for the children with which they count together."""
     limit = LogLimit.create()
     _install(limit)
     return replace(options, log_limit_fd=limit.fileno)

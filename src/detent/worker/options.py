@@ -1,4 +1,4 @@
-"""How a worker is run."""
+"""The options of a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, None: 1.
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `detent worker` was told. `queues` None means every queue; `queue_slots` caps some of them."""
+    """The options of `detent worker`. `queues` None means every queue; `queue_slots` limits some of them."""
 
     app: str
     name: str
@@ -45,7 +45,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_level: LogLevel | None = None
     debug: bool = False
     log_limit_fd: int = -1
-    """The file in which the processes of a worker count their log lines together; -1 if there is none."""
+    """Descriptor of the file in which all processes of a worker count their log lines; -1 if there is none."""
 
     @property
     def package(self) -> str:
@@ -54,7 +54,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shared_fds(self) -> tuple[int, ...]:
-        """Files that every process of the worker inherits."""
+        """Descriptors of the files that every process of the worker inherits."""
         return () if self.log_limit_fd < 0 else (self.log_limit_fd,)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, int]]:
-    """`a,b:4` as queues a and b, with at most 4 jobs of b at once. `InvalidSetting`."""
+    """Parse `a,b:4` as the queues a and b, with at most 4 jobs of b at once. Raises `InvalidSetting`."""
     if not text:
         return None, {}
     names: list[str] = []
@@ -87,7 +87,7 @@ def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, in
 
 
 def parse_duration(text: str) -> float:
-    """`30s`, `500ms`, `5m`, `2h`, `1d` or plain seconds. `InvalidSetting`."""
+    """Parse `30s`, `500ms`, `5m`, `2h`, `1d` or plain seconds. Raises `InvalidSetting`."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise InvalidSetting("duration", repr(text), "a number with ms, s, m, h or d, such as 30s")

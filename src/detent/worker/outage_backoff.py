@@ -1,4 +1,4 @@
-"""What to do while the database is unavailable: log it and wait, a little longer each time."""
+"""What a process does while the database is unavailable: log the failure and wait, longer each time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ log = logging.getLogger("detent.worker")
 
 
 class OutageBackoff:
-    """Shared by the threads of one process. `stop` cuts every wait short. The rate of its lines is limited with that of
-    all others (`log_limit`)."""
+    """Shared by the threads of one process. `stop` ends every wait. `log_limit` limits the rate of its log lines."""
 
     def __init__(self, clock: Clock, stop: threading.Event, *, longest: float = _LONGEST) -> None:
         self._clock = clock
@@ -30,7 +29,7 @@ class OutageBackoff:
         self.away_since: float | None = None
 
     def failed(self, doing: str, error: BaseException) -> None:
-        """Log the failure, and wait."""
+        """Log that `doing` failed, and wait before the caller tries again."""
         with self._lock:
             now = self._clock.monotonic()
             if self.away_since is None:
@@ -42,11 +41,11 @@ class OutageBackoff:
             self._clock.sleep(_WHILE_STOPPING)
 
     def refused(self, what: str, error: BaseException) -> None:
-        """Log that something was refused for good."""
+        """Log that the database refused something for good. The caller does not try again."""
         log.warning("%s: %s", what, _first_line(error))
 
     def worked(self) -> None:
-        """The database answers again."""
+        """Note that the database answers, and log the end of an outage."""
         if self.away_since is None:
             return
         with self._lock:

@@ -1,7 +1,7 @@
-"""What a worker's processes write to stderr: lines for people, or one JSON object a line.
+"""What the processes of a worker write to stderr: text lines, or one JSON object per line.
 
-As JSON, every line is one: what is logged, with its traceback inside; what the user's code prints; what nobody caught.
-Only what is written past Python (by a program that a function starts, by the interpreter as it dies) stays as it is.
+With JSON, log records (with their tracebacks), printed lines and uncaught errors all become JSON lines. Only output
+that does not pass through Python stays as it is: that of programs a function starts, and of a dying interpreter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 @functools.cache
 def _libraries() -> tuple[str, ...]:
-    """Return the directories of installed packages and of Python itself. Supervisors never ask, and save the import."""
+    """Return the directories of installed packages and of Python itself. Imported late: supervisors never need it."""
     import sysconfig
 
     names = ("purelib", "platlib", "stdlib", "platstdlib")
@@ -38,10 +38,10 @@ def _libraries() -> tuple[str, ...]:
 
 
 class OwnCode(logging.Filter):
-    """Lets through what Detent and the user's own code log, and warnings of libraries.
+    """Passes records of Detent and of the user's own code, and warnings of libraries.
 
-    Code is a library's if it lies among the installed packages or in Python itself. The package that holds the
-    application is the user's own, wherever it lies.
+    Code belongs to a library if it is in the installed packages or in Python itself. The package that holds the
+    application is the user's own, wherever it is.
     """
 
     def __init__(self, package: str) -> None:
@@ -56,10 +56,10 @@ class OwnCode(logging.Filter):
 
 
 def set_up_output(format: LogFormat, level: LogLevel | None = None, package: str = "") -> None:
-    """Log to stderr. As JSON, printed lines and uncaught errors are logged too.
+    """Log to stderr. With JSON, printed lines and uncaught errors are logged too.
 
-    Without a level: from INFO on, and of libraries from WARNING on. `package` is the top-level package of the
-    application, for `OwnCode`.
+    Without a level, records from INFO on are logged, and those of libraries from WARNING on. `package` is the top-level
+    package of the application, for `OwnCode`.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if format == "json" else _Text(_TEXT))
@@ -75,14 +75,14 @@ def set_up_output(format: LogFormat, level: LogLevel | None = None, package: str
 
 
 class _Text(logging.Formatter):
-    """A line for people; a traceback keeps its lines."""
+    """Formats a text line; a traceback keeps its lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         return escape.block(super().format(record))
 
 
 class _Json(logging.Formatter):
-    """A line for programs."""
+    """Formats a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -97,7 +97,7 @@ class _Json(logging.Formatter):
 
 
 def _storable(line: dict[str, object]) -> dict[str, object]:
-    """Without lone surrogates, which no JSON can carry."""
+    """Replace lone surrogates, which JSON cannot contain."""
     return {
         name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         for name, value in line.items()
@@ -105,7 +105,7 @@ def _storable(line: dict[str, object]) -> dict[str, object]:
 
 
 class _Printed(io.TextIOBase):
-    """A stream whose lines are logged. The file underneath stays for whoever asks for its number."""
+    """A stream whose lines are logged. `fileno` still gives the file underneath."""
 
     def __init__(self, name: str, level: int, beneath: TextIO) -> None:
         self._log = logging.getLogger(name)

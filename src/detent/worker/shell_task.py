@@ -1,4 +1,4 @@
-"""A shell task: a job that runs a command. Its output becomes the job's lines as it comes, its exit code the result."""
+"""A shell task: a job that runs a command. Its output becomes events of the job, and its exit code the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEVELS = {"stdout": "info", "stderr": "warning"}
 
 
 class CommandFailed(DetentError):
-    """The command of a shell task ended with anything but exit code 0."""
+    """The command of a shell task ended with an exit code other than 0."""
 
     def __init__(self, command: str, exit_code: int, tail: Sequence[str]) -> None:
         self.command = command
@@ -52,12 +52,14 @@ def shell(
 ) -> PlainTask[..., int]:
     """Declare a task that runs a command: `build = shell(app, "build", ["make", "site"])`.
 
-    `command` is a list of words, never given to a shell to interpret; or a function of the job's arguments that makes
-    one. The command sees the variables named in `inherit` and those of `env`, besides DETENT_JOB_ID, DETENT_ATTEMPT and
-    DETENT_EFFECT_KEY. Lines of its standard output are events of level info, those of its standard error of level
-    warning; a long line is cut, and after `lines_max` lines the rest is read but not kept. Exit code 0 is the result;
-    any other is a `CommandFailed`, tried again as the task's `retry` says. A cancel or a time-out sends SIGTERM to the
-    whole process group, and SIGKILL after `grace` seconds. Nothing of the command outlives its end or its worker.
+    `command` is a list of words, or a function of the job's arguments that returns one. No shell interprets the words.
+    The command gets the environment variables named in `inherit`, those of `env`, and DETENT_JOB_ID, DETENT_ATTEMPT and
+    DETENT_EFFECT_KEY.
+
+    Lines of standard output become events of level info, lines of standard error events of level warning. A long line
+    is cut. After `lines_max` lines the rest is read but not kept. Exit code 0 is the result; any other raises
+    `CommandFailed`, which is retried as the task's `retry` says. A cancel or a time-out sends SIGTERM to the whole
+    process group, and SIGKILL after `grace` seconds. No process of the command outlives the command or its worker.
     """
     make, parameters, hints = _maker(name, command)
     if not isinstance(grace, int | float) or not 0 <= grace <= 3600:
@@ -72,15 +74,15 @@ def shell(
         }
         environment = inherited_environment(inherit) | dict(env or {}) | own
         pipe = subprocess.PIPE
-        guarded = GuardedProcess(words, grace=grace, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
+        process = GuardedProcess(words, grace=grace, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
         try:
             if isinstance(ctx, AttemptContext):
-                ctx.on_cancel(guarded.ask)
+                ctx.on_cancel(process.terminate)
             output = _Output(ctx, lines_max)
-            output.follow({"stdout": guarded.stdout, "stderr": guarded.stderr})
-            code = guarded.wait()
+            output.follow({"stdout": process.stdout, "stderr": process.stderr})
+            code = process.wait()
         finally:
-            guarded.close()
+            process.close()
         if code != 0:
             raise CommandFailed(words[0], code, output.tail)
         return code
@@ -97,7 +99,7 @@ def shell(
 def _maker(
     name: str, command: Sequence[str] | Callable[..., Sequence[str]]
 ) -> tuple[Callable[..., Sequence[str]], list[inspect.Parameter], dict[str, Any]]:
-    """What makes the words of the command, with its parameters and their types."""
+    """Return the function that makes the words of the command, with its parameters and their types."""
     if callable(command):
         hints = {key: hint for key, hint in inspect.get_annotations(command, eval_str=True).items() if key != "return"}
         return command, list(inspect.signature(command).parameters.values()), hints
@@ -115,7 +117,7 @@ def _words(name: str, found: Any) -> list[str]:
 
 
 class _Output:
-    """Follows what a command says, line by line as it comes."""
+    """Turns the output of a command into events, line by line as it comes."""
 
     def __init__(self, ctx: Context, lines_max: int) -> None:
         self._ctx = ctx
@@ -125,7 +127,7 @@ class _Output:
         """The last lines of the standard error."""
 
     def follow(self, streams: Mapping[str, IO[bytes]]) -> None:
-        """Until nobody holds the other ends any more."""
+        """Read until all other ends of the pipes are closed."""
         with selectors.DefaultSelector() as selector:
             for name, stream in streams.items():
                 selector.register(stream.fileno(), selectors.EVENT_READ, _Stream(name))
@@ -143,7 +145,7 @@ class _Output:
         if stream == "stderr":
             self.tail.append(text)
         self._lines += 1
-        # A key for each line: a command that says the same thing twice has said it twice.
+        # A key for each line, so that equal lines are separate events.
         key = f"{self._ctx.attempt}:{self._lines}"
         if self._lines <= self._lines_max:
             self._ctx.event(text, level=_LEVELS[stream], key=key)
@@ -152,7 +154,7 @@ class _Output:
 
 
 class _Stream:
-    """Cuts what comes into lines, and lines that are too long short."""
+    """Splits the bytes of a stream into lines, and cuts lines that are too long."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -160,7 +162,7 @@ class _Stream:
         self._cut = False
 
     def lines(self, data: bytes) -> list[bytes]:
-        """The lines that are whole with this; with no more data, what is left."""
+        """Return the lines that are complete with this data. Empty data ends the stream: return what is left."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         if not data and self._rest:
             whole, self._rest = [*whole, self._rest], b""
@@ -173,7 +175,7 @@ class _Stream:
 
     def _within(self, line: bytes) -> bytes | None:
         if self._cut:
-            # The end of a line whose beginning was told.
+            # This is the rest of a line whose beginning was returned already.
             self._cut = False
             return None
         line = line.removesuffix(b"\r")

@@ -219,7 +219,7 @@ def test_a_block_that_is_never_entered_is_warned_of(place: Place, caplog: pytest
     (line,) = place.app.events(job.id)
     assert (line.level, line.message.partition(":")[0]) == (
         "warning",
-        "ctx.commit() was called and its block never entered",
+        "ctx.commit() was called, but its block was never entered",
     )
     assert "never entered" in caplog.text
     assert [one.level for one in place.app.events(place.run(lambda ctx, tx: None).id)] == []

@@ -15,7 +15,7 @@ from detent.model.records import Abort, Aborted, Commit, Finish, NewEvent
 from detent.store.contract import Store
 from detent.testing.stores import is_sqlite, plain_connection, table
 from detent.worker.child.flusher import Flusher
-from detent.worker.child.write_batch import Batch
+from detent.worker.child.write_batch import WriteBatch
 from detent.worker.outage_backoff import OutageBackoff
 from tests.contract.kit import claim, enqueue, job, state
 from tests.deadlines import scaled
@@ -143,7 +143,7 @@ def test_an_event_that_is_refused_does_not_take_its_job_with_it(store: Store, st
 
 def test_a_batch_is_taken_apart_job_by_job_and_then_item_by_item() -> None:
     """Each step writes all items again once: with one culprit among n jobs that is about log n tries."""
-    batch = Batch(
+    batch = WriteBatch(
         events=[event(1), event(2), event(1, "more")], finishes=[Finish(2, 1), Finish(3, 1)], aborts=[failed(1)]
     )
     first, rest = batch.halves()
@@ -151,5 +151,5 @@ def test_a_batch_is_taken_apart_job_by_job_and_then_item_by_item() -> None:
     assert {item.job_id for item in rest.items} == {2, 3}
     assert first.size + rest.size == batch.size
     assert [part.items for part in first.halves()] == [[event(1)], [event(1, "more"), failed(1)]]
-    assert Batch(finishes=[Finish(1, 1)]).halves() == []
-    assert Batch().halves() == []
+    assert WriteBatch(finishes=[Finish(1, 1)]).halves() == []
+    assert WriteBatch().halves() == []

@@ -1,7 +1,7 @@
-"""Calls a task's function inside the hooks that were declared with `@app.around`.
+"""Calls a task's function inside the hooks declared with `@app.around`.
 
-A hook sees the function's error and cannot swallow it: a job whose function failed must not succeed. A hook that fails
-itself fails the attempt, and a note on its error says which hook it was.
+A hook sees the function's error but cannot swallow it: a job whose function failed must not succeed. If a hook itself
+fails, the attempt fails, and a note on the error names the hook.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 from detent.declare.around import Around
 from detent.declare.context import Context
 
-__all__ = ["surrounded"]
+__all__ = ["wrap_in_hooks"]
 
 
-def surrounded(
+def wrap_in_hooks(
     hooks: Sequence[Around], function: Callable[..., Any], task: str, *, is_async: bool
 ) -> Callable[..., Any]:
-    """Return the function inside its hooks, the first one outermost; the function itself if there are none. Async hooks
-    are for async functions only."""
+    """Return the function wrapped in its hooks, the first one outermost; the function itself if there are none. Async
+    hooks apply to async functions only."""
     chosen = [hook for hook in hooks if is_async or not hook.is_async]
 
     def run(ctx: Context, **arguments: Any) -> Any:
@@ -45,7 +45,7 @@ def surrounded(
 
 
 class _Entered:
-    """One hook around one attempt."""
+    """A hook around one attempt."""
 
     def __init__(self, hook: Around, ctx: Context, task: str) -> None:
         self._hook = hook

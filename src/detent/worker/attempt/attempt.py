@@ -1,4 +1,4 @@
-"""One attempt, read top to bottom: decode, call, and how it ends."""
+"""One attempt at a job: decode its arguments, call its function, and return how it ended."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
 from detent.model.sanitize import error_text
 from detent.store.contract import Store
-from detent.worker.attempt.around_hooks import surrounded
-from detent.worker.attempt.context import AttemptContext, EventSink
+from detent.worker.attempt.around_hooks import wrap_in_hooks
+from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, resume_coroutine, start_coroutine
-from detent.worker.attempt.foreign_boundary import AlreadyThere
+from detent.worker.attempt.event_sink import EventSink
+from detent.worker.attempt.foreign_boundary import AlreadyCommittedElsewhere
 from detent.worker.attempt.history import UnknownEffect
 
 if TYPE_CHECKING:
@@ -29,32 +30,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt"]
 
-_LOOKS_MIN = 3
-_UNOPENED = "ctx.commit() was called and its block never entered: write `with ctx.commit() as tx`"
+_PROBES_MIN = 3
+_UNOPENED = "ctx.commit() was called, but its block was never entered: write `with ctx.commit() as tx`"
 
 log = logging.getLogger("detent.worker")
 
 
 class _CannotTell(DetentError):
-    """The probe looked, and does not know."""
+    """The probe could not tell whether the effect has happened."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the probe cannot tell whether the effect has happened: {why}")
 
 
 class Attempt:
-    """One attempt at a job in this process. Whatever calls the function never raises what it raised: it gives how the
-    attempt ends, or None where there is nothing left to say.
+    """One attempt at a job in this process.
 
-    An error after the commit does not undo it: the job has succeeded, and the error becomes a line in its record. Where
-    the effect of an earlier attempt is `unknown`, the task's probe is asked before the function is called.
+    The methods that call the function do not raise its errors: they return how the attempt ended, or None if there is
+    nothing to write. An error after the commit does not undo the commit: the job has succeeded, and the error becomes
+    an event. If the effect of an earlier attempt is `unknown`, the task's probe is called before the function.
     """
 
     def __init__(
         self, claimed: Claimed, app: Detent, store: Store, sink: EventSink, unknown: UnknownEffect | None = None
     ) -> None:
         self.unknown = unknown
-        self._asking = unknown is not None
+        self._must_probe = unknown is not None
         self.claimed = claimed
         self.task = app.find_task(claimed.task)
         self._hooks = app.around_hooks
@@ -66,16 +67,16 @@ class Attempt:
         task = self.task
         if not self._hooks:
             return task.function
-        return surrounded(self._hooks, task.function, task.name, is_async=task.is_async)
+        return wrap_in_hooks(self._hooks, task.function, task.name, is_async=task.is_async)
 
     @property
     def needs_preparing(self) -> bool:
-        """Whether something is to be looked up or put on record before the function is called."""
+        """Whether something has to be read or recorded before the function is called."""
         return not self.task.options.idempotent or self.claimed.attempt > 1
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is to be called in this process, and needs nothing before it is."""
+        """Whether the function is called in this process, and needs no preparation."""
         return not self.task.options.process and not self.claimed.committed and not self.needs_preparing
 
     def run(self) -> Finish | Abort | None:
@@ -83,85 +84,84 @@ class Attempt:
         try:
             arguments = self._arguments()
             with self.context.current():
-                if self._asking and (ending := self._ask(arguments)) is not None:
+                if self._must_probe and (ending := self._probe(arguments)) is not None:
                     return ending
-                value = _called(self._function, self.context, arguments)
+                value = _call(self._function, self.context, arguments)
             return self._finished(value)
         except BaseException as error:
-            return self._cannot_tell(error) if self._asking else self._failed(error)
+            return self._cannot_tell(error) if self._must_probe else self._failed(error)
 
-    def _ask(self, arguments: dict[str, Any]) -> Finish | Abort | None:
-        """What the probe's answer makes of this attempt; None where the function may be called."""
+    def _probe(self, arguments: dict[str, Any]) -> Finish | Abort | None:
+        """Call the probe; return how the attempt ends because of its answer, or None if the function may be called."""
         assert self.unknown is not None
         if self.unknown.cancelled:
             self.context.request_cancel()
         probe = self.task.options.probe
         if probe is None:
-            raise Fatal("nobody can tell whether its effect has happened: the task has no probe")
+            raise Fatal("it is unknown whether its effect has happened, and the task has no probe")
         self.context.event(f"attempt {self.unknown.since} may have had its effect: asking the probe", level="warning")
         hooks = self._hooks
         asked = (
-            surrounded(hooks, probe, self.task.name, is_async=inspect.iscoroutinefunction(probe)) if hooks else probe
+            wrap_in_hooks(hooks, probe, self.task.name, is_async=inspect.iscoroutinefunction(probe)) if hooks else probe
         )
-        found = _called(asked, self.context, arguments)
+        found = _call(asked, self.context, arguments)
         if not isinstance(found, Probed):
             raise TypeError(f"a probe answers with Probed.done, .not_done or .cannot_tell, not with {found!r:.80}")
         if found.found == "cannot tell":
             raise _CannotTell(found.why or "it gave no reason")
         ending = Finish(self.claimed.job_id, self.claimed.attempt, self.task.encode_result(found.result))
         self.context.event(f"the probe says: {found.found}", level="warning")
-        self._asking = False
+        self._must_probe = False
         if found.found == "done":
             return ending
         if self.context.cancelled:
-            return self._abort("cancelled", "its effect has not happened, and somebody wants it stopped")
+            return self._abort("cancelled", "its effect has not happened, and a cancel was requested")
         if self.claimed.attempt - self.claimed.spared > self.claimed.attempts_max:
-            return self._abort("error", "its effect has not happened, and no attempt is left to make it happen")
+            return self._abort("error", "its effect has not happened, and no attempt is left")
         return None
 
     def _cannot_tell(self, error: BaseException) -> Abort | None:
-        """The probe gave no answer: it is asked again as often as the task is retried, and at least three times more;
-        then a person is."""
+        """Return the ending of an attempt whose probe gave no answer. The probe is called again as often as the task is
+        retried, and at least three times more; then a person has to settle the job."""
         assert self.unknown is not None
-        retry, looks = self.task.options.retry, self.unknown.probes
-        delay, last = retry.delay(looks + 1, self._ids.random()), looks >= max(_LOOKS_MIN, retry.retries)
+        retry, probes = self.task.options.retry, self.unknown.probes
+        delay, last = retry.delay(probes + 1, self._ids.random()), probes >= max(_PROBES_MIN, retry.retries)
         match error:
             case LeaseLost(job_id=self.claimed.job_id):
                 return None
             case Snooze():
                 delay, last = error.delay, False
             case Throttled():
-                delay, last = throttle_delay(looks + 1) if error.retry_after is None else error.retry_after, False
+                delay, last = throttle_delay(probes + 1) if error.retry_after is None else error.retry_after, False
             case Fatal():
                 last = True
         return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
     def start(self, process: int) -> Finish | Abort | SuspendedCoroutine | None:
-        """Call an async function in this `process`, inside a task of whoever calls, until it ends or waits; one that
-        waits is to be carried on in the same task."""
+        """Call an async function inside the caller's task until it ends or waits. If it waits, the same task has to
+        await `resume`. `process` is the id of this process."""
         try:
             coroutine = self._function(self.context, **self._arguments())
-            value = start_coroutine(coroutine, self.context.alone(), process)
+            value = start_coroutine(coroutine, self.context.copy_variables(), process)
             return value if type(value) is SuspendedCoroutine else self._finished(value)
         except BaseException as error:
             return self._failed(error)
 
     async def resume(self, waiting: SuspendedCoroutine) -> Finish | Abort | None:
-        """Await the rest."""
+        """Await the rest of a function that waits."""
         try:
             return self._finished(await resume_coroutine(waiting))
         except BaseException as error:
-            # CancelledError too: whoever cut this attempt short has ended it already, and any other comes from the
-            # function itself.
+            # CancelledError too: if this attempt was cut short, it has ended already; otherwise the function raised it.
             return self._failed(error)
 
     async def run_async(self, process: int) -> Finish | Abort | None:
-        """Both, in a task of its own."""
+        """Call an async function and await it, in a task of its own."""
         found = self.start(process)
         return await self.resume(found) if isinstance(found, SuspendedCoroutine) else found
 
     def retry_delay(self) -> float:
-        """How long the job waits before its next attempt, by its task's policy."""
+        """Return the seconds that the job waits before its next attempt, by its task's retry policy."""
         counted = max(1, self.claimed.attempt - self.claimed.spared)
         return self.task.options.retry.delay(counted, self._ids.random())
 
@@ -174,20 +174,20 @@ class Attempt:
     def _finished(self, value: object) -> Finish:
         if self.context.unopened > 0 and not self.context.committed:
             self.context.event(_UNOPENED, level="warning")
-            log.warning("job %d of %s: %s", self.claimed.job_id, self.task.name, _UNOPENED)
+            log.warning("Job %d of task %s: %s.", self.claimed.job_id, self.task.name, _UNOPENED)
         result = None if value is None or self.context.stored_result else self.task.encode_result(value)
         return Finish(self.claimed.job_id, self.claimed.attempt, result)
 
     def _failed(self, error: BaseException) -> Finish | Abort | None:
-        if isinstance(error, AlreadyThere):
+        if isinstance(error, AlreadyCommittedElsewhere):
             return Finish(self.claimed.job_id, self.claimed.attempt)
         if self.context.committed:
             self.context.event(f"error after the commit: {error_text(error)}", level="error")
             return Finish(self.claimed.job_id, self.claimed.attempt)
         match error:
             case LeaseLost(job_id=self.claimed.job_id):
-                # Where somebody has taken it away, this is refused in turn. Otherwise it ran out because the database
-                # was away: no attempt is used up, unless nobody knows how far it came.
+                # If the reaper took the lease away, this ending is refused too. Otherwise the lease expired during an
+                # outage: the attempt is not used up, unless it is unknown how far it got.
                 spared = self.task.options.idempotent and self.claimed.spared < self.context.settings.spared_max
                 return self._abort("released", error_text(error)) if spared else None
             case Snooze():
@@ -212,9 +212,9 @@ class Attempt:
         )
 
 
-def _called(function: Callable[..., Any], context: AttemptContext, arguments: dict[str, Any]) -> Any:
-    """Call a plain function, or run an async one to its end. If an event loop runs on this thread, as in an async test,
-    the async function gets a thread of its own."""
+def _call(function: Callable[..., Any], context: AttemptContext, arguments: dict[str, Any]) -> Any:
+    """Call a plain function, or run an async one until it ends. If an event loop runs on this thread, as in an async
+    test, the async function runs on a thread of its own."""
     value = function(context, **arguments)
     if not inspect.iscoroutine(value):
         return value
@@ -222,5 +222,5 @@ def _called(function: Callable[..., Any], context: AttemptContext, arguments: di
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(value)
-    with ThreadPoolExecutor(max_workers=1) as apart:
-        return apart.submit(copy_context().run, asyncio.run, value).result()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(copy_context().run, asyncio.run, value).result()

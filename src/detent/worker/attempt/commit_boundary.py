@@ -1,4 +1,4 @@
-"""The commit boundary in the hand: `with ctx.commit() as tx`, or `async with` and `await tx.execute(...)`."""
+"""The commit boundary: `with ctx.commit() as tx`, or `async with` and `await tx.execute(...)`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from detent.worker.attempt.context import AttemptContext
 
-__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "not_awaited", "over"]
+__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "refuse_late", "refuse_unawaited"]
 
 
 class Outcome(NamedTuple):
-    """What a statement gave: its rows, and how many rows it changed."""
+    """The result of a statement: its rows, and how many rows it changed."""
 
     rows: list[tuple[Any, ...]]
     rowcount: int
@@ -56,17 +56,17 @@ class Block:
             self._context.stored_result = True
 
     def end(self) -> None:
-        """From now on its connection is somebody else's: what comes late is refused."""
+        """Refuse everything from now on: the connection belongs to others."""
         self._open = None
 
     def _tx(self, word: str) -> Tx:
         if self._open is None:
-            raise over(word)
+            raise refuse_late(word)
         return self._open
 
 
 class AsyncBlock:
-    """The same for async functions: each statement on the block's own thread, so the loop goes on."""
+    """The open commit boundary of an async function. Statements run on a thread of the block, so the loop goes on."""
 
     def __init__(self, block: Block, thread: KeptThread) -> None:
         self._block = block
@@ -93,7 +93,7 @@ class AsyncBlock:
 
 
 class Boundary:
-    """What `ctx.commit()` gives: a context manager of both colours."""
+    """What `ctx.commit()` returns: a context manager for `with` and for `async with`."""
 
     def __init__(self, context: AttemptContext, store: Store) -> None:
         self._context = context
@@ -130,11 +130,11 @@ class Boundary:
             block = self._async_block = AsyncBlock(await thread.do(self.__enter__), thread)
             return block
         except BaseException as error:
-            # Whoever was cancelled while it waited is gone when its turn comes: then nothing must stay open.
-            thread.end_with(self._leave_behind, error)
+            # The caller may have been cancelled while it waited for the connection: then nothing must stay open.
+            thread.end_with(self._close_unused, error)
             raise
 
-    def _leave_behind(self, error: BaseException) -> None:
+    def _close_unused(self, error: BaseException) -> None:
         if self._entered:
             self.__exit__(type(error), error, error.__traceback__)
 
@@ -142,20 +142,20 @@ class Boundary:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._thread is not None
-        forgotten = not_awaited() if error is None and self._async_block.not_begun else None
-        if forgotten is not None:
-            kind, error = WrongPlace, forgotten
-        # A cancel must not leave the block half way: its end is waited for.
+        unawaited = refuse_unawaited() if error is None and self._async_block.not_begun else None
+        if unawaited is not None:
+            kind, error = WrongPlace, unawaited
+        # A cancel must not leave the block half ended, so its end is shielded and awaited.
         await asyncio.shield(answer_of(self._thread.end_with(self.__exit__, kind, error, trace)))
-        if forgotten is not None:
-            raise forgotten
+        if unawaited is not None:
+            raise unawaited
 
 
-def over(word: str) -> WrongPlace:
-    """A block that has ended writes nothing, and what it would intend, nobody would enqueue."""
+def refuse_late(word: str) -> WrongPlace:
+    """Return the error for a call after the block has ended: nothing would be written."""
     return WrongPlace(f"tx.{word}", "after its commit block has ended", "write inside the block")
 
 
-def not_awaited() -> WrongPlace:
-    """To commit without a statement that the function asked for would lose it without a word."""
+def refuse_unawaited() -> WrongPlace:
+    """Return the error for a statement that was not awaited: committing without it would lose it silently."""
     return WrongPlace("tx.execute", "without await in an async commit block", "write `await tx.execute(...)`")

@@ -1,4 +1,4 @@
-"""The context of a real attempt."""
+"""The context that a task's function gets in a worker."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from contextvars import Context as CopiedContext
 from contextvars import ContextVar, copy_context
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
-from detent.client.client import one
 from detent.declare.cost import check_spent
 from detent.declare.enqueue import Sending, checked, new_job
 from detent.declare.settings import Settings
@@ -26,53 +25,19 @@ from detent.model.records import Claimed, NewEvent, NewJob
 from detent.model.sanitize import message_text
 from detent.store.contract import Store
 from detent.worker.attempt.commit_boundary import Boundary
+from detent.worker.attempt.event_sink import EventSink
 from detent.worker.attempt.foreign_boundary import ForeignBoundary
 
-__all__ = ["AttemptContext", "DirectSink", "EventSink", "current_attempt"]
+__all__ = ["AttemptContext", "current_attempt"]
 
 _LEVELS = ("debug", "info", "warning", "error")
 
 current_attempt: ContextVar[AttemptContext | None] = ContextVar("current_attempt", default=None)
-"""The attempt whose function runs here, for logging."""
-
-
-class EventSink(Protocol):
-    """Where lines go."""
-
-    def event(self, line: NewEvent) -> None:
-        """Take a line."""
-        ...
-
-    def charge(self, charge: Charge) -> None:
-        """Take what an attempt has cost."""
-        ...
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Return when every line taken is durable."""
-        ...
-
-
-class DirectSink:
-    """Each line at once, and its refusal raised."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def event(self, line: NewEvent) -> None:
-        """Write the line."""
-        one(self._store.event_append([line])[0])
-
-    def charge(self, charge: Charge) -> None:
-        """Write it."""
-        one(self._store.limit_charge([charge])[0])
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """Nothing waits."""
-        return True
+"""The attempt whose function runs in this thread or task, for logging."""
 
 
 class AttemptContext:
-    """One attempt at a job, held under its lease. See `Context` for what each name promises."""
+    """The context of one attempt, which is held under a lease. See `Context` for what each name promises."""
 
     committed = False
     stored_result = False
@@ -132,13 +97,13 @@ class AttemptContext:
             raise JobCancelled
 
     def request_cancel(self) -> None:
-        """Somebody wants this job to stop, or its time is over."""
+        """Tell the function to stop: a cancel was requested, or its time is over."""
         self._cancelled = True
         if self._on_cancel is not None:
             self._on_cancel()
 
     def on_cancel(self, act: Callable[[], None]) -> None:
-        """Do this, from another thread, when the job is to stop; now, if it already is."""
+        """Call `act` when the function is told to stop, from another thread; now, if it was told already."""
         self._on_cancel = act
         if self._cancelled:
             act()
@@ -159,7 +124,7 @@ class AttemptContext:
             key=key,
         )
         if self._in_block and self._store.ids_by_transaction:
-            # While the block is open nobody else can write: not even who writes the lines.
+            # While the block is open, no other connection can write, that of the flusher included.
             self._kept += (line,)
         else:
             self._sink.event(line)
@@ -184,13 +149,13 @@ class AttemptContext:
             raise WrongPlace(
                 "ctx.commit()",
                 f"in task {self._task.name!r}, which has a probe",
-                "leave the probe out: what is committed here is known, and nobody need find out",
+                "leave the probe out: an effect in ctx.commit() is always known",
             )
         self.unopened += 1
         return Boundary(self, self._store) if connection is None else ForeignBoundary(self, self._store, connection)
 
     def before_commit(self) -> None:
-        """What was said before the commit is on record before it. `WrongPlace` inside another block of this attempt."""
+        """Write the events from before the commit. Raises `WrongPlace` inside another block of this attempt."""
         if self._in_block:
             raise WrongPlace("ctx.commit()", "inside a commit block of the same attempt", "write in the block there is")
         self.unopened -= 1
@@ -198,11 +163,11 @@ class AttemptContext:
             self._sink.flush()
 
     def block_entered(self) -> None:
-        """From now on the block is open."""
+        """Note that the commit block is open."""
         self._in_block = True
 
     def block_left(self) -> None:
-        """What was said in the block can be written now, whatever became of it."""
+        """Note that the commit block has ended, and write the events that waited for that."""
         self._in_block = False
         kept, self._kept = self._kept, ()
         for line in kept:
@@ -212,7 +177,7 @@ class AttemptContext:
             self._kept_charge = None
 
     def intent(self, call: Call[Any], key: str | None, number: int) -> NewJob:
-        """The job of an intent: under a key that every attempt would make again."""
+        """Return the job of an intent. Its key is the same in every attempt."""
         made = f"{self.effect_key}/{checked(call).task.name}/{number}"
         if len(made.encode()) > self.settings.key_max:
             made = jsondoor.fingerprint(made, "null")
@@ -221,24 +186,25 @@ class AttemptContext:
             tenant=self.tenant,
             correlation_id=self.correlation_id or str(self.job_id),
         )
-        # Its id is given by the block: on SQLite nobody else can reserve any while it is open.
+        # The block assigns its id: on SQLite no other connection can reserve ids while it is open.
         return replace(new_job(call, sending, settings=self.settings), nonce=self._ids.nonce())
 
     def encode_result(self, value: object) -> str | None:
-        """A result as its task stores it."""
+        """Return a result in the form in which the task stores it."""
         return self._task.encode_result(value)
 
-    def alone(self) -> CopiedContext:
-        """A set of context variables of its own, in which this attempt is the current one."""
+    def copy_variables(self) -> CopiedContext:
+        """Return a copy of the context variables in which this attempt is the current one."""
         copied = copy_context()
         copied.run(current_attempt.set, self)
         return copied
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """The function of this attempt runs here: what it logs becomes its lines.
+        """Make this the current attempt while its function runs here: its log records become events.
 
-        A function that forks may come back twice. The copy holds nothing and must not go on as a worker: it ends here.
+        A function that forks may return in the copy of the process too. The copy holds no lease and must not go on as a
+        worker: it exits here.
         """
         process = os.getpid()
         token = current_attempt.set(self)

@@ -1,8 +1,9 @@
-"""`with ctx.commit(connection) as tx`: the boundary on a connection of the user's own.
+"""The commit boundary on a connection of the user's own: `with ctx.commit(connection) as tx`.
 
-Detent's own database: the user's statements and the mark are one transaction. Another one: the user's statements and a
-marker there are one, and the mark here follows. Should the worker die in between, the next attempt finds the marker as
-it enters the block: the job is marked here then, and neither the block nor what comes after it is run again.
+- On Detent's own database, the user's statements and the commit of the job are one transaction.
+- On another database, the user's statements and a marker are one transaction there, and the commit of the job here
+  follows. If the worker dies in between, the next attempt finds the marker when it enters the block: it commits the job
+  here, and runs neither the block nor anything after it.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from detent.store.foreign.driver import Call as Ask
 from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
 from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
 from detent.store.intents import failed_inside, goes_back, refuse_ending
-from detent.worker.attempt.commit_boundary import Outcome, not_awaited, over
+from detent.worker.attempt.commit_boundary import Outcome, refuse_late, refuse_unawaited
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from detent.worker.attempt.context import AttemptContext
 
-__all__ = ["AlreadyThere", "ForeignBoundary"]
+__all__ = ["AlreadyCommittedElsewhere", "ForeignBoundary"]
 
 
-class AlreadyThere(BaseException):
-    """An earlier attempt has committed in the other database: there is nothing left to do. It is no error, and not for
-    the function to catch."""
+class AlreadyCommittedElsewhere(BaseException):
+    """An earlier attempt has committed in the other database, so nothing is left to do. It is not an error, and not an
+    `Exception`, so that the function does not catch it."""
 
 
 class _Block:
-    """What both colours of the open block have in common. See `CommitBlock` for what each name promises."""
+    """What the plain and the async block have in common. See `CommitBlock` for what each name promises."""
 
     def __init__(self, hand: Hand, context: AttemptContext) -> None:
         self._hand = hand
@@ -59,12 +60,12 @@ class _Block:
         self.stored = self._context.encode_result(value)
 
     def end(self) -> None:
-        """From now on what comes late is refused."""
+        """Refuse everything from now on."""
         self._ended = True
 
     @property
     def has_failed(self) -> bool:
-        """Whether a statement failed, and nobody but the user's function heard of it."""
+        """Whether a statement failed and the user's function swallowed its error."""
         return self.failed is not None and not self._hand.is_sound
 
     @contextmanager
@@ -79,7 +80,7 @@ class _Block:
 
     def _check_open(self, word: str) -> None:
         if self._ended:
-            raise over(word)
+            raise refuse_late(word)
 
 
 class _PlainBlock(_Block):
@@ -104,7 +105,7 @@ class _AsyncBlock(_Block):
 
 
 class ForeignBoundary:
-    """What `ctx.commit(connection)` gives: entered by `with` on a plain connection, by `async with` on an async one."""
+    """What `ctx.commit(connection)` returns. Use `with` for a plain connection and `async with` for an async one."""
 
     def __init__(self, context: AttemptContext, store: Store, connection: Any) -> None:
         self._context = context
@@ -114,7 +115,7 @@ class ForeignBoundary:
         self._block: _Block
 
     def __enter__(self) -> _PlainBlock:
-        self._check_colour(is_async=False)
+        self._check_kind(is_async=False)
         self._context.before_commit()
         drive(self._entering(), self._hand)
         block = self._block = _PlainBlock(self._hand, self._context)
@@ -131,7 +132,7 @@ class ForeignBoundary:
             self._context.block_left()
 
     async def __aenter__(self) -> _AsyncBlock:
-        self._check_colour(is_async=True)
+        self._check_kind(is_async=True)
         await drive_async(_first(self._context, self._entering()), self._hand)
         block = self._block = _AsyncBlock(self._hand, self._context)
         self._context.block_entered()
@@ -141,16 +142,16 @@ class ForeignBoundary:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._block.end()
-        forgotten = not_awaited() if error is None and self._block.not_begun else None
+        unawaited = refuse_unawaited() if error is None and self._block.not_begun else None
         try:
-            whole = error is None and forgotten is None
+            whole = error is None and unawaited is None
             await drive_async(self._leaving() if whole else rolling_back(), self._hand)
         finally:
             self._context.block_left()
-        if forgotten is not None:
-            raise forgotten
+        if unawaited is not None:
+            raise unawaited
 
-    def _check_colour(self, *, is_async: bool) -> None:
+    def _check_kind(self, *, is_async: bool) -> None:
         if self._hand.is_async != is_async:
             have, use = ("a plain", "with") if is_async else ("an async", "async with")
             raise WrongPlace(
@@ -166,7 +167,7 @@ class ForeignBoundary:
         if isinstance(found, Found):
             yield from self._mark(Commit(job_id=job_id, attempt=attempt, result=found.result, intents=found.intents))
             self._context.event(f"attempt {found.attempt} has committed in the other database: nothing is left to do")
-            raise AlreadyThere
+            raise AlreadyCommittedElsewhere
         self._begun = found
 
     def _leaving(self) -> Steps[None]:
@@ -183,7 +184,7 @@ class ForeignBoundary:
             yield from self._mark(mark)
 
     def _mark(self, mark: Commit) -> Steps[None]:
-        """The effect is there; from now on this job is committed here too."""
+        """Commit the job here: its effect is committed in the other database."""
         answer = yield Ask(lambda: self._store.job_commit(mark))
         if isinstance(answer, DetentError):
             raise answer
@@ -195,6 +196,6 @@ class ForeignBoundary:
 
 
 def _first(context: AttemptContext, steps: Steps[None]) -> Steps[None]:
-    """What was said before the block is on record before it."""
+    """Write the events from before the block, then take the steps."""
     yield Ask(context.before_commit)
     yield from steps

@@ -20,6 +20,7 @@ from detent.model.clock import SystemClock
 from detent.model.records import Abort, Claimed, Finish
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.context import AttemptContext
+from detent.worker.attempt.endings import Ending
 from detent.worker.attempt.history import UnknownEffect
 from detent.worker.child.application import set_up_process
 from detent.worker.child.flusher import Flusher
@@ -32,8 +33,8 @@ from detent.worker.supervisor.channel import Channel
 __all__ = ["main"]
 
 
-class _Solo:
-    """Jobs come one by one; a cancel is for the one at hand."""
+class _AttemptProcess:
+    """Runs the jobs that the child sends, one at a time."""
 
     def __init__(self, app: Detent, options: WorkerOptions, channel: Channel) -> None:
         self._app = app
@@ -63,9 +64,9 @@ class _Solo:
             if self._cancelled == (claimed.job_id, claimed.attempt):
                 attempt.context.request_cancel()
             ending = attempt.run()
-            # What it said is on record before its end is.
+            # Its events are written before its ending.
             self._flusher.flush(self._options.lease)
-            self._channel.send("ended", **_told(ending))
+            self._channel.send("ended", **_encode_ending(ending))
 
     def _listen(self) -> None:
         for message in self._channel.messages():
@@ -77,14 +78,14 @@ class _Solo:
         os._exit(1)
 
     def _cancel(self, job_id: int, attempt: int) -> None:
-        """It may come before its job was begun, or after it has ended."""
+        """Cancel an attempt. The message may come before the attempt begins, or after it has ended."""
         self._cancelled = (job_id, attempt)
         context = self._context
         if context is not None and (context.job_id, context.attempt) == self._cancelled:
             context.request_cancel()
 
 
-def _told(ending: Finish | Abort | None) -> dict[str, Any]:
+def _encode_ending(ending: Ending) -> dict[str, Any]:
     return {
         "finish": msgspec.to_builtins(ending) if isinstance(ending, Finish) else None,
         "abort": msgspec.to_builtins(ending) if isinstance(ending, Abort) else None,
@@ -93,14 +94,14 @@ def _told(ending: Finish | Abort | None) -> dict[str, Any]:
 
 def main() -> None:
     """Serve the child at the other end of the channel until it is gone."""
-    told = sys.stdin.buffer.read()
+    given = sys.stdin.buffer.read()
     try:
-        options = msgspec.json.decode(told, type=WorkerOptions)
+        options = msgspec.json.decode(given, type=WorkerOptions)
     except msgspec.DecodeError:
-        # Whoever started us died before it could say what for; nobody is left to hear of it.
+        # The child died before it could send the options.
         return
     app = set_up_process(options)
-    _Solo(app, options, Channel(socket.socket(fileno=int(sys.argv[1])))).run()
+    _AttemptProcess(app, options, Channel(socket.socket(fileno=int(sys.argv[1])))).run()
 
 
 if __name__ == "__main__":

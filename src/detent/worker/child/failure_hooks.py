@@ -1,9 +1,9 @@
-"""Calls the application's hooks for failed jobs, on threads of their own: a slow hook holds nothing else up.
+"""Calls the application's hooks for failed jobs, on threads of their own, so that a slow hook delays nothing else.
 
-The ending of a failed attempt puts the failure on a list in the database, whoever wrote that ending: a child, its
-supervisor after the child died, or the reaper. A child takes failures from the list, calls the hooks and takes them off
-the list. So a failure is never lost, and is told once; it is told again only if the process that told of it died, or
-could not reach the database for a minute, before it could say so.
+The ending of a failed attempt puts the failure on a list in the database, whether a child, a supervisor or the reaper
+writes that ending. A child takes failures from the list, calls the hooks, and then removes them. So no failure is lost,
+and hooks are called once for each. They are called again only if the process died, or could not reach the database for
+a minute, before it could remove the failure.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["FailureHooks"]
 
 _BATCH = 100
 _TERM = 60.0
-"""Seconds until another process may tell of a failure that was taken and not told."""
+"""Seconds until another process may take a failure that was taken and not removed."""
 _KEPT_MAX = 600.0
-"""Seconds for which failures are kept from other processes while one hook runs."""
-_STRIKE_EVERY = 0.1
-"""Seconds of telling after which what was told is taken off the list."""
+"""Maximum number of seconds for which failures are kept from other processes while one hook runs."""
+_REMOVE_EVERY = 0.1
+"""Seconds after which failures whose hooks have run are removed from the list."""
 
 _Failure = tuple[int, int]
 
 
 class FailureHooks:
-    """One thread that takes failures from the list, and one that the hooks run on. Safe from any thread."""
+    """One thread takes failures from the list, another one runs the hooks. Safe from any thread."""
 
     def __init__(self, app: Detent, store: Store, clock: Clock, backoff: OutageBackoff) -> None:
         self._app = app
@@ -49,13 +49,13 @@ class FailureHooks:
         start_critical_thread("hooks", self._serve)
 
     def look(self) -> None:
-        """Look at the list: there may be failures to tell of."""
+        """Look at the list now: there may be new failures."""
         with self._changed:
             self._asked += 1
             self._changed.notify_all()
 
     def finish(self, seconds: float) -> None:
-        """Tell of what is on the list, for at most that long, and leave the rest to other processes."""
+        """Call the hooks for the failures on the list, for at most `seconds`, and leave the rest to other processes."""
         self.look()
         with self._changed:
             mine = self._asked
@@ -71,30 +71,30 @@ class FailureHooks:
                 asked = self._asked
             try:
                 while failures := self._store.untold_take(sorted(self._app.tasks), _BATCH, _TERM):
-                    self._tell(failures)
+                    self._handle(failures)
             except DatabaseError as error:
-                self._backoff.failed("telling of failed jobs", error)
+                self._backoff.failed("calling failure hooks", error)
                 continue
             with self._changed:
                 self._served = asked
                 self._changed.notify_all()
 
-    def _tell(self, failures: Sequence[_Failure]) -> None:
+    def _handle(self, failures: Sequence[_Failure]) -> None:
         if not self._app.hears_failures:
             self._store.untold_done(failures)
             return
-        told: list[_Failure] = []
-        struck_at = self._clock.monotonic()
+        done: list[_Failure] = []
+        removed_at = self._clock.monotonic()
         for number, failure in enumerate(failures):
             self._rest = failures[number + 1 :]
-            self._call(failure, [*told, *failures[number:]])
-            told.append(failure)
-            if not self._rest or self._clock.monotonic() - struck_at >= _STRIKE_EVERY:
-                self._strike_out(told)
-                told, struck_at = [], self._clock.monotonic()
+            self._call(failure, [*done, *failures[number:]])
+            done.append(failure)
+            if not self._rest or self._clock.monotonic() - removed_at >= _REMOVE_EVERY:
+                self._remove(done)
+                done, removed_at = [], self._clock.monotonic()
 
     def _call(self, failure: _Failure, kept: Sequence[_Failure]) -> None:
-        """Call the hooks, and keep what was taken while they run."""
+        """Call the hooks for a failure, and keep `kept` from other processes while they run."""
         began_at = self._clock.monotonic()
         call = self._calls.submit(self._app.tell_failure, failure[0])
         while wait([call], _TERM / 3).not_done:
@@ -102,11 +102,11 @@ class FailureHooks:
                 with suppress(DatabaseError):
                     self._store.untold_keep(kept, _TERM)
 
-    def _strike_out(self, told: Sequence[_Failure]) -> None:
-        """Until it is done: what is not taken off the list is told again."""
+    def _remove(self, done: Sequence[_Failure]) -> None:
+        """Remove failures from the list, and retry until it works: otherwise the hooks would be called again."""
         while True:
             try:
-                self._store.untold_done(told)
+                self._store.untold_done(done)
                 return
             except DatabaseError as error:
-                self._backoff.failed("telling of failed jobs", error)
+                self._backoff.failed("calling failure hooks", error)

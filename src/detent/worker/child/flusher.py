@@ -1,4 +1,4 @@
-"""Writes what jobs said and how they ended, in batches, and does not give up while the database is away."""
+"""Writes events, costs and endings of attempts in batches, and retries for as long as the database is unavailable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from detent.errors.database import OUTAGES
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
-from detent.worker.child.write_batch import Batch, instead_of
+from detent.worker.child.write_batch import WriteBatch, replace_refused
 from detent.worker.critical_thread import start_critical_thread
 from detent.worker.outage_backoff import OutageBackoff
 from detent.worker.outcome_counts import count_outcomes
@@ -22,20 +22,20 @@ __all__ = ["Flusher"]
 T = TypeVar("T")
 Answer = Finished | Aborted | DetentError
 
-_NAMES = {Charge: "what it has cost", NewEvent: "an event", Finish: "its ending", Abort: "its ending"}
+_NAMES = {Charge: "its cost", NewEvent: "an event", Finish: "its ending", Abort: "its ending"}
 _ANSWER_FIRST = 10.0
 _ANSWER_LONGEST = 600.0
-"""Seconds until a connection that gives no answer is given up; longer each time, should the database be slow."""
+"""Seconds until a connection that gives no answer is given up. Doubled each time, in case the database is slow."""
 _EVENTS_WAIT = 0.2
 _BATCH_MAX = 1000
 _EVENTS_MAX = 10_000
 
 
 class Flusher:
-    """One thread. Endings are written as soon as the last batch is through; lines wait for company up to 200 ms.
+    """One writing thread. Endings are written as soon as the batch before is done; events wait up to 200 ms for others.
 
-    `written` is called with the leases that need no renewal any more; `aborted` with what became of aborted jobs.
-    `tally` counts what became of all of them.
+    `written` is called with the leases that need no more renewals, and `aborted` with each attempt that was aborted.
+    `tally` counts the outcomes of all attempts.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Flusher:
         self._aborted = aborted
         self._changed = threading.Condition()
         self.tally: Counter[str] = Counter()
-        self._batch = Batch()
+        self._batch = WriteBatch()
         self._taken = 0
         self._done = 0
         self._closed = False
@@ -66,11 +66,11 @@ class Flusher:
 
     @property
     def backlog(self) -> int:
-        """How much waits to be written."""
+        """The number of items that wait to be written."""
         return self._batch.size
 
     def event(self, line: NewEvent) -> None:
-        """Write a line soon. Whoever says more than can be written waits: memory has a bound."""
+        """Have an event written soon. A function that writes more than the database can take has to wait here."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._batch.events) < _EVENTS_MAX)
             self._batch.events.append(line)
@@ -78,13 +78,13 @@ class Flusher:
                 self._changed.notify_all()
 
     def charge(self, charge: Charge) -> None:
-        """Write what an attempt has cost, next: others are about to begin."""
+        """Have the cost of an attempt written next, because it decides what other attempts may begin."""
         with self._changed:
             self._batch.charges.append(charge)
             self._hurry()
 
     def end(self, endings: Iterable[Finish | Abort], leases_done: Iterable[int]) -> None:
-        """Write how attempts ended, next."""
+        """Have the endings of attempts written next."""
         with self._changed:
             for ending in endings:
                 if isinstance(ending, Finish):
@@ -95,7 +95,7 @@ class Flusher:
             self._hurry()
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Return when everything given so far is durable; False where the time ran out."""
+        """Wait until everything given so far is durable; return False if that takes longer than `timeout`."""
         with self._changed:
             if not self._has_work() and not self._writing:
                 return True
@@ -104,7 +104,7 @@ class Flusher:
             return self._changed.wait_for(lambda: self._done >= mine, timeout)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Write what is left, then end."""
+        """Write what is left, then end the thread; return whether all was written in time."""
         done = self.flush(timeout)
         with self._changed:
             self._closed = True
@@ -116,8 +116,8 @@ class Flusher:
         return self._done < self._taken
 
     def _hurry(self) -> None:
-        """Have it written next. Urgent only where there is work: the next one to hurry does not ring again, so an
-        urgency that nothing came of would let it wait for ever."""
+        """Have the batch written next. Only if there is work: the flag is cleared with the next batch, so without a
+        batch it would stay set and keep the next caller from waking the thread."""
         if self._has_work() and not self._urgent:
             self._urgent = True
             self._changed.notify_all()
@@ -135,7 +135,7 @@ class Flusher:
                     self._changed.wait_for(
                         lambda: self._urgent or len(self._batch.events) >= _BATCH_MAX or self._closed, _EVENTS_WAIT
                     )
-                batch, self._batch = self._batch, Batch()
+                batch, self._batch = self._batch, WriteBatch()
                 self._taken += 1
                 self._urgent = False
             self._write_surely(batch)
@@ -143,9 +143,9 @@ class Flusher:
                 self._done += 1
                 self._changed.notify_all()
 
-    def _write_surely(self, batch: Batch) -> None:
-        """Again and again while the database is away: endings are never thrown away while this process lives. A batch
-        that is refused for another reason is written in halves, down to the item that is refused by itself."""
+    def _write_surely(self, batch: WriteBatch) -> None:
+        """Write a batch, and retry during an outage: endings are never dropped while this process lives. A batch that
+        is refused for another reason is split, down to the single item that is refused."""
         parts = [batch]
         while parts:
             part = parts.pop()
@@ -170,37 +170,37 @@ class Flusher:
                     self._aborted(answer)
         self._written(batch.leases)
 
-    def _set_aside(self, part: Batch, error: Exception) -> Batch:
-        """Say that an item was refused by itself; what to write in its place. A job of which no ending can be written
-        is left to its lease."""
+    def _set_aside(self, part: WriteBatch, error: Exception) -> WriteBatch:
+        """Log that a single item was refused; return what to write in its place. If no ending of a job can be written,
+        its lease expires."""
         (item,) = part.items
         self._backoff.refused(f"job {item.job_id}: the database refused {_NAMES[type(item)]}", error)
-        return instead_of(item, error)
+        return replace_refused(item, error)
 
-    def _write_all(self, batch: Batch) -> list[Answer]:
-        """In one transaction. The ordinary batch is one verb, which is one by itself, without a trip to begin it and
-        another to end it."""
+    def _write_all(self, batch: WriteBatch) -> list[Answer]:
+        """Write a batch in one transaction. A batch of endings alone is one verb, which is a transaction by itself and
+        saves two round trips."""
         if batch.events or batch.aborts or batch.charges:
             return self._store.together(lambda verbs: self._write(verbs, batch))
         return self._write(self._store, batch)
 
-    def _write(self, verbs: Verbs, batch: Batch) -> list[Answer]:
+    def _write(self, verbs: Verbs, batch: WriteBatch) -> list[Answer]:
         answers, late = self._send(verbs, batch)
         if late.size and self._renewed(verbs, late):
             answers += self._send(verbs, late)[0]
         return answers
 
-    def _send(self, verbs: Verbs, batch: Batch) -> tuple[list[Answer], Batch]:
-        """What became of the attempts, and what was refused for want of a lease."""
+    def _send(self, verbs: Verbs, batch: WriteBatch) -> tuple[list[Answer], WriteBatch]:
+        """Return what became of the attempts, and the items that were refused because their lease has expired."""
         charged = verbs.limit_charge(batch.charges) if batch.charges else []
         appended = verbs.event_append(batch.events) if batch.events else []
         finished = verbs.job_finish(batch.finishes, self._worker) if batch.finishes else []
         aborted = verbs.job_abort(batch.aborts, self._worker) if batch.aborts else []
-        # Cut short after its commit: the effect has happened, so the job succeeds.
+        # It was cut short after its commit: its effect has happened, so the job succeeds.
         committed = [answer.job_id for answer in aborted if isinstance(answer, AlreadyCommitted)]
         if committed:
             verbs.job_recover(committed)
-        late = Batch(
+        late = WriteBatch(
             _refused(batch.events, appended),
             _refused(batch.finishes, finished),
             _refused(batch.aborts, aborted),
@@ -208,9 +208,12 @@ class Flusher:
         )
         return [*finished, *aborted], late
 
-    def _renewed(self, verbs: Verbs, late: Batch) -> bool:
-        """J7: a lease that ran out while the database was away, and that nobody took away since, is still ours, though
-        its renewal has not come through yet. What was done under it is not thrown away."""
+    def _renewed(self, verbs: Verbs, late: WriteBatch) -> bool:
+        """Renew the leases of these items; return whether any of them is held.
+
+        J7: a lease that expired during an outage, and that was not taken away since, is still ours although its renewal
+        is not written yet. What was done under it is not lost.
+        """
         every = (late.events, late.finishes, late.aborts, late.charges)
         asked = {(one.job_id, one.attempt) for some in every for one in some}
         rows = verbs.job_get(sorted({job_id for job_id, _ in asked}))

@@ -1,4 +1,4 @@
-"""What a flusher writes in one transaction, and how a batch that was refused is taken apart."""
+"""What a flusher writes in one transaction, and how a refused batch is split."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Finish, NewEvent
 
-__all__ = ["Batch", "instead_of"]
+__all__ = ["WriteBatch", "replace_refused"]
 
 Item = Charge | NewEvent | Finish | Abort
 
@@ -17,7 +17,7 @@ _DELAY = 1.0
 
 
 @dataclass(slots=True)
-class Batch:
+class WriteBatch:
     """Items in the order in which they are written: charges, events, endings."""
 
     events: list[NewEvent] = field(default_factory=list)
@@ -28,16 +28,16 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return len(self.charges) + len(self.events) + len(self.finishes) + len(self.aborts)
 
     @property
     def items(self) -> list[Item]:
-        """All items, in their order."""
+        """All items, in the order in which they are written."""
         return [*self.charges, *self.events, *self.finishes, *self.aborts]
 
-    def halves(self) -> list[Batch]:
-        """Return the same items in two batches, or nothing if there is one item only. All items of a job stay together
+    def halves(self) -> list[WriteBatch]:
+        """Return the same items in two batches; nothing if there is only one item. All items of a job stay together
         until it is the only job left."""
         items = self.items
         if len(items) < 2:
@@ -53,8 +53,8 @@ class Batch:
         ]
 
 
-def _batch(items: Iterable[Item]) -> Batch:
-    batch = Batch()
+def _batch(items: Iterable[Item]) -> WriteBatch:
+    batch = WriteBatch()
     for item in items:
         match item:
             case Charge():
@@ -68,12 +68,17 @@ def _batch(items: Iterable[Item]) -> Batch:
     return batch
 
 
-def instead_of(item: Item, error: BaseException) -> Batch:
-    """Return what to write in place of an item that was refused by itself: an ending becomes a crash that says why, so
-    that the attempt counts and a person can see the cause. There is nothing in place of the rest, or of that crash."""
+def replace_refused(item: Item, error: BaseException) -> WriteBatch:
+    """Return what to write in place of an item that the database refused.
+
+    An ending becomes a crash with the cause as its error, so that the attempt counts and a person can see why. Other
+    items, and that crash, are replaced by nothing.
+    """
     if isinstance(item, Abort) and (item.error or "").startswith(_REFUSED):
-        return Batch()
+        return WriteBatch()
     if not isinstance(item, Finish | Abort):
-        return Batch()
+        return WriteBatch()
     said = f"{_REFUSED}{type(error).__name__}: {error}"
-    return Batch(aborts=[Abort(job_id=item.job_id, attempt=item.attempt, outcome="crashed", error=said, delay=_DELAY)])
+    return WriteBatch(
+        aborts=[Abort(job_id=item.job_id, attempt=item.attempt, outcome="crashed", error=said, delay=_DELAY)]
+    )

@@ -1,5 +1,5 @@
-"""Messages between a supervisor and its child: JSON lines over a socket pair. The end of the file is a message too:
-the other side is gone."""
+"""Messages between two processes of a worker: JSON lines over a socket pair. The end of the stream means that the other
+process is gone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import msgspec
 __all__ = ["Channel"]
 
 _UNSENT_MAX = 1 << 20
-"""Bytes that `post` keeps for a side that does not read; more is refused."""
+"""Bytes that `post` keeps if the other side does not read. Above that, it refuses messages."""
 
 
 class Channel:
-    """One end. Sending is safe from any thread and never raises when the other side is gone. No thread waits for the
-    other side while it holds the lock."""
+    """One end of the connection. Sending is safe from any thread, and does not raise if the other side is gone. No
+    thread waits for the other side while it holds the lock."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -28,12 +28,12 @@ class Channel:
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
-        """This side's channel, and the socket for the other."""
+        """Return the channel for this side, and the socket for the other."""
         here, there = socket.socketpair()
         return cls(here), there
 
     def send(self, kind: str, **fields: Any) -> bool:
-        """Send a message and wait until it is out; return whether it went out."""
+        """Send a message and wait until it is sent; return False if the other side is gone."""
         if not self._add(kind, fields, room=False):
             return False
         try:
@@ -46,8 +46,8 @@ class Channel:
         return True
 
     def post(self, kind: str, **fields: Any) -> bool:
-        """Send a message without waiting. What the other side has no room for is kept, and sent by the next `post` or
-        `flush`. Return False, and keep nothing, if too much is kept already or the other side is gone."""
+        """Send a message without waiting. If the other side has no room, it is kept until the next `post` or `flush`.
+        Return False, and do not keep it, if too much is kept already or the other side is gone."""
         if not self._add(kind, fields, room=True):
             return False
         try:
@@ -57,8 +57,8 @@ class Channel:
         return True
 
     def flush(self) -> bool:
-        """Send as much of what is kept as the other side has room for; return whether all of it went out. `OSError` if
-        the other side is gone."""
+        """Send as much of what is kept as the other side has room for; return whether all of it was sent. Raises
+        `OSError` if the other side is gone."""
         with self._lock:
             while self._unsent:
                 try:
@@ -73,7 +73,7 @@ class Channel:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether nothing is kept."""
+        """Whether every message was sent."""
         return not self._unsent
 
     def _add(self, kind: str, fields: dict[str, Any], *, room: bool) -> bool:
@@ -85,7 +85,7 @@ class Channel:
         return True
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """Each message as it comes, until the other side is gone."""
+        """Yield each message as it arrives, until the other side is gone."""
         buffer = b""
         while True:
             try:
@@ -99,5 +99,5 @@ class Channel:
                 yield msgspec.json.decode(line)
 
     def close(self) -> None:
-        """End the conversation."""
+        """Close this end."""
         self._end.close()

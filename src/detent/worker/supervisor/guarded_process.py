@@ -1,4 +1,4 @@
-"""A process with a guardian: it, and whatever it starts, ends with whoever holds this object."""
+"""A process with a guardian: it ends, with everything it started, when the process that started it ends."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _GUARDIAN = Path(guardian.__file__)
 
 
 class GuardedProcess:
-    """A command under a guardian, in a session of its own. `grace` is the time between `ask` and the end by force.
+    """A command under a guardian, in a session of its own. `grace` is the time between `terminate` and SIGKILL.
 
-    Safe from any thread. When this process ends, however it ends, the command is killed with all it started.
+    Safe from any thread. When this process ends, for whatever reason, the command and everything it started is killed.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class GuardedProcess:
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
         theirs, ours = os.pipe()
-        # Unbuffered, and an object rather than a number: writing after close is an error, never a stranger's file.
+        # Unbuffered, and an object instead of a number: a write after close is an error and never reaches another file.
         self._control = os.fdopen(ours, "wb", buffering=0)
         try:
             self._process = subprocess.Popen(
@@ -58,40 +58,40 @@ class GuardedProcess:
 
     @property
     def stdin(self) -> IO[bytes]:
-        """Where `stdin` was a pipe."""
+        """The command's standard input, if it is a pipe."""
         assert self._process.stdin is not None
         return self._process.stdin
 
     @property
     def stdout(self) -> IO[bytes]:
-        """Where `stdout` was a pipe."""
+        """The command's standard output, if it is a pipe."""
         assert self._process.stdout is not None
         return self._process.stdout
 
     @property
     def stderr(self) -> IO[bytes]:
-        """Where `stderr` was a pipe."""
+        """The command's standard error, if it is a pipe."""
         assert self._process.stderr is not None
         return self._process.stderr
 
-    def ask(self) -> None:
-        """SIGTERM to the whole group, and SIGKILL after the grace."""
-        self._tell(b"t")
+    def terminate(self) -> None:
+        """Send SIGTERM to the whole group, and SIGKILL after the grace period."""
+        self._send(b"t")
 
     def kill(self) -> None:
-        """SIGKILL to all of it, now."""
-        self._tell(b"k")
+        """Send SIGKILL to all processes now."""
+        self._send(b"k")
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; None while anything of it lives."""
+        """Return the exit code, negative for a signal; None while any of its processes lives."""
         return self._process.poll()
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, when nothing of it lives any more."""
+        """Wait until none of its processes lives; return the exit code."""
         return self._process.wait(timeout)
 
     def close(self) -> None:
-        """Kill what is left, wait for it, let go of the pipes."""
+        """Kill the remaining processes, wait for them, and close the pipes."""
         self._control.close()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -99,13 +99,13 @@ class GuardedProcess:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def _tell(self, letter: bytes) -> None:
+    def _send(self, letter: bytes) -> None:
         with contextlib.suppress(OSError, ValueError):
             self._control.write(letter)
 
 
 def describe_exit(code: int) -> str:
-    """An exit code in words."""
+    """Return an exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

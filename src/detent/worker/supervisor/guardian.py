@@ -1,12 +1,15 @@
-"""A small process that stands between a worker and what it started, so that nothing outlives its starter.
+"""A small process between a worker and a command, so that no process of the command outlives the worker.
 
 Run as `python -I -S guardian.py CONTROL_FD GRACE COMMAND…`. It starts the command as the leader of a process group and
-reads the control pipe. A letter `t` asks the group to end (SIGTERM) and kills it after the grace; `k`, or the end of
-the file because whoever held the other end is gone, kills it at once. When the command has ended, by itself or not,
-whatever is left of it is killed; on Linux that reaches those too that left the group, since they come back to the
-guardian as orphans. Then the guardian ends as the command did: with its exit code, or of the same signal.
+reads the control pipe:
 
-It imports nothing but the standard library, and little of that: it starts with every command.
+- `t` sends SIGTERM to the group, and SIGKILL after the grace period;
+- `k`, or the end of the pipe because the worker is gone, sends SIGKILL at once.
+
+When the command has ended, its remaining processes are killed. On Linux that includes those that left the group: they
+become children of the guardian. Then the guardian ends as the command did, with its exit code or by the same signal.
+
+It imports only a little of the standard library, because it starts with every command.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _NOT_EXECUTABLE = 126
 
 
 def main() -> None:
-    """Guard one command from its start to its end."""
+    """Guard one command from start to end."""
     control, grace, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
     os.set_inheritable(control, False)
     awake = _hear_signals()
@@ -45,8 +48,9 @@ def main() -> None:
 
 
 def _hear_signals() -> int:
-    """A file to wait on for signals. None of them ends the guardian: a stop that is sent to everybody at once must not
-    take away the one who cleans up. Handlers, unlike ignored signals, are not inherited by the command."""
+    """Return a file that becomes readable when a signal arrives. No signal ends the guardian: a stop that is sent to
+    the whole process group must not end the process that cleans up. Signals are handled and not ignored, because the
+    command would inherit ignored signals."""
     awake, signalled = os.pipe()
     os.set_blocking(signalled, False)
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
@@ -74,12 +78,12 @@ def _start(command: list[str]) -> int:
 
 
 def _ended(pid: int) -> bool:
-    """Whether the command has ended. It is not taken away yet: until then nobody else can get its number."""
+    """Return whether the command has ended. It is not reaped yet, so that its process id is not used again."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end_all(pid: int) -> int:
-    """Kill what is left and wait for it; how the command ended."""
+    """Kill the remaining processes and wait for them; return how the command ended."""
     _signal_group(pid, signal.SIGKILL)
     ended: int | None = None
     while True:
@@ -95,7 +99,7 @@ def _end_all(pid: int) -> int:
 
 
 def _children() -> list[int]:
-    """The processes whose parent is this one; orphans among them. Empty where the system does not tell."""
+    """Return the child processes, orphans included; empty if the system does not list them."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(number) for number in file.read().split()]
@@ -119,7 +123,7 @@ def _end_like(status: int) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the group and the pipe have to do."""
+    """Call prctl on Linux. Other systems have only the process group and the pipe."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 

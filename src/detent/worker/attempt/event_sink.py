@@ -1,0 +1,47 @@
+"""Where an attempt writes its events and costs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from detent.client.client import one
+from detent.model.limit_records import Charge
+from detent.model.records import NewEvent
+from detent.store.contract import Store
+
+__all__ = ["DirectSink", "EventSink"]
+
+
+class EventSink(Protocol):
+    """Takes what an attempt writes besides its ending. The flusher of a child is one."""
+
+    def event(self, line: NewEvent) -> None:
+        """Take an event."""
+        ...
+
+    def charge(self, charge: Charge) -> None:
+        """Take the cost of an attempt."""
+        ...
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until everything taken is durable; return False if that takes longer than `timeout`."""
+        ...
+
+
+class DirectSink:
+    """Writes everything at once, and raises refusals. For tests."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def event(self, line: NewEvent) -> None:
+        """Write the event."""
+        one(self._store.event_append([line])[0])
+
+    def charge(self, charge: Charge) -> None:
+        """Write the cost."""
+        one(self._store.limit_charge([charge])[0])
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Return True: nothing waits."""
+        return True
