@@ -151,7 +151,7 @@ def test_a_worker_that_could_not_archive_does_not_start(sqlite_shell: Shell) -> 
     ended = sqlite_shell.run("worker", "shop:app", "--drain", DETENT_RETENTION_ARCHIVE="nowhere")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
-        "detent: retention_archive: found 'nowhere'; allowed: a directory that is there, and that one may write to\n"
+        "detent: retention_archive: found 'nowhere'; allowed: an existing directory with write permission\n"
     )
 
 

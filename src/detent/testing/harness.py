@@ -19,7 +19,7 @@ from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.event_sink import DirectSink
 from detent.worker.attempt.history import read_history
-from detent.worker.services.recovery import ops_recovery
+from detent.worker.services.recovery import build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
 
 __all__ = ["CrashPoint", "Harness"]
@@ -148,7 +148,7 @@ class Harness:
         for operation in self.store.operation_list("running", _BATCH):
             self.app.operation(operation.id).wait()
             made += 1
-        ops_recovery(self.store).run(self.clock.monotonic())
+        build_ops_recovery_service(self.store).run(self.clock.monotonic())
         failures = self.store.untold_take(sorted(self.app.tasks), _BATCH, self.lease)
         for job_id, _ in failures:
             self.app.tell_failure(job_id)

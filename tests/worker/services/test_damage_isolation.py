@@ -1,4 +1,4 @@
-"""Rows that a service sets aside: for how long, how many, and whom it tells."""
+"""Rows that a service sets skipped: for how long, how many, and whom it tells."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ def bad(number: int) -> BadRow:
 
 
 def test_a_row_is_left_out_for_a_while_and_then_tried_again() -> None:
-    aside = SkippedRows(retry_after=60)
-    aside.add([bad(2), bad(1)], 100.0)
-    assert aside.skip(159.9) == [1, 2]
-    assert aside.skip(160.0) == []
-    assert aside.add([bad(1)], 160.0) == []
-    assert aside.skip(161.0) == [1]
+    skipped = SkippedRows(retry_after=60)
+    skipped.add([bad(2), bad(1)], 100.0)
+    assert skipped.skip(159.9) == [1, 2]
+    assert skipped.skip(160.0) == []
+    assert skipped.add([bad(1)], 160.0) == []
+    assert skipped.skip(161.0) == [1]
 
 
 def test_each_row_is_told_once_until_all_were_handled() -> None:
-    aside = SkippedRows()
-    assert aside.add([bad(1)], 0.0) == [bad(1)]
-    assert aside.add([bad(1), bad(2)], 100.0) == [bad(2)]
-    assert aside.told == [bad(1), bad(2)]
-    assert aside.handled_all() is True
-    assert aside.handled_all() is False
-    assert aside.add([bad(1)], 200.0) == [bad(1)]
+    skipped = SkippedRows()
+    assert skipped.add([bad(1)], 0.0) == [bad(1)]
+    assert skipped.add([bad(1), bad(2)], 100.0) == [bad(2)]
+    assert skipped.reported == [bad(1), bad(2)]
+    assert skipped.handled_all() is True
+    assert skipped.handled_all() is False
+    assert skipped.add([bad(1)], 200.0) == [bad(1)]
 
 
 def test_it_remembers_a_bounded_number_of_rows() -> None:
-    aside = SkippedRows(rows_max=3)
-    aside.add([bad(number) for number in range(10)], 0.0)
-    assert aside.skip(1.0) == [7, 8, 9]
-    assert len(aside.told) == 3
+    skipped = SkippedRows(rows_max=3)
+    skipped.add([bad(number) for number in range(10)], 0.0)
+    assert skipped.skip(1.0) == [7, 8, 9]
+    assert len(skipped.reported) == 3
 
 
 @pytest.mark.parametrize("kind", list(TABLE), ids=[kind.__name__ for kind in TABLE])

@@ -13,8 +13,8 @@ from detent.model.clock import TurnableClock
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock
 from detent.worker.options import WorkerOptions
-from detent.worker.services.due_jobs import expire, promote
-from detent.worker.services.operations import operations
+from detent.worker.services.due_jobs import build_expire_service, build_promote_service
+from detent.worker.services.operations import build_operation_service
 from detent.worker.services.reaper import Reaper
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service_set import ServiceSet
@@ -72,7 +72,7 @@ def test_every_other_job_expires(
     done = succeeded(store)
     ids = [enqueue(store, expires_at=clock.now() + timedelta(seconds=5)) for _ in range(3)]
     clock.advance(10)
-    service = expire(store)
+    service = build_expire_service(store)
     with offered_again(store_url, done):
         service.run(1.0)
         service.run(2.0)
@@ -88,7 +88,7 @@ def test_every_other_job_comes_due(
     """J11, R3"""
     ids = [enqueue(store, due_at=clock.now() + timedelta(seconds=5)) for _ in range(3)]
     clock.advance(10)
-    service = promote(store)
+    service = build_promote_service(store)
     with queued_twice(store_url, ids[0]):
         service.run(1.0)
         service.run(2.0)
@@ -105,7 +105,7 @@ def test_an_operation_comes_to_its_end(
     with closing(Owner(store_url)) as owner:
         owner.run(f"DELETE FROM {{ready}} WHERE job_id = {ids[7]}")
     row = store.operation_start(operation(store, "cancel", job_state="pending"))
-    service = operations(store)
+    service = build_operation_service(store)
     for now in range(1, 6):
         service.run(float(now))
     ended = store.operation_get(row.id)

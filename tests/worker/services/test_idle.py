@@ -142,15 +142,15 @@ def heard(seconds: float, stir: int | None) -> Agenda:
 def test_a_change_is_looked_at_at_once_and_again_when_it_must_be_over() -> None:
     """A job may end for as long as its lease need not be renewed, and nothing else tells of it."""
     activity = JobActivity()
-    activity.heard(heard(0, 5))
-    assert activity.look_at(heard(0, 5), None) == START
+    activity.update(heard(0, 5))
+    assert activity.next_look(heard(0, 5), None) == START
     looked = START + timedelta(seconds=1)
-    assert activity.look_at(heard(2, 5), looked) == START + timedelta(seconds=30)
-    activity.heard(heard(30, 5))
-    assert activity.look_at(heard(30, 5), START + timedelta(seconds=30)) is None
-    activity.heard(heard(40, None))
-    assert activity.look_at(heard(40, None), START + timedelta(seconds=30)) == START + timedelta(seconds=40)
-    assert activity.look_at(heard(41, None), START + timedelta(seconds=40)) is None
+    assert activity.next_look(heard(2, 5), looked) == START + timedelta(seconds=30)
+    activity.update(heard(30, 5))
+    assert activity.next_look(heard(30, 5), START + timedelta(seconds=30)) is None
+    activity.update(heard(40, None))
+    assert activity.next_look(heard(40, None), START + timedelta(seconds=30)) == START + timedelta(seconds=40)
+    assert activity.next_look(heard(41, None), START + timedelta(seconds=40)) is None
 
 
 def test_it_is_calm_a_few_seconds_after_the_last_change() -> None:
@@ -158,6 +158,6 @@ def test_it_is_calm_a_few_seconds_after_the_last_change() -> None:
     activity = JobActivity()
     told = []
     for seconds, number in ((0, None), (1, 5), (5, 5), (6, 5), (7, 6), (8, None)):
-        activity.heard(heard(seconds, number))
+        activity.update(heard(seconds, number))
         told.append(activity.is_calm)
     assert told == [True, False, False, True, False, True]

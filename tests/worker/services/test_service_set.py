@@ -19,7 +19,7 @@ from detent.testing.stores import START, StoreClock, another_store, plain_connec
 from detent.worker.options import WorkerOptions
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.reaper import Reaper
-from detent.worker.services.recovery import Recovery, ops_recovery
+from detent.worker.services.recovery import Recovery, build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from detent.worker.services.service_set import ServiceSet
@@ -438,7 +438,7 @@ def test_a_worker_stops_its_own_silent_jobs_where_their_queue_allows_it(store: S
     assert silent(recovery) == []
     recovery.leases = leases_of(store, held)
     assert sorted(silent(recovery)) == [(stale, "stale"), (stalled, "stalled")]
-    ops_recovery(store).run(0.0)
+    build_ops_recovery_service(store).run(0.0)
     assert {row.cancel_requested_at for row in store.job_get([stale, stalled]) if row is not None} == {None}
 
 
@@ -448,7 +448,7 @@ def test_a_silent_ops_run_is_cancelled(store: Store, clock: StoreClock) -> None:
     claim_run(store)
     store.recovery_set(job(store, run).queue, 30, 600, "ana")
     clock.advance(31)
-    ops_recovery(store).run(0.0)
+    build_ops_recovery_service(store).run(0.0)
     assert state(store, run) == "cancelled"
 
 

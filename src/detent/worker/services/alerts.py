@@ -35,14 +35,14 @@ _READ_EVERY = 60.0
 _SWEPT_EVERY = 60.0
 _SWEPT_CALMLY = 3600.0
 _JOBS_MAX = 2_000
-"""Jobs that one count looks at: where more have ended, they stand for all."""
+"""Maximum number of jobs that one count looks at. If more have ended, these stand for all."""
 _KEEP = 30 * 86_400.0
 _NEVER = 10**12
-_LAST_WORDS = 2.0
+_CLOSE_MAX = 2.0
 
 
 class Alerts:
-    """Counts, judges, and lets the couriers know that there is something to tell."""
+    """Counts ended jobs, evaluates the policies, and wakes the couriers if there is something to deliver."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Alerts:
         self._clock = clock or SystemClock()
         self._activity = activity or JobActivity()
         self._every = max(_EVERY_MIN, min(_EVERY, lease / 3))
-        # Jobs that ended are found by their leases, and for two thirds of one these are there.
+        # Jobs that ended are found by their leases, which stay for two thirds of their time.
         self._judged_every = max(_EVERY_MIN, min(_JUDGED_EVERY, lease / 3))
         self._remind_after = sinks.remind_hours * 3600 or _NEVER
         self._couriers = [_Courier(store, sink, sinks.timeout) for sink in sinks_of(sinks)]
@@ -67,17 +67,18 @@ class Alerts:
         self._read: tuple[float, dict[str, Policy]] = (0.0, {})
 
     def service(self) -> Service:
-        """By one worker, while something fires, is to be told, or can have changed; now and then where nothing is."""
+        """Return the service: by one worker, while an alert fires, is undelivered or may have changed; rarely
+        otherwise."""
         return Service("alerts", self._every, self.run, alone=True, at=self._next)
 
     def _next(self, agenda: Agenda) -> datetime:
         if self._looked_at is None or agenda.notices or agenda.firing:
             return agenda.now
         again_at = self._looked_at + self._calm_for
-        return min(again_at, self._activity.look_at(agenda, self._looked_at) or again_at)
+        return min(again_at, self._activity.next_look(agenda, self._looked_at) or again_at)
 
     def run(self, now: float) -> None:
-        """In their time count, judge and sweep; and hand on what is to be told."""
+        """Count, evaluate and sweep as far as each is due, and have new alerts delivered."""
         agenda = self._activity.agenda
         some_fire, news = agenda is None or agenda.firing, agenda is None or agenda.notices
         if self._judge_at is None or now >= self._judge_at:
@@ -96,7 +97,7 @@ class Alerts:
                 courier.wake()
 
     def _policies(self, now: float) -> dict[str, Policy]:
-        """Changed rarely, so asked for once a minute."""
+        """Return the policies. They change rarely, so they are read once a minute."""
         read_at, policies = self._read
         if not policies or now - read_at >= _READ_EVERY - self._every:
             policies = in_force(self._store.alert_policy_list())
@@ -104,53 +105,58 @@ class Alerts:
         return policies
 
     def close(self) -> None:
-        """No more is begun; what is being sent has a moment to end. What it did not come to say is said again by the
-        worker that comes after."""
+        """Start no more deliveries, and wait a moment for those in progress. The next worker delivers the rest."""
         for courier in self._couriers:
             courier.end()
-        until = self._clock.monotonic() + _LAST_WORDS
+        until = self._clock.monotonic() + _CLOSE_MAX
         for courier in self._couriers:
             courier.join(max(0.0, until - self._clock.monotonic()))
 
 
 class _Courier:
-    """One sink, and the thread that waits for it; it begins with the first thing there is to tell."""
+    """A sink and the thread that delivers to it. The thread starts with the first delivery."""
 
     def __init__(self, store: Store, sink: Sink, timeout: float) -> None:
         self.sink = sink
         self._store = store
         self._timeout = timeout
-        self._something = threading.Event()
+        self._due = threading.Event()
         self._over = False
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """There may be something to tell."""
-        self._something.set()
+        """Deliver what there is."""
+        self._due.set()
         if self._thread is None:
             name = f"alerts-{self.sink.route.sink}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """At once, where nothing is being sent."""
+        """End the thread, after the delivery in progress."""
         self._over = True
-        self._something.set()
+        self._due.set()
 
     def join(self, seconds: float) -> None:
-        """Wait for its end, so long at most."""
+        """Wait until the thread has ended, for at most `seconds`."""
         if self._thread is not None:
             self._thread.join(seconds)
 
     def _run(self) -> None:
         while True:
-            self._something.wait()
-            self._something.clear()
+            self._due.wait()
+            self._due.clear()
             if self._over:
                 return
             try:
                 deliver(self._store, self.sink, self._timeout)
             except DatabaseError as error:
-                log.warning("telling alerts failed: %s", str(error).partition("\n")[0], extra=DATABASE)
+                log.warning(
+                    "Delivering alerts to %s failed: %s", self.sink.route.sink, _first_line(error), extra=DATABASE
+                )
             except Exception:
-                log.exception("telling alerts failed")
+                log.exception("Delivering alerts to %s failed.", self.sink.route.sink)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

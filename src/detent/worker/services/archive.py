@@ -1,8 +1,8 @@
-"""What is deleted for its age is written to a file before (J16): one line of JSON for each job, with all its records.
+"""Writes jobs to a file before retention deletes them (J16): one line of JSON per job, with all its records.
 
-A file belongs to one worker and one day; it is gzip, a member for each portion, so that it grows only by whole ones. It
-is on the disk before the transaction that deletes the jobs commits. Should that not happen, or the worker die in
-between, the jobs are still there and are written again another time, under the same id: doubled, and never lost.
+A file belongs to one worker and one day. It is a gzip file with one member per portion, so it grows by whole portions
+only. It is synced before the transaction that deletes the jobs commits. If that transaction fails, or the worker dies
+in between, the jobs are still there and are written again later under the same ids: twice, but never lost.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _JSON_TEXT = frozenset({"payload", "metadata", "result"})
 
 
 def check_directory(path: str) -> None:
-    """`InvalidSetting` where nothing can be written there."""
+    """Raise `InvalidSetting` if the directory does not exist or is not writable."""
     if not os.path.isdir(path) or not os.access(path, os.W_OK | os.X_OK):
-        raise InvalidSetting("retention_archive", repr(path), "a directory that is there, and that one may write to")
+        raise InvalidSetting("retention_archive", repr(path), "an existing directory with write permission")
 
 
 class Archive:
-    """The files of one worker."""
+    """The archive files of one worker."""
 
     def __init__(self, directory: str, worker_id: int) -> None:
         self._directory = Path(directory)
         self._worker_id = worker_id
 
     def write(self, verbs: Verbs, ids: Sequence[int], now: datetime) -> None:
-        """These jobs as `verbs` finds them, durably. Where it fails (`OSError`), the file is as it was before."""
+        """Write these jobs as `verbs` finds them, durably. If that raises `OSError`, the file is as it was before."""
         with self._member(now) as file:
             for job in verbs.job_get(ids):
                 if job is not None:
@@ -70,7 +70,7 @@ class Archive:
 
 
 def _line(verbs: Verbs, job: JobRow) -> Iterator[bytes]:
-    """Piece by piece: a job may have written more lines than should be in memory at once."""
+    """Yield the line of a job in pieces: it may have more events than should be in memory at once."""
     yield b'{"job":' + _json(job)
     for name, records in (
         ("executions", verbs.job_executions(job.id)),
@@ -86,7 +86,7 @@ def _line(verbs: Verbs, job: JobRow) -> Iterator[bytes]:
 
 
 def _json(record: msgspec.Struct) -> bytes:
-    """As the command line shows it: ids are strings, and what is stored as JSON stands as itself."""
+    """Encode a record as the command line shows it: ids are strings, and stored JSON is not encoded again."""
     fields = {name: _value(name, getattr(record, name)) for name in record.__struct_fields__ if name != "nonce"}
     return msgspec.json.encode(fields)
 
@@ -100,7 +100,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _stored_json(text: str) -> msgspec.Raw | str:
-    """Damaged text as a string: the line must be readable."""
+    """Return stored JSON as it is; damaged text as a string, so that the line stays valid."""
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError:

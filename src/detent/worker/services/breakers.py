@@ -1,7 +1,7 @@
-"""Breakers that a success closes.
+"""Closes circuit breakers after a success.
 
-A claim closes the breaker of a limit that it uses. A key under which no job waits any more is used by no claim, and
-there may be very many keys. So one worker walks along the open breakers while jobs come and go.
+A claim closes the breaker of a limit that it uses. But no claim uses a key under which no job waits any more, and there
+may be very many keys. So one worker goes through the open breakers while jobs come and go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDS_MAX = 20
 
 
 class Breakers:
-    """Closes breakers under which an attempt has succeeded, a bounded number of them at a time."""
+    """Closes breakers under which an attempt has succeeded, a bounded number at a time."""
 
     def __init__(self, store: Store, activity: JobActivity) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Breakers:
         return Service("breakers", _EVERY, self.run, alone=True, at=self._due_at)
 
     def run(self, _now: float) -> None:
-        """Go on where the last run ended."""
+        """Continue where the last run ended."""
         agenda = self._activity.agenda
         for _ in range(_ROUNDS_MAX):
             following = self._store.limit_close(self._after, _BATCH)
@@ -44,4 +44,4 @@ class Breakers:
                 return
 
     def _due_at(self, agenda: Agenda) -> datetime | None:
-        return self._activity.look_at(agenda, self._looked_at)
+        return self._activity.next_look(agenda, self._looked_at)

@@ -1,7 +1,7 @@
-"""Changes of the counts of jobs at rest, added up.
+"""Adds up the changes of job counts.
 
-Each transaction that brings jobs to rest writes its changes as rows of their own, so none waits for another. One worker
-adds them to the counts, so that whoever asks for a count has few rows to read.
+Each transaction that ends jobs inserts its changes as new rows, so that no transaction waits for another. One worker
+adds these rows to the counts, so that a query of a count has few rows to read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ __all__ = ["Counts"]
 
 _EVERY = 10.0
 _BATCH = 10
-"""Small: each of these may stand for hundreds of jobs that are looked up in one transaction."""
+"""Small, because each row may stand for hundreds of jobs that are looked up in one transaction."""
 _SECONDS_MAX = 5.0
-"""Other services wait meanwhile. No number of rounds: a round may stand for ten jobs or for thousands."""
+"""Other services wait meanwhile. A time and not a number of rounds, because a round may stand for ten jobs or for
+thousands."""
 
 
 class Counts:
@@ -46,4 +47,4 @@ class Counts:
                 return
 
     def _due_at(self, agenda: Agenda) -> datetime | None:
-        return self._activity.look_at(agenda, self._looked_at)
+        return self._activity.next_look(agenda, self._looked_at)

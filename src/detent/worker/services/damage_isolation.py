@@ -1,7 +1,7 @@
-"""One damaged row harms itself only: a service that cannot handle a batch handles it row by row.
+"""Keeps one damaged row from stopping a service: a batch that fails is handled row by row.
 
-A row that fails alone is set aside for a while, so that the following batches are not stopped by it. A person is told
-once, by the log and by an alert. After a while the row is tried again, since it may have been repaired.
+A row that fails by itself is skipped for a while, so that it does not stop the following batches. It is reported once,
+in the log and as an alert. After a while it is tried again, because it may have been repaired.
 """
 
 from __future__ import annotations
@@ -31,50 +31,50 @@ _NAMED_MAX = 20
 
 
 class SkippedRows:
-    """The rows that one service leaves out for now, and those that a person was told of. It does no I/O."""
+    """The rows that one service skips for now, and those that were reported. It does no I/O."""
 
     def __init__(self, retry_after: float = _RETRY_AFTER, rows_max: int = _MAX) -> None:
         self._retry_after = retry_after
         self._rows_max = rows_max
         self._until: dict[int, float] = {}
-        self._told: dict[tuple[str, str], BadRow] = {}
+        self._reported: dict[tuple[str, str], BadRow] = {}
 
     def skip(self, now: float) -> list[int]:
-        """Return the ids to leave out now. Ids whose time is over are forgotten, so that they are tried again."""
+        """Return the ids to skip now. Ids whose time is over are forgotten, so that they are tried again."""
         self._until = {skip_id: until for skip_id, until in self._until.items() if now < until}
         return sorted(self._until)
 
     def add(self, bad: Sequence[BadRow], now: float) -> list[BadRow]:
-        """Set these rows aside; return those that nobody was told of yet. Above its maximum it forgets the oldest."""
+        """Skip these rows; return those that were not reported yet. Above the maximum, the oldest are forgotten."""
         for row in bad:
             self._until[row.skip_id] = now + self._retry_after
         while len(self._until) > self._rows_max:
             self._until.pop(next(iter(self._until)))
-        new = [row for row in bad if (row.entity, row.entity_id) not in self._told]
+        new = [row for row in bad if (row.entity, row.entity_id) not in self._reported]
         for row in new:
-            self._told[row.entity, row.entity_id] = row
-        while len(self._told) > self._rows_max:
-            self._told.pop(next(iter(self._told)))
+            self._reported[row.entity, row.entity_id] = row
+        while len(self._reported) > self._rows_max:
+            self._reported.pop(next(iter(self._reported)))
         return new
 
     def handled_all(self) -> bool:
-        """A batch went through while nothing was left out. Return whether rows had been set aside before."""
-        had, self._told = bool(self._told), {}
+        """Note that a whole batch was handled without skipping. Return whether rows had been reported before."""
+        had, self._reported = bool(self._reported), {}
         return had
 
     @property
-    def told(self) -> list[BadRow]:
-        """The rows that a person was told of and that may still be damaged, the oldest first."""
-        return list(self._told.values())
+    def reported(self) -> list[BadRow]:
+        """The reported rows that may still be damaged, the oldest first."""
+        return list(self._reported.values())
 
 
 class DamageIsolation:
-    """Runs the batches of one service, row by row where they fail."""
+    """Runs the batches of one service, row by row if they fail."""
 
-    def __init__(self, service: str, store: Store, aside: SkippedRows | None = None) -> None:
+    def __init__(self, service: str, store: Store, skipped: SkippedRows | None = None) -> None:
         self._service = service
         self._store = store
-        self._aside = aside or SkippedRows()
+        self._skipped = skipped or SkippedRows()
 
     def run(
         self,
@@ -83,9 +83,9 @@ class DamageIsolation:
         each: Callable[[Sequence[int]], T],
         bad_of: Callable[[T], Sequence[BadRow]],
     ) -> T:
-        """Return what `batch` gives. If a row makes it fail, or rows are set aside, return what `each` gives without
-        those rows. Errors of the database itself are raised."""
-        skip = self._aside.skip(now)
+        """Return what `batch` returns. If a row makes it fail, or rows are skipped, return what `each` returns for all
+        other rows. Errors of the database itself are raised."""
+        skip = self._skipped.skip(now)
         if not skip:
             try:
                 done = batch()
@@ -93,20 +93,20 @@ class DamageIsolation:
                 if not is_of_one_row(error):
                     raise
             else:
-                if self._aside.handled_all():
+                if self._skipped.handled_all():
                     self._resolve()
                 return done
         done = each(skip)
         bad = bad_of(done)
         if bad:
-            self._tell(self._aside.add(bad, now))
+            self._report(self._skipped.add(bad, now))
         return done
 
-    def tell(self, bad: Sequence[BadRow], now: float) -> None:
-        """Log and alert rows that the service passed over by itself, each once."""
-        self._tell(self._aside.add(bad, now))
+    def report(self, bad: Sequence[BadRow], now: float) -> None:
+        """Report rows that the service skipped by itself, each once, in the log and as an alert."""
+        self._report(self._skipped.add(bad, now))
 
-    def _tell(self, new: Sequence[BadRow]) -> None:
+    def _report(self, new: Sequence[BadRow]) -> None:
         for row in new[:_LOGGED_MAX]:
             log.error(
                 "service %s cannot handle %s %s and goes on without it: %s; run `detent verify`",
@@ -114,7 +114,7 @@ class DamageIsolation:
             )
         if len(new) > _LOGGED_MAX:
             log.error("service %s goes on without %d more rows", self._service, len(new) - _LOGGED_MAX)
-        rows = self._aside.told
+        rows = self._skipped.reported
         if not rows:
             return
         first = rows[0]

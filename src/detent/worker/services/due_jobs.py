@@ -1,4 +1,4 @@
-"""Jobs that have come due, and jobs whose time has passed."""
+"""Makes jobs claimable when they are due, and cancels jobs that have expired."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from detent.store.contract import Store
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
-__all__ = ["expire", "promote"]
+__all__ = ["build_expire_service", "build_promote_service"]
 
 _BATCH = 500
 _ROUNDS_MAX = 20
 
 
-def promote(store: Store) -> Service:
-    """Whatever waits for its time becomes claimable within a second of it. What was enqueued for less than two seconds
-    later may be up to two late where nothing else happens: workers hear of it with their next sign of life."""
+def build_promote_service(store: Store) -> Service:
+    """Return the service that makes jobs claimable within a second after they are due.
+
+    A job that was enqueued to run less than two seconds later may be up to two seconds late if nothing else happens:
+    workers learn of it with their next heartbeat.
+    """
     isolation = DamageIsolation("promote", store)
 
     def promoted(limit: int) -> tuple[int, Sequence[BadRow]]:
@@ -29,8 +32,8 @@ def promote(store: Store) -> Service:
     return Service("promote", 0.2, run, at=lambda agenda: agenda.promote_at)
 
 
-def expire(store: Store) -> Service:
-    """Pending jobs whose expiry has passed are cancelled."""
+def build_expire_service(store: Store) -> Service:
+    """Return the service that cancels pending jobs whose expiry has passed."""
     isolation = DamageIsolation("expire", store)
 
     def expired(limit: int) -> tuple[int, Sequence[BadRow]]:
@@ -48,7 +51,7 @@ def _in_rounds(
     batch: Callable[[int], tuple[int, Sequence[BadRow]]],
     each: Callable[[int, Sequence[int]], EachDone],
 ) -> None:
-    """Handle batch after batch until one is not full, a bounded number of them."""
+    """Handle batches until one is not full, at most a bounded number of them."""
 
     def one_by_one(skip: Sequence[int]) -> tuple[int, Sequence[BadRow]]:
         done = each(_BATCH, skip)

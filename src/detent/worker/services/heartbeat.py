@@ -1,4 +1,4 @@
-"""Showing that this worker lives, and what it knows and holds."""
+"""The heartbeat of a worker: shows that it is alive, and learns what there is to do besides jobs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _CALM_EVERY = 2.0
 _ANSWER_MAX = 10.0
 """Seconds until a connection that gives no answer is given up."""
 _JUMP_MIN = 15.0
-"""Seconds. A heartbeat may wait for its answer, so a smaller difference says little."""
+"""Seconds. A heartbeat may wait for its answer, so a smaller difference means little."""
 
 
 class Heartbeat:
-    """Says about once a second what it was last told to say, and hears what there is to do besides jobs."""
+    """Writes the worker's state about once a second, and reads the agenda: what there is to do besides jobs."""
 
     def __init__(self, store: Store, options: WorkerOptions, worker_id: int) -> None:
         self._store = store
         self.activity = JobActivity()
         self.heard: tuple[Agenda, float] | None = None
         self.jumped = threading.Event()
-        """Set when the database's clock has gone further than this machine's since the heartbeat before."""
+        """Set when the database's clock has advanced further than this machine's since the last heartbeat."""
         self._seen = WorkerSeen(
             id=worker_id,
             name=options.name,
@@ -47,10 +47,11 @@ class Heartbeat:
         )
 
     def service(self) -> Service:
-        """About once a second, by every worker; it is nearly all that an idle one asks of the database."""
-        return Service("heartbeat", _EVERY, self._say, calm_every=_CALM_EVERY)
+        """Return the service: about once a second, by every worker. An idle worker asks the database for little
+        else."""
+        return Service("heartbeat", _EVERY, self._beat, calm_every=_CALM_EVERY)
 
-    def _say(self, now: float) -> None:
+    def _beat(self, now: float) -> None:
         with self._store.answering_within(_ANSWER_MAX):
             agenda = self._store.worker_seen(self._seen)
         if self.heard is not None:
@@ -59,18 +60,18 @@ class Heartbeat:
             if ahead > _JUMP_MIN:
                 log.warning("The database's clock jumped forward by %.0f s; renewing all leases.", ahead)
                 self.jumped.set()
-        self.activity.heard(agenda)
+        self.activity.update(agenda)
         self.heard = (agenda, now)
 
     @property
     def knows(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-        """The tasks and the queues (None is any) of this worker."""
+        """The tasks and the queues of this worker. None means every queue."""
         return self._seen.tasks, self._seen.queues
 
     def set_state(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
-        """What to say from now on."""
+        """Set what the next heartbeats report."""
         self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping)
 
-    def goodbye(self) -> None:
-        """The worker ends."""
+    def report_end(self) -> None:
+        """Report that the worker ends."""
         self._store.worker_gone(self._seen.id)

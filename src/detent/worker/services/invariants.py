@@ -1,4 +1,4 @@
-"""The record is checked while it is in use (R2): a walk along it in small steps, whatever its size."""
+"""Checks the record while it is in use (R2), in small steps whatever its size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST: tuple[Literal["schema", "jobs", "queue"], ...] = ("schema", "jobs", "que
 _FIRST_ROWS = 200
 _PAUSE_MIN = 1.0
 _REST = 600.0
-"""Seconds between two walks: a small record is not walked all day."""
+"""Seconds between two passes, so that a small record is not checked all day."""
 _PAUSE_FACTOR = 100
 _STEP_SECONDS = 0.2
 _ROWS_MIN = 10
@@ -38,11 +38,11 @@ _POLICY = "invariant_violated"
 
 
 class Invariants:
-    """One step at a time, each followed by a pause of a hundred times what it took, so that it is about a hundredth of
-    a core; a step that was long is followed by a shorter one.
+    """Checks one step at a time. Each step is followed by a pause of a hundred times its duration, so that the check
+    takes about a hundredth of a core. A long step is followed by a smaller one.
 
-    Says each violation once; one that was mended and comes back is said again by a later walk. A walk begins with what
-    is newest, and the next one some minutes after it is through; nothing is kept between two processes.
+    Each violation is reported once. One that was repaired and comes back is reported again by a later pass. A pass
+    begins with the newest rows, and the next one begins ten minutes after its end. No state is kept between processes.
     """
 
     def __init__(self, store: Store, clock: Clock | None = None, rows_max: int = _ROWS_MAX) -> None:
@@ -56,13 +56,17 @@ class Invariants:
         self._is_forbidden = False
 
     def service(self) -> Service:
-        """By one worker; its own pauses are longer than that of the service, or about as long."""
+        """Return the service: by one worker. The pauses between steps are at least about as long as that of the
+        service."""
         return Service("invariants", _LOOK_EVERY, self.run, alone=True)
 
     def run(self, now: float) -> None:
-        """The next step, where its time has come. The first call looks at the cheap parts at once, so that a worker
-        that starts on a damaged database says so; the walk begins a minute later. A worker whose login may not read the
-        tables says so once, and leaves the check to `detent verify`."""
+        """Take the next step, if it is due.
+
+        The first call checks the cheap parts at once, so that a worker that starts on a damaged database reports it;
+        the first pass begins a minute later. If the worker's login may not read the tables, that is logged once, and
+        the check is left to `detent verify`.
+        """
         is_first = self._not_before is None
         if self._is_forbidden or (self._not_before is not None and now < self._not_before):
             return
@@ -88,7 +92,7 @@ class Invariants:
             self._rows = min(self._rows_max, self._rows * 2)
 
     def look_first(self) -> None:
-        """Look at the schema, the newest jobs and the head of the queue, a bounded number of rows, and say what is
+        """Check the schema, the newest jobs and the head of the queue, a bounded number of rows, and report what is
         new."""
         found: set[Violation] = set()
         for part in _FIRST:
@@ -96,7 +100,7 @@ class Invariants:
         self._report(found)
 
     def step(self) -> bool:
-        """Look at the next part of the record and say what is new; whether the walk has come to its end with it."""
+        """Check the next part of the record and report what is new; return whether the pass has ended with it."""
         done = self._store.verify_step(self._place, self._rows)
         self._report(set(done.violations))
         self._place = done.then or WalkPlace()
@@ -107,15 +111,15 @@ class Invariants:
         return done.then is None
 
     def _report(self, found: set[Violation]) -> None:
-        """Log and alert what was not found before."""
+        """Log and alert violations that were not found before."""
         new = sorted(found - self._known - self._found, key=lambda one: (one.invariant, one.entity, one.entity_id))
         new = new[: max(0, _REMEMBERED_MAX - len(self._found))]
-        self._say(new)
+        self._log(new)
         self._found |= {*new, *(found & self._known)}
         self._alert(new)
 
-    def _say(self, new: Sequence[Violation]) -> None:
-        """Log each violation; more than two are one line, which names one row of each invariant."""
+    def _log(self, new: Sequence[Violation]) -> None:
+        """Log each violation. More than two are logged as one line, which names one row of each invariant."""
         if len(new) <= _LINES_MAX:
             for one in new:
                 log.error(
@@ -134,7 +138,7 @@ class Invariants:
         log.error("%d rows break invariants: %s; run `detent verify`", len(new), ", ".join(named))
 
     def _alert(self, violations: Iterable[Violation]) -> None:
-        """One alert for each invariant, however many break it."""
+        """Raise one alert for each invariant, however many rows break it."""
         for invariant, rows in _by_invariant(violations):
             first = min(rows, key=lambda one: (one.entity, one.entity_id))
             named = [f"{one.entity} {one.entity_id}" for one in rows[:_NAMED_MAX]]
@@ -149,7 +153,7 @@ class Invariants:
             )
 
     def _resolve(self, broken: set[str]) -> None:
-        """After a whole walk: what holds everywhere holds again."""
+        """Resolve, after a whole pass, the alerts of invariants that hold for every row again."""
         for row in self._store.alert_list("firing", _REMEMBERED_MAX):
             invariant = row.scope.removeprefix("invariant:")
             if row.policy == _POLICY and invariant not in broken:

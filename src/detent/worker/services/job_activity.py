@@ -1,8 +1,8 @@
-"""Whether jobs come and go, anywhere, as far as the agenda tells.
+"""Whether jobs come and go in any worker, as far as the agenda shows.
 
-Whoever looks at what became of jobs need not look again where none can have ended since. A job ends under a lease, and
-a lease is taken, then renewed for as long as its jobs run, and goes: so where no lease has changed for a while, nothing
-has ended that was not looked at.
+A service that looks at ended jobs need not look again if none can have ended since. A job ends under a lease, and a
+lease is taken, renewed while its jobs run, and dropped. So if no lease has changed for a while, no job has ended that
+the service has not seen.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ from detent.model.service_records import Agenda
 
 __all__ = ["JobActivity"]
 
-_A_FEW = timedelta(seconds=5)
+_CALM_AFTER = timedelta(seconds=5)
 _TAIL = timedelta(seconds=30)
-"""How long after the last change of a lease of up to a minute and a half a job may still end under it, unrenewed."""
+"""How long after the last change of a lease a job may still end under it without a renewal, for leases of up to 90
+s."""
 
 
 class JobActivity:
-    """Hears every agenda. Times are the database's."""
+    """Follows the agendas that the heartbeat gets. All times are from the database's clock."""
 
     def __init__(self) -> None:
         self._last: Agenda | None = None
         self._changed_at: datetime | None = None
 
-    def heard(self, agenda: Agenda) -> None:
-        """The newest agenda."""
+    def update(self, agenda: Agenda) -> None:
+        """Take the newest agenda."""
         if self._last is None or agenda.stir != self._last.stir:
             self._changed_at = agenda.now
         self._last = agenda
 
     @property
     def agenda(self) -> Agenda | None:
-        """The newest, where there is one."""
+        """The newest agenda; None before the first."""
         return self._last
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing has come or gone in the last few seconds."""
+        """Whether no jobs have come or gone in the last few seconds."""
         if self._last is None or self._changed_at is None:
             return False
-        return self._last.stir is None or self._last.now >= self._changed_at + _A_FEW
+        return self._last.stir is None or self._last.now >= self._changed_at + _CALM_AFTER
 
-    def look_at(self, agenda: Agenda, looked_at: datetime | None) -> datetime | None:
-        """When to look again, for one that has looked at `looked_at`: at once after a change, once more when its jobs
-        must have ended; then not before the next change."""
+    def next_look(self, agenda: Agenda, looked_at: datetime | None) -> datetime | None:
+        """Return when a service that last looked at `looked_at` should look again: at once after a change, and once
+        more when the jobs of that change must have ended. None if not before the next change."""
         if looked_at is None or self._changed_at is None or looked_at < self._changed_at:
             return agenda.now
-        return self._over_at(agenda) if looked_at < self._over_at(agenda) else None
+        return self._ended_by(agenda) if looked_at < self._ended_by(agenda) else None
 
-    def _over_at(self, agenda: Agenda) -> datetime:
+    def _ended_by(self, agenda: Agenda) -> datetime:
         changed_at = self._changed_at or agenda.now
         return changed_at if agenda.stir is None else changed_at + _TAIL

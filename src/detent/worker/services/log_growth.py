@@ -1,4 +1,4 @@
-"""A log that grows because a reader keeps its snapshot open: an alert says so, until the log is short again."""
+"""Raises an alert while the write-ahead log grows because a reader keeps its snapshot open."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _FIRING_MAX = 10_000
 
 
 class LogGrowth:
-    """Looks at the length of the log, which costs no question to the database. The alert is raised at the second look
-    that finds a long log: one long transaction makes a log long for a moment."""
+    """Checks the size of the log, which needs no query. The alert is raised by the second check in a row that finds a
+    long log, because a single long transaction makes the log long for a moment."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,11 +24,11 @@ class LogGrowth:
         self._fires: bool | None = None
 
     def service(self) -> Service:
-        """By every worker: it is less work than to agree on one of them."""
+        """Return the service: by every worker, which is less work than agreeing on one of them."""
         return Service("log_growth", _EVERY, self.run)
 
     def run(self, _now: float) -> None:
-        """Look, and raise or resolve the alert."""
+        """Check the log, and raise or resolve the alert."""
         found = self._store.log_growth()
         if found is None:
             return
@@ -43,7 +43,7 @@ class LogGrowth:
             self._fires = False
 
     def _may_fire(self) -> bool:
-        """A worker before this one may have raised it."""
+        """Return whether the alert may be firing. An earlier worker may have raised it."""
         if self._fires is None:
             self._fires = any(row.policy == POLICY for row in self._store.alert_list("firing", _FIRING_MAX))
         return self._fires

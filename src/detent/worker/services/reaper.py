@@ -1,11 +1,13 @@
-"""What the dead held: taken away when its lease has run out, but not while the living cannot renew.
+"""Takes away expired leases of dead workers, but not while living workers cannot renew theirs.
 
-After an outage of the database every lease may have run out though its holder lives. So whoever saw an outage itself
-waits for one lease, in which holders renew first. Seen is: its own calls failed or were held up, or the server is
-younger than a lease. Whoever stood still itself, as on a machine that was paused, waits for a third of one.
+After an outage of the database every lease may have expired although its holder lives. So a worker that saw an outage
+waits for the time of one lease, in which holders renew first. It saw an outage if its own calls failed or were delayed,
+or if the server was started less than a lease ago. A worker that stood still itself, as on a machine that was paused,
+waits for a third of a lease.
 
-The database also spares, for one lease, what ran out in a gap in the heartbeats of all workers. A jump of its clock is
-such a gap, and a worker that starts after the jump knows of it too. A fresh worker reaps everything else at once.
+The database also spares, for the time of one lease, leases that expired in a gap in the heartbeats of all workers. A
+jump of its clock is such a gap, and a worker that starts after the jump knows of it too. A fresh worker reaps
+everything else at once.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _ROUNDS_MAX = 100
 
 
 class Reaper:
-    """One for each worker: it remembers what it saw."""
+    """The reaper of one worker. It remembers outages that the worker saw."""
 
     def __init__(self, store: Store, lease: float, clock: Clock | None = None, batch: int = _BATCH) -> None:
         self._store = store
@@ -37,24 +39,24 @@ class Reaper:
         self._isolation = DamageIsolation("reap", store)
 
     def service(self) -> Service:
-        """By every worker, as soon as a lease has run out: what a dead one held is to be at work a second later, and
-        whoever claims it needs a part of that second."""
+        """Return the service: by every worker, as soon as a lease has expired. The jobs of a dead worker should run
+        again a second later, and claiming them takes a part of that second."""
         return Service("reap", _EVERY, self.run, at=lambda agenda: agenda.reap_at)
 
     def saw_outage(self, now: float) -> None:
-        """The database did not answer, or not in time, until `now`."""
+        """Note that the database did not answer, or not in time, until `now`."""
         self._not_before = now + self._lease
 
     def stood_still(self, now: float) -> None:
-        """This process, and perhaps the whole machine, did nothing until `now`. Nobody has to find the database again:
-        who lives is late, and renews at once."""
+        """Note that this process, and perhaps the whole machine, stood still until `now`. Living workers are late but
+        still connected, and renew at once."""
         self._not_before = max(self._not_before, now + self._lease / 3)
 
     def run(self, now: float) -> None:
-        """Take away every lease that has run out, however many stand before them that must stay."""
+        """Take away every expired lease, however many leases come first that must be spared."""
         if now < self._not_before:
             return
-        # Asked every time: one that was away for a moment may have come back without any call of ours failing.
+        # Asked every time: the server may have restarted without any of our calls failing.
         up_for = self._store.up_for()
         if up_for is not None and up_for < self._lease:
             self._not_before = now + self._lease - up_for
@@ -70,8 +72,8 @@ class Reaper:
             limit = self._batch + reaped.passed_over
 
     def _reap(self, limit: int, now: float) -> Reaped | None:
-        """Reap one batch, job by job if a damaged row makes it fail. None where this very call stood in line for so
-        long that holders may stand there too."""
+        """Reap one batch, job by job if a damaged row makes it fail. Return None if this call waited so long for the
+        database that renewals may be waiting too."""
         return self._isolation.run(
             now,
             lambda: self._unless_held_up(lambda verbs: verbs.lease_reap(limit, self._lease)),

@@ -1,4 +1,4 @@
-"""Applied targets are compared with the world by plan (B6)."""
+"""Starts planned reconciliations: applied targets are compared with their real state (B6)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from detent.store.contract import Store
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
-__all__ = ["Reconcile"]
+__all__ = ["Reconciliation"]
 
 _EVERY = 60.0
 
 
-class Reconcile:
-    """Begins the reconciliations that are due."""
+class Reconciliation:
+    """Starts the reconciliations that are due."""
 
     def __init__(self, store: Store, ids: Ids) -> None:
         self._store = store
@@ -25,11 +25,11 @@ class Reconcile:
         self._isolation = DamageIsolation("reconcile", store)
 
     def service(self) -> Service:
-        """Once a minute at most, by one worker: the first one is due five minutes after a run."""
+        """Return the service: at most once a minute, by one worker. The first one is due five minutes after a run."""
         return Service("reconcile", _EVERY, self.run, alone=True, at=lambda agenda: agenda.reconcile_at)
 
     def run(self, now: float) -> None:
-        """Harmless when two workers do it at once."""
+        """Start what is due. Harmless if two workers do it at once."""
         bad: list[BadRow] = []
 
         def set_aside(row: BatchRunRow, error: Exception) -> None:
@@ -37,4 +37,4 @@ class Reconcile:
 
         begin_due(self._store, self._ids, set_aside)
         if bad:
-            self._isolation.tell(bad, now)
+            self._isolation.report(bad, now)

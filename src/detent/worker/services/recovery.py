@@ -1,13 +1,13 @@
-"""Jobs that nothing is heard of (R1).
+"""Stops silent jobs: jobs that have written no event for too long (R1).
 
-A lease that is renewed says that a process lives, not that the job gets on. If its queue allows it, a worker stops the
-silent jobs that it holds itself, so nothing is taken away from a process that still runs it:
+A renewed lease shows that a process lives, not that its job makes progress. If the queue allows it, a worker stops the
+silent jobs that it holds itself, so that no job is taken away from a process that still runs it:
 
-- `stalled` (begun, and no event for a while): the attempt ends as timed out and is used up, and the job runs again.
-- `stale` (claimed, and not begun for a while): the job goes back unharmed.
+- `stalled` (begun, and no event for a while): the attempt times out and is used up, and the job runs again.
+- `stale` (claimed, and not begun for a while): the job is handed back, and no attempt is used up.
 
-In other queues a person looks at the list and decides. After how long is the queue's to say, and its task's before it.
-An ops run is held by a script, which no worker can stop, and is attempted once: a silent one is cancelled.
+In other queues a person looks at the list and decides. The queue says after how long; a task may override it. An ops
+run is held by a script, which no worker can stop, and has a single attempt: a silent one is cancelled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detent.model.service_records import Agenda, SilentRow
 from detent.store.contract import Store
 from detent.worker.services.service import Service
 
-__all__ = ["Recovery", "ops_recovery"]
+__all__ = ["Recovery", "build_ops_recovery_service"]
 
 log = logging.getLogger("detent.worker")
 
@@ -39,14 +39,14 @@ class Recovery:
         self._lock = threading.Lock()
         self._found: list[SilentRow] = []
         self.leases: Sequence[int] = ()
-        """What this worker holds."""
+        """The leases that this worker holds."""
 
     def service(self) -> Service:
-        """Every five seconds, by every worker, while a queue allows it."""
+        """Return the service: every five seconds, by every worker, if a queue allows recovery."""
         return Service("recovery", _EVERY, self.run, at=_allowed)
 
     def run(self, _now: float) -> None:
-        """Look at what this worker holds."""
+        """Find the silent jobs that this worker holds."""
         leases = self.leases
         if not leases:
             return
@@ -56,14 +56,14 @@ class Recovery:
                 self._found += found
 
     def take(self) -> list[SilentRow]:
-        """The jobs to stop, found since this was last asked."""
+        """Take the jobs to stop that were found since the last call."""
         with self._lock:
             found, self._found = self._found, []
         return found
 
 
-def ops_recovery(store: Store) -> Service:
-    """Every ten seconds, by one worker."""
+def build_ops_recovery_service(store: Store) -> Service:
+    """Return the service that cancels silent ops runs: every ten seconds, by one worker."""
 
     def run(_now: float) -> None:
         for queue in store.recovery_list():

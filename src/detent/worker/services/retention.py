@@ -1,4 +1,4 @@
-"""Jobs that finished long ago go, with all their records (J16); results go when their time is over (J13)."""
+"""Deletes jobs that ended long ago, with all their records (J16), and results whose time to live is over (J13)."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ log = logging.getLogger("detent.worker")
 
 _PORTION = 1000
 _ARCHIVED = 100
-"""Jobs in a portion that is archived: on SQLite nobody else writes meanwhile."""
+"""Jobs in a portion that is archived. Small, because on SQLite no other connection can write meanwhile."""
 _PORTIONS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """For how many days jobs at rest are kept; 0 is for ever."""
+    """For how many days ended jobs are kept; 0 means for ever."""
 
     succeeded: float
     others: float
     staged: float = 1.0
-    """Of what pipeline runs that have ended had staged; 0 is not at all."""
+    """Days for staged data of pipeline runs that have ended; 0 means that none is kept."""
     log: float = 0.0
-    """Of lines of the record that belong to no job; 0 is for ever."""
+    """Days for records that belong to no job; 0 means for ever."""
     keys_as_jobs: bool = False
-    """Whether a key without a time to live goes after its job; otherwise it stays for ever."""
+    """Whether a key without a time to live is deleted after its job; otherwise it stays for ever."""
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk along all jobs: `step` looks at those after an id, and says where to go on."""
+    """A pass over all jobs: `step` handles those after an id, and returns where to continue."""
 
     step: Callable[[int], int | None]
     after_id: int = 0
@@ -55,14 +55,14 @@ C = TypeVar("C")
 
 
 class _Onward(Generic[C]):
-    """A walk along rows that are not in the order of a number: it remembers by itself where it goes on."""
+    """A pass over rows that are not ordered by a number: it remembers where to continue."""
 
     def __init__(self, first: C, step: Callable[[C], C | None]) -> None:
         self._after = first
         self._step = step
 
     def __call__(self, after_id: int) -> int | None:
-        """Take the next portion; None at the end."""
+        """Handle the next portion; return None at the end."""
         then = self._step(self._after)
         if then is None:
             return None
@@ -71,9 +71,9 @@ class _Onward(Generic[C]):
 
 
 class Retention:
-    """Every hour a walk along all jobs, a few small portions a second, so that the queue is not disturbed.
+    """Passes over all jobs every hour, a few small portions a second, so that the queue is not disturbed.
 
-    The horizon moves by whole hours: each is on record for ever.
+    The horizon moves by whole hours, because each horizon is recorded for ever.
     """
 
     def __init__(self, store: Store, keep: Keep, portion: int | None = None, archive: Archive | None = None) -> None:
@@ -88,51 +88,51 @@ class Retention:
         self._hour: datetime | None = None
 
     def service(self) -> Service:
-        """Once a second, by one worker."""
+        """Return the service: once a second, by one worker."""
         return Service("retention", 1.0, self.run, alone=True, at=self._next)
 
     @property
     def is_walking(self) -> bool:
-        """Whether this hour's walk has not ended."""
+        """Whether the pass of this hour has not ended."""
         return bool(self._walks)
 
     def _next(self, agenda: Agenda) -> datetime | None:
         return agenda.now if self._walks or _hour(agenda.now) != self._hour else None
 
-    def _past(self, walk: _Walk, error: Exception, now: float) -> int | None:
-        """Return where a walk goes on after a portion that a damaged row made fail. The portion is halved until that
-        job is alone in it; then the walk passes over it. A walk along runs ends, and is tried again in an hour."""
+    def _skip_damage(self, walk: _Walk, error: Exception, now: float) -> int | None:
+        """Return where a pass continues after a portion that a damaged row made fail. The portion is halved until it
+        holds only that job; then the job is skipped. A pass over runs ends, and is tried again in an hour."""
         if not walk.by_job:
-            self._isolation.tell([BadRow("walk", "runs", cause_of(error), -1)], now)
+            self._isolation.report([BadRow("walk", "runs", cause_of(error), -1)], now)
             return None
         if self._portion > 1:
             self._portion //= 2
             return walk.after_id
         bad_id = self._store.job_prunable(self._store.now(), walk.after_id, 1, ()).next_id
         if bad_id is not None:
-            self._isolation.tell([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
+            self._isolation.report([BadRow("job", str(bad_id), cause_of(error), bad_id)], now)
         return bad_id
 
     def run(self, now: float) -> None:
-        """The next portions of the walk, or a new one where an hour has passed. What cannot be archived stays, and is
-        tried again in an hour."""
+        """Handle the next portions, or begin a new pass if an hour has passed. Jobs that cannot be archived stay, and
+        are tried again in an hour."""
         hour = _hour(self._store.now())
         if hour != self._hour:
             self._hour = hour
-            # The newer horizon last: where the older one is not beyond what is on record already, it needs no line.
+            # The newer horizon last: an older one that is not beyond the recorded horizon needs no record.
             horizons = [(hour - timedelta(days=days), states) for states, days in self._kept if days]
-            # The limits first: `verify` expects slots of attempts that have ended to go every hour.
+            # The limits first: `verify` expects the slots of ended attempts to be freed every hour.
             limits = _Onward("", lambda after: self._store.limit_prune(after, self._portion_max).next)
             self._walks = [_Walk(limits, by_job=False)]
             if self._keep.others:
-                # Before the jobs that it was made of: those stay for as long as it does.
+                # Before the jobs of these runs, which stay as long as their run.
                 before = hour - timedelta(days=self._keep.others)
                 self._walks.append(_Walk(partial(self._prune_batches, before), by_job=False))
             self._walks += [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
             if any(task.result_ttl is not None for task in self._store.times_list()):
                 self._walks.append(_Walk(self._drop_results))
             self._walks.append(_Walk(partial(self._prune_runs, hour), by_job=False))
-            self._walks += [_Walk(step, by_job=False) for step in self._besides(hour)]
+            self._walks += [_Walk(step, by_job=False) for step in self._other_passes(hour)]
         for _ in range(_PORTIONS_MAX):
             if not self._walks:
                 return
@@ -140,12 +140,12 @@ class Retention:
             try:
                 then = walk.step(walk.after_id)
             except OSError as error:
-                log.error("jobs stay for another hour, since they cannot be archived: %s", error)
+                log.error("Old jobs cannot be archived, and stay for another hour: %s", error)
                 then = None
             except Exception as error:
                 if not is_of_one_row(error):
                     raise
-                then = self._past(walk, error, now)
+                then = self._skip_damage(walk, error, now)
             else:
                 self._portion = min(self._portion_max, self._portion * 2)
             if then is None:
@@ -153,8 +153,8 @@ class Retention:
             else:
                 walk.after_id = then
 
-    def _besides(self, hour: datetime) -> list[Callable[[int], int | None]]:
-        """The walks along what belongs to no job. Each looks at a bounded number of rows in a portion."""
+    def _other_passes(self, hour: datetime) -> list[Callable[[int], int | None]]:
+        """Return the passes over what belongs to no job. Each portion has a bounded number of rows."""
         store, portion = self._store, self._portion_max
         walks: list[Callable[[int], int | None]] = [
             lambda after: after + 1 if store.key_expire(portion) == portion else None
@@ -169,10 +169,10 @@ class Retention:
     def _prune(self, before: datetime, states: Sequence[str], after_id: int) -> int | None:
         if self._archive is None:
             return self._store.job_prune(before, after_id, self._portion, "retention", states).next_id
-        return self._store.together(lambda verbs: self._put_away(verbs, before, states, after_id))
+        return self._store.together(lambda verbs: self._archive_and_drop(verbs, before, states, after_id))
 
-    def _put_away(self, verbs: Verbs, before: datetime, states: Sequence[str], after_id: int) -> int | None:
-        """One transaction, so that what is deleted is what was written."""
+    def _archive_and_drop(self, verbs: Verbs, before: datetime, states: Sequence[str], after_id: int) -> int | None:
+        """Archive and delete in one transaction, so that exactly the archived jobs are deleted."""
         assert self._archive is not None
         old = verbs.job_prunable(before, after_id, self._portion, states)
         if old.ids:
@@ -181,13 +181,13 @@ class Retention:
         return old.next_id
 
     def _prune_runs(self, hour: datetime, after_id: int) -> int | None:
-        """Pipeline runs that ended long ago; what they had staged goes sooner."""
+        """Delete pipeline runs that ended long ago; their staged data is deleted sooner."""
         staged_before = hour - timedelta(days=self._keep.staged)
         before = hour - timedelta(days=self._keep.others) if self._keep.others else datetime.min.replace(tzinfo=UTC)
         return after_id if self._store.pipeline_prune(staged_before, before, self._portion).more else None
 
     def _prune_batches(self, before: datetime, after_id: int) -> int | None:
-        """Batch runs that nothing is left to be done about, one at a time, each with all its targets."""
+        """Delete batch runs that have ended, one at a time, each with all its targets."""
         return self._store.batch_prune(before, after_id, 1, "retention").next_id
 
     def _drop_results(self, after_id: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Ticks of schedules become jobs."""
+"""Enqueues the jobs of schedules."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from detent.store.contract import Store
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 
-__all__ = ["schedules"]
+__all__ = ["build_schedule_service"]
 
 
 def _next_tick(agenda: Agenda) -> datetime | None:
     return agenda.schedule_at
 
 
-def schedules(store: Store, ids: Ids) -> Service:
-    """Within a second of its time; two at once would only be in each other's way."""
+def build_schedule_service(store: Store, ids: Ids) -> Service:
+    """Return the service: within a second after a tick, by one worker. Two at once would be harmless, but slower."""
     isolation = DamageIsolation("schedules", store)
 
     def run(now: float) -> None:
-        # Calendars and zones are had only where a tick comes.
+        # Imported only when a tick is due: calendars and time zones take memory.
         from detent.schedule.firing import fire_due
 
         bad: list[BadRow] = []
         fire_due(store, ids, lambda name, error: bad.append(BadRow("schedule", name, cause_of(error), len(bad))))
         if bad:
-            isolation.tell(bad, now)
+            isolation.report(bad, now)
 
     return Service("schedules", 1.0, run, alone=True, at=_next_tick)

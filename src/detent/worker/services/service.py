@@ -1,4 +1,4 @@
-"""What a service is: something that is done every so often for the database, besides jobs."""
+"""A service: something that workers do for the database at intervals, besides running jobs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ __all__ = ["Service"]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`run` is called every `every` seconds with the time by this process's own clock, which only paces; where `at` is
-    given, only when the time has come that the agenda gives for it.
+    """A service and when to run it.
 
-    `alone`: by one worker at a time, as far as that can be had; two at once must be harmless all the same.
-    `calm_every`: seconds between two times while jobs neither come nor go.
+    `run` is called every `every` seconds with the time of this process's monotonic clock. If `at` is given, it is
+    called only when the time has come that `at` reads from the agenda.
+
+    `alone`: one worker at a time runs it. Two workers at once must be harmless all the same.
+    `calm_every`: seconds between two runs while no jobs come or go.
     """
 
     name: str

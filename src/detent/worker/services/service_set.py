@@ -1,7 +1,8 @@
-"""What every worker does for the database besides its jobs.
+"""All services of a worker, and which of them are due.
 
-Each service stands alone: one that fails is counted and said, and the others go on. What one worker at a time should do
-is done by whoever has its lease in the database; it may take long, so it is apart from what everybody does in haste.
+Services do not depend on each other: if one fails, that is counted and logged, and the others go on. A service for one
+worker at a time is run by the worker that holds its lease in the database. It may take long, so these services run on
+a thread of their own, apart from the quick ones that every worker runs.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from detent.worker.services.alerts import Alerts
 from detent.worker.services.archive import Archive
 from detent.worker.services.breakers import Breakers
 from detent.worker.services.counts import Counts
-from detent.worker.services.due_jobs import expire, promote
+from detent.worker.services.due_jobs import build_expire_service, build_promote_service
 from detent.worker.services.heartbeat import Heartbeat
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.log_growth import LogGrowth
-from detent.worker.services.operations import operations
+from detent.worker.services.operations import build_operation_service
 from detent.worker.services.reaper import Reaper
-from detent.worker.services.reconciliation import Reconcile
-from detent.worker.services.recovery import Recovery, ops_recovery
+from detent.worker.services.reconciliation import Reconciliation
+from detent.worker.services.recovery import Recovery, build_ops_recovery_service
 from detent.worker.services.retention import Keep, Retention
-from detent.worker.services.schedules import schedules
+from detent.worker.services.schedules import build_schedule_service
 from detent.worker.services.service import Service
-from detent.worker.services.unreported_failures import failures
+from detent.worker.services.unreported_failures import build_failure_service
 
 __all__ = ["ServiceSet"]
 
@@ -47,13 +48,13 @@ _LOOK_EVERY = 1.0
 _AGAIN = 0.4
 _OLD = 3.0
 _LEASE_MIN = 10.0
-_SAID_EVERY = 60.0
+_LOG_EVERY = 60.0
 _ANSWER_MAX = 60.0
-"""Seconds until a connection on which a service gets no answer is given up."""
+"""Seconds until a connection that gives a service no answer is given up."""
 
 
 class ServiceSet:
-    """What is due, whenever it is asked. `tick` and `tick_alone` may be called from two threads, each from one."""
+    """Runs what is due. `tick` and `tick_alone` may run on two threads, each on one."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class ServiceSet:
         self.heartbeat = Heartbeat(store, options, worker_id)
         self.recovery = Recovery(store)
         self.failures_found = threading.Event()
-        """Set while the application may have to hear of failed jobs."""
+        """Set while there may be failed jobs for which the application's hooks were not called."""
         activity = self.heartbeat.activity
         self._alerts = Alerts(store, sinks or SinkOptions(), options.lease, activity=activity)
         archive = Archive(options.archive, worker_id) if options.archive else None
@@ -85,15 +86,15 @@ class ServiceSet:
         ids = ReservedIds(store.ids_reserve, 100)
         self.services: list[Service] = [
             self.heartbeat.service(),
-            promote(store),
+            build_promote_service(store),
             self._reaper.service(),
-            expire(store),
-            failures(self.failures_found.set),
-            schedules(store, ids),
-            Reconcile(store, ids).service(),
-            operations(store),
+            build_expire_service(store),
+            build_failure_service(self.failures_found.set),
+            build_schedule_service(store, ids),
+            Reconciliation(store, ids).service(),
+            build_operation_service(store),
             self.recovery.service(),
-            ops_recovery(store),
+            build_ops_recovery_service(store),
             Breakers(store, activity).service(),
             Counts(store, activity, self._clock).service(),
             Retention(store, keep, archive=archive).service(),
@@ -105,12 +106,14 @@ class ServiceSet:
         self._served: dict[str, object] = {}
         self._asked: dict[str, tuple[float, bool]] = {}
         self._look_at: float | None = None
-        self._said: dict[str, float] = {}
+        self._log_again_at: dict[str, float] = {}
         self.failures: Counter[str] = Counter()
 
     def tick(self, now: float, *, asked_to_drain: bool) -> int | None:
-        """Do what is due of what every worker does; how much is left to do, where that was asked, once a second. Raises
-        the first `DatabaseError` at the end, but for one that damaged rows or pages cause: that is no outage."""
+        """Run the quick services that are due. With `asked_to_drain`, return once a second how many jobs are left.
+
+        Raises the first `DatabaseError` at the end, unless damaged rows or pages caused it: that is no outage.
+        """
         try:
             self._pass([one for one in self.services if not one.alone], now, self._run_quick)
         except DatabaseError:
@@ -119,18 +122,18 @@ class ServiceSet:
         if not asked_to_drain or (self._look_at is not None and now < self._look_at):
             return None
         self._look_at = now + _LOOK_EVERY
-        return self._left()
+        return self._count_left()
 
     def tick_alone(self, now: float) -> None:
-        """Do what is due of what one worker at a time does. Raises the first `DatabaseError` at the end."""
+        """Run the due services of which this worker holds the lease. Raises the first `DatabaseError` at the end."""
         self._pass([one for one in self.services if one.alone], now, self._run_if_ours)
 
     def next_quick(self, now: float) -> float:
-        """When `tick` may have something to do again, as far as is known now."""
+        """Return when `tick` may have something to do, as far as is known now."""
         return min(self._next(one, now) for one in self.services if not one.alone)
 
     def next_alone(self, now: float) -> float:
-        """The same for `tick_alone`."""
+        """Return when `tick_alone` may have something to do, as far as is known now."""
         return min(self._next(one, now) for one in self.services if one.alone)
 
     def _next(self, service: Service, now: float) -> float:
@@ -141,22 +144,22 @@ class ServiceSet:
         agenda, heard_at = heard
         at = service.at(agenda)
         if at is None or heard is self._served.get(service.name):
-            # Not before there is another agenda.
+            # Nothing to do before the next agenda.
             return max(due, heard_at + _OLD)
         return max(due, heard_at + (at - agenda.now).total_seconds())
 
     def saw_outage(self) -> None:
-        """The database did not answer, or not in time, until now: holders get the time to renew."""
+        """Note that the database did not answer, or not in time, until now: lease holders get time to renew."""
         self._reaper.saw_outage(self._clock.monotonic())
 
     def stood_still(self) -> None:
-        """This process did nothing for a while, until now."""
+        """Note that this process stood still for a while, until now."""
         self._reaper.stood_still(self._clock.monotonic())
 
     def _pass(self, services: list[Service], now: float, run: Callable[[Service, float], None]) -> None:
         away: DatabaseError | None = None
         for service in services:
-            if now < self._due.get(service.name, now) or not self._has_come(service, now):
+            if now < self._due.get(service.name, now) or not self._is_due(service, now):
                 continue
             try:
                 self._due[service.name] = now + service.every
@@ -166,7 +169,7 @@ class ServiceSet:
             except Exception as error:
                 self.failures[service.name] += 1
                 if is_damage(error) or isinstance(error, SchemaMissing) or not isinstance(error, DatabaseError):
-                    self._say(service, error, now)
+                    self._log_failure(service, error, now)
                     continue
                 away = away or error
                 if isinstance(error, DatabaseUnreachable):
@@ -174,12 +177,12 @@ class ServiceSet:
         if away is not None:
             raise away
 
-    def _say(self, service: Service, error: Exception, now: float) -> None:
-        """Log once a minute that damage, or a defect, stops a service."""
-        log.debug("service %s failed", service.name, exc_info=error)
-        if now < self._said.get(service.name, now):
+    def _log_failure(self, service: Service, error: Exception, now: float) -> None:
+        """Log, at most once a minute, that damage or a defect stops a service."""
+        log.debug("Service %s failed.", service.name, exc_info=error)
+        if now < self._log_again_at.get(service.name, now):
             return
-        self._said[service.name] = now + _SAID_EVERY
+        self._log_again_at[service.name] = now + _LOG_EVERY
         place = traceback.extract_tb(error.__traceback__)[-1]
         log.error(
             "service %s failed and is tried again, everything else goes on: %s: %s (%s:%d); run `detent verify`",
@@ -187,9 +190,10 @@ class ServiceSet:
             extra=DAMAGE if is_damage(error) else {"cause": "service"},
         )
 
-    def _has_come(self, service: Service, now: float) -> bool:
-        """Whether there is something to do for it, by the last agenda and the time that has passed since; without one,
-        there may be. Once it is done, another agenda is had by the time it may be done again."""
+    def _is_due(self, service: Service, now: float) -> bool:
+        """Return whether the service has something to do, by the last agenda and the time since; True without an
+        agenda. If it has, the next heartbeat comes early enough to bring a new agenda before the service may run
+        again."""
         heard = self.heartbeat.heard
         if service.at is None or heard is None or now - heard[1] > _OLD:
             return True
@@ -207,7 +211,7 @@ class ServiceSet:
         began_at = self._clock.monotonic()
         with self._store.answering_within(_ANSWER_MAX):
             service.run(now)
-        # Each of these is done in a moment: one that took long stood in line, and so did the renewals of others.
+        # Each of these is quick: one that took long had to wait for the database, and so did the renewals of others.
         if self._clock.monotonic() - began_at > self._held_up_after:
             self.saw_outage()
 
@@ -216,7 +220,7 @@ class ServiceSet:
             service.run(now)
 
     def _is_ours(self, service: Service, now: float) -> bool:
-        """Asked twice in a lease and not every time: an idle worker shall write as little as can be."""
+        """Return whether this worker holds the lease of the service. Asked twice per lease, because asking writes."""
         ask_at, ours = self._asked.get(service.name, (now, False))
         if now >= ask_at:
             lease = max(_LEASE_MIN, 6 * service.every)
@@ -224,8 +228,8 @@ class ServiceSet:
             self._asked[service.name] = (now + lease / 2, ours)
         return ours
 
-    def _left(self) -> int:
-        """What this worker could still do, or still does; jobs of tasks and queues it does not know are not its own."""
+    def _count_left(self) -> int:
+        """Return the number of jobs that are left for this worker: those of its own tasks and queues."""
         tasks, queues = self.heartbeat.knows
         return sum(
             self._store.job_count(JobFilter(state=state, task=task, queue=queue))
@@ -235,10 +239,10 @@ class ServiceSet:
         )
 
     def close(self) -> None:
-        """Let others take over at once; where the database is away, they do when the leases have run out."""
+        """Drop the leases, so that other workers take over at once. During an outage they expire."""
         self._alerts.close()
         with contextlib.suppress(DatabaseError):
             for name, (_, ours) in list(self._asked.items()):
                 if ours:
                     self._store.service_drop(name, self._worker_id)
-            self.heartbeat.goodbye()
+            self.heartbeat.report_end()

@@ -1,4 +1,4 @@
-"""Finds out that there are failed jobs that their application has not heard of. A child then tells it."""
+"""Notices failed jobs for which the application's hooks were not called yet. A child then calls them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from detent.worker.services.service import Service
 
-__all__ = ["failures"]
+__all__ = ["build_failure_service"]
 
 _EVERY = 2.0
 
 
-def failures(found: Callable[[], None]) -> Service:
-    """Call `found` every two seconds while there are failures on the list, in every worker."""
+def build_failure_service(found: Callable[[], None]) -> Service:
+    """Return the service that calls `found` every two seconds while there are failures on the list, in every worker."""
     return Service("failures", _EVERY, lambda _now: found(), at=lambda agenda: agenda.now if agenda.untold else None)
