@@ -29,6 +29,17 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 )
 """Lowest first."""
 
+WORKER_FLOORS = ("attempt", "services", "supervisor", "child", "shell_task")
+"""The rooms inside `worker`, lowest first. Its other modules stand below all of them."""
+
+PURE = (
+    "worker/attempt/endings.py",
+    "worker/attempt/time_limits.py",
+    "worker/child/core.py",
+    "worker/supervisor/child_health.py",
+)
+"""Decisions of the worker: no threads, no clock, no store."""
+
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 FRONT_DOOR = ("__init__", "__main__")
 """The package's own first modules stand above all rooms."""
@@ -95,7 +106,12 @@ def violations(package: Path) -> list[str]:
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package)
         for use in names_used(path, package):
-            if complaint := wrong_room(place, use.name, package.name) or wrong_touch(place, use.name, package.name):
+            complaint = (
+                wrong_room(place, use.name, package.name)
+                or wrong_room_of_worker(place, use.name, package.name)
+                or wrong_touch(place, use.name, package.name)
+            )
+            if complaint:
                 found.append(f"{place}:{use.line}: {complaint}")
     return found
 
@@ -163,6 +179,23 @@ def wrong_room(place: Path, name: str, package: str) -> str | None:
     if there == here or FLOOR_OF[there] < FLOOR_OF[here]:
         return None
     return f"{here} imports {there}, which is {'beside' if FLOOR_OF[there] == FLOOR_OF[here] else 'above'} it ({name})"
+
+
+def wrong_room_of_worker(place: Path, name: str, package: str) -> str | None:
+    """Why a file of the worker may not use this name; None when it may."""
+    if place.parts[0] != "worker":
+        return None
+    if place.as_posix() in PURE and name.split(".")[0] in ("threading", "asyncio", "concurrent"):
+        return f"{place.stem} is pure and must not use {name}"
+    parts = name.split(".")
+    if parts[:2] != [package, "worker"] or len(parts) < 3 or parts[2] not in WORKER_FLOORS:
+        if place.as_posix() in PURE and parts[:2] in ([package, "store"], [package, "app"]):
+            return f"{place.stem} is pure and must not use {name}"
+        return None
+    here = place.parts[1].removesuffix(".py")
+    if here in WORKER_FLOORS and WORKER_FLOORS.index(parts[2]) <= WORKER_FLOORS.index(here):
+        return None
+    return f"worker/{here} imports worker/{parts[2]}, which is above it ({name})"
 
 
 def wrong_touch(place: Path, name: str, package: str) -> str | None:

@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from detent.model.records import Claimed
 
 __all__ = ["ClaimRequest", "Core", "HeldJob"]
@@ -29,8 +31,7 @@ _TIME_MIN = 1e-6
 _SMOOTHING = 0.15
 
 
-@dataclass(slots=True, eq=False)
-class HeldJob:
+class HeldJob(Struct, eq=False):
     """A job that this child holds. It is reserved until it has begun."""
 
     claimed: Claimed

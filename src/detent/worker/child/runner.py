@@ -198,8 +198,9 @@ class Runner:
         with self.lock:
             written = [ending for held, ending in endings if ending is not None and not held.ended]
             leases_done = self.core.end(held for held, _ in endings)
+            pop = self.running.pop
             for held, _ in endings:
-                self.running.pop(held, None)
+                pop(held, None)
             self.ended += len(endings)
         self._flusher.end(written, leases_done)
         self._room.set()

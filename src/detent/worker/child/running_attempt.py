@@ -6,8 +6,9 @@ import asyncio
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from detent.model.records import Outcome
 from detent.worker.attempt.attempt import Attempt
@@ -34,8 +35,7 @@ class ChainedCall:
         return False
 
 
-@dataclass(eq=False, slots=True)
-class RunningAttempt:
+class RunningAttempt(Struct, eq=False):
     """An attempt, what runs its function, and when it must end.
 
     `deadline` 0 means no limit. `in_process` says that the function was called in the child itself. `extended` is the
