@@ -100,7 +100,7 @@ def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: S
             process.wait()
     failed = [line for line in seen if "cannot start" in line]
     assert all("ImportError: no module of" in line and "ill.py:6" in line for line in failed)
-    pauses = [line.rpartition("tried again in ")[2].split()[0] for line in failed]
+    pauses = [line.rpartition("trying again in ")[2].split()[0] for line in failed]
     assert pauses == ["1", "2", "4"]
     assert not any("Traceback" in line for line in (*seen, rest))
     assert len(seen) <= 5

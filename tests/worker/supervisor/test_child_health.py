@@ -1,4 +1,4 @@
-"""Whether a child still controls its jobs, and what becomes of them when it dies: decisions without processes."""
+"""Whether a child still controls its jobs: decisions without processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from detent.worker.attempt.endings import PROCESS_DIED
 from detent.worker.supervisor.board import BoardEntry
 from detent.worker.supervisor.child_health import (
     DEAF_AFTER,
@@ -16,7 +15,6 @@ from detent.worker.supervisor.child_health import (
     judge_child,
     keep_cancels,
 )
-from detent.worker.supervisor.dead_child import Death, DeathCause, decide_ending
 
 GRACE = 10.0
 
@@ -102,52 +100,3 @@ def test_a_child_holds_the_database_if_renewals_wait_while_it_is_silent(
 def test_a_job_that_was_not_ended_is_the_first_reason() -> None:
     """It decides what becomes of the jobs: a job past its time has timed out, whatever else its process did."""
     assert cause_of(seen(line(1, ends=90.0), silent_for=99.0, renewals_waited=99.0)) == "deaf"
-
-
-# -- the jobs of a dead child ----------------------------------------------------------------------------------
-
-
-def after(cause: DeathCause, *lines: BoardEntry, told: frozenset[tuple[int, int]] = frozenset()) -> dict[int, str]:
-    """The outcome of attempt 1 of each job, and of job 99, which has not begun; the child died at 100."""
-    death = Death(100.0, "signal SIGKILL", cause, "why", {one.job_id: one for one in lines}, told)
-    return {job_id: decide_ending(death, job_id, 1)[0] for job_id in (*(one.job_id for one in lines), 99)}
-
-
-def test_whoever_dies_alone_is_charged_and_nobody_else_is() -> None:
-    """J7: a function that was the only one in its process brought it down."""
-    assert after("itself", line(1)) == {1: "crashed", 99: "released"}
-    assert after("database", line(1)) == {1: "crashed", 99: "released"}
-    assert after("itself", line(1), line(2, here=0)) == {1: "crashed", 2: "released", 99: "released"}
-    assert after("itself", line(1), line(2)) == {1: "released", 2: "released", 99: "released"}
-
-
-def test_a_time_out_is_charged_only_to_who_can_have_caused_it() -> None:
-    """J12: while one function holds the process, the time of the others runs out without their fault."""
-    assert after("deaf", line(1, ends=98.0)) == {1: "timed_out", 99: "released"}
-    assert after("deaf", line(1, ends=98.0), line(2, ends=98.0)) == {1: "released", 2: "released", 99: "released"}
-    assert after("deaf", line(1), line(2, ends=98.0)) == {1: "released", 2: "released", 99: "released"}
-    # In a process of its own it may have ended long ago: the child that was held could not hear of it.
-    assert after("deaf", line(1), line(2, here=0, ends=98.0)) == {1: "released", 2: "released", 99: "released"}
-    assert after("deaf", line(2, here=0, ends=98.0)) == {2: "timed_out", 99: "released"}
-    assert after("deaf", line(2, here=0, ends=98.0, after=-1)) == {2: "released", 99: "released"}
-
-
-@pytest.mark.parametrize("cause", ["deaf", "itself"])
-def test_those_who_may_be_to_blame_are_tried_apart(cause: DeathCause) -> None:
-    """J7: also where the supervisor ended the process: else the one that holds it would hold the next one too."""
-    death = Death(100.0, "signal SIGKILL", cause, "why", {1: line(1), 2: line(2, ends=98.0)})
-    assert all((decide_ending(death, job_id, 1)[1] or "").startswith(PROCESS_DIED) for job_id in (1, 2))
-
-
-def test_a_cancel_is_obeyed_only_by_its_attempt() -> None:
-    told = frozenset({(1, 1), (2, 2)})
-    assert after("deaf", line(1), line(2), told=told) == {1: "cancelled", 2: "released", 99: "released"}
-
-
-def test_what_is_stopped_with_its_worker_is_not_charged() -> None:
-    assert after("stop", line(1, ends=98.0), line(2)) == {1: "released", 2: "released", 99: "released"}
-
-
-def test_another_attempt_of_the_same_job_is_another_matter() -> None:
-    death = Death(100.0, "signal SIGKILL", "itself", "", {1: line(1, attempt=2)})
-    assert decide_ending(death, 1, 1) == ("released", None)

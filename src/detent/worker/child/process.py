@@ -109,7 +109,7 @@ class Child:
         start_critical_thread("heartbeat", self._beat)
         start_critical_thread("claimer", self._claimer.run)
         start_critical_thread("listener", self._listen)
-        self._channel.send("hello", tasks=sorted(self._app.tasks))
+        self._channel.send("hello", pid=os.getpid(), tasks=sorted(self._app.tasks))
         while True:
             await self._is_busy.wait()
             await asyncio.sleep(_TICK)

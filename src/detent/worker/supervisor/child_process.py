@@ -50,6 +50,8 @@ class ChildProcess:
         self._stalled: dict[Attempt, float] = {}
         self.started_at = now
         self.is_ready = False
+        self.pid = 0
+        """The process id of the child, which it reports when it is ready; 0 until then."""
         self.tasks: tuple[str, ...] = ()
         self.is_idle = False
         self.is_leaving = False
@@ -85,6 +87,7 @@ class ChildProcess:
         match message["kind"]:
             case "hello":
                 self.is_ready = True
+                self.pid = message["pid"]
                 self.tasks = tuple(message["tasks"])
             case "lease":
                 self._leases.add(message["id"])

@@ -164,9 +164,11 @@ class Supervisor:
                 self._remove(child, now)
             elif child.killed is None and (verdict := child.judge(now, waited)) is not None:
                 if verdict.job_id is not None:
-                    log.warning("Job %d exceeded its time and did not stop; killing its process.", verdict.job_id)
+                    log.warning(
+                        "Job %d exceeded its time and did not stop; killing process %d.", verdict.job_id, child.pid
+                    )
                 else:
-                    log.warning("A child holds the database while its interpreter is held; killing it.")
+                    log.warning("Process %d holds the database while its interpreter is held; killing it.", child.pid)
                 child.kill(verdict.cause, verdict.why)
         self._renewals.request_cancels(now)
         # A child that is leaving still finishes its jobs; its replacement is started already.
@@ -215,12 +217,12 @@ class Supervisor:
         self._restart_pause = min(2 * self._restart_pause, _RESTART_LONGEST) if is_ill else _RESTART_FIRST
         self._start_at = now + self._restart_pause
         if child.is_ready:
-            log.warning("a child ended with %s; %s", ended_with, _describe_jobs(leases))
+            log.warning("Process %d ended with %s; %s.", child.pid, ended_with, _describe_jobs(leases))
         else:
             self._starts_failed += 1
             why = child.unable or f"it ended with {ended_with} before it was ready"
             tries = "" if self._starts_failed == 1 else f", {self._starts_failed} times by now"
-            log.error("a child cannot start%s: %s; it is tried again in %g s", tries, why, self._restart_pause)
+            log.error("A child process cannot start%s: %s; trying again in %g s.", tries, why, self._restart_pause)
 
     # -- stopping ----------------------------------------------------------------------------------------------
 
@@ -235,13 +237,13 @@ class Supervisor:
             child.stop(self._options.grace)
         running = sum(len(child.entries()) for child in self._children)
         run = "1 job runs" if running == 1 else f"{running} jobs run"
-        log.info("stopping: %s, and may finish within %g s", run, self._options.grace)
+        log.info("Stopping: %s, and may finish within %g s.", run, self._options.grace)
         self._notifier.stopping()
 
     def _kill_all(self, why: str) -> None:
         for child in self._children:
             if child.killed is None:
-                log.warning("ending a child: %s", why)
+                log.warning("Killing process %d: %s.", child.pid, why)
                 child.kill("stop", why)
 
     def _note_failures(self) -> None:

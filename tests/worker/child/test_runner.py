@@ -1,4 +1,4 @@
-"""Slots and lines of the board stay together, whatever ends a job."""
+"""The runner: slots and entries of the board stay together, whatever ends a job."""
 
 from __future__ import annotations
 
@@ -80,6 +80,23 @@ def test_a_lease_lost_in_the_first_step_of_a_coroutine_frees_slot_and_line(ready
         assert slot.child._runner.core.is_empty
         slot.close()
         assert (app.get(job.id).state, app.get(job.id).result) == ("succeeded", 1)
+
+
+def test_a_cancel_reaches_a_coroutine_before_it_waits(ready_url: str) -> None:
+    """J8: an async function that computes for long before it first waits was told of a cancel only then."""
+    with Detent(ready_url) as app:
+
+        @app.task
+        async def compute(ctx: Context) -> bool:
+            slot.child._cancel([[ctx.job_id, ctx.attempt]])
+            return ctx.cancelled
+
+        slot = OneSlot(app)
+        jobs = [compute.enqueue() for _ in range(2)]
+        slot.claim()
+        asyncio.run(slot.begin_all())
+        slot.close()
+        assert [app.get(job.id).result for job in jobs] == [True, True]
 
 
 @pytest.mark.parametrize("where", ["prepare", "call"])
