@@ -9,8 +9,8 @@ from collections.abc import Callable
 from benchmarks.measure import Line, Rates, compare, stopwatch
 from benchmarks.places import Places
 from detent import Context, Detent
-from detent.app.wiring import Wiring
 from detent.client.client import DirectClient
+from detent.client.engine import Engine
 from detent.declare.task import Call
 from detent.store.contract import Store
 from detent.store.open import open_store
@@ -41,9 +41,9 @@ def run(places: Places, quick: bool) -> list[Line]:
         threads = from_threads(app.enqueue, calls, each)
         coroutines = asyncio.run(from_coroutines(app, calls, each * THREADS // COROUTINES))
         store: Store = PostgresStore(url, connections_max=THREADS) if url.startswith("postgresql:") else open_store(url)
-        wiring = Wiring(app.settings, None, store)
-        for_each = from_threads(DirectClient(lambda: store, wiring.prepared).enqueue, calls, direct)
-        wiring.close()
+        engine = Engine(app.settings, None, store)
+        for_each = from_threads(DirectClient(lambda: store, engine.prepared).enqueue, calls, direct)
+        engine.close()
         app.close()
         return {"one caller": one, "32 threads": threads, "200 coroutines": coroutines, "one each": for_each}
 

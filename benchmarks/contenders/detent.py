@@ -119,7 +119,7 @@ class Stones:
 def pipeline(count: int) -> program.Answer:
     """From the start of the run to its watermark."""
     began = time.perf_counter()
-    run = app.start(Stones(count)).wait(timeout=600)
+    run = app.runs.start(Stones(count)).wait(timeout=600)
     answer = program.rate(count, began)
     if run.state != "completed" or run.counts["consolidated"] != count:
         raise RuntimeError(f"{run!r}: {run.counts} {run.error}")
@@ -155,7 +155,7 @@ def batch(count: int) -> program.Answer:
     for name in ("preview", "apply", "roll_back"):
         began = time.perf_counter()
         if run is None:
-            run = app.preview(Changes(count))
+            run = app.runs.preview(Changes(count))
         else:
             getattr(app, name)(run, actor="bench")
         run.wait(timeout=600)

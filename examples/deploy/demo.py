@@ -115,7 +115,7 @@ def play(app: Detent, directory: Path) -> None:
     assert (failed.state, failed.metadata["step"], failed.metadata["retry_count"]) == ("failed", "build", 1)
     assert "<h1>Rings &amp; more</h1>" in served
     assert f"{deployed.id}, {GOOD}" in served
-    assert app.verify() == []
+    assert app.record.verify() == []
     print(f"what is served is what {deployed.id} built, and the record is healthy")
 
 

@@ -68,7 +68,7 @@ def play(directory: Path, count: int, exits: ExitStack) -> None:
     for one in workers:
         exits.callback(end, one)
 
-    first = app.start(diamonds())
+    first = app.runs.start(diamonds())
     while not first.refresh().counts["partitions"] and not first.ended:
         time.sleep(0.05)
     supplier.errors = 0.02
@@ -88,7 +88,7 @@ def play(directory: Path, count: int, exits: ExitStack) -> None:
     assert {seen for _, _, seen in table.values()} == {1}, "each of them once"
 
     supplier.errors = 0.0
-    second = app.start(diamonds()).wait(SECONDS_MAX)
+    second = app.runs.start(diamonds()).wait(SECONDS_MAX)
     table = stones(database)
     print(f"a second run, since then: {second.state}, {second.counts['records']} stones, all that had changed")
     assert (second.state, second.is_full) == ("completed", False), second.error
@@ -96,13 +96,13 @@ def play(directory: Path, count: int, exits: ExitStack) -> None:
     assert {key: cost for key, (cost, _, _) in table.items()} == supplier.costs()
 
     gone = set(supplier.drop(max(5, count // 500)))
-    third = app.start(diamonds(), full=True, actor="ana", reason="monthly").wait(SECONDS_MAX)
+    third = app.runs.start(diamonds(), full=True, actor="ana", reason="monthly").wait(SECONDS_MAX)
     table = stones(database)
     print(f"a full run: {third.state}, {third.counts['retired']} stones are gone, and no longer for sale")
     assert third.state == "completed", third.error
     assert {key for key, (_, available, _) in table.items() if not available} == gone
-    assert app.watermark("diamonds") == third.captured_at
-    assert app.verify() == []
+    assert app.watermarks.get("diamonds") == third.captured_at
+    assert app.record.verify() == []
 
 
 def main() -> None:

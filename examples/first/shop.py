@@ -17,4 +17,4 @@ def welcome(ctx: Context, user_id: int) -> str:
 if __name__ == "__main__":
     job = app.enqueue(welcome.call(user_id=7), key="welcome:7")
     assert app.enqueue(welcome.call(user_id=7), key="welcome:7") == job  # the same key, the same job
-    print(app.why(job.id))
+    print(job.why())

@@ -50,10 +50,10 @@ def play(directory: Path, url: str) -> None:
             jobs[name] = app.enqueue(ingest.call(path=str(directory / name)), key=f"ingest:{name}")
         print(f"sent {2 * len(jobs)} documents, which are {len(jobs)} jobs: each has a key")
         drain(directory, url)
-        succeeded = [job for job in app.jobs(state="succeeded") if job.task == "ingest"]
+        succeeded = [job for job in app.jobs.list(state="succeeded") if job.task == "ingest"]
         retried = [job for job in succeeded if job.attempt > 1]
         print(f"{len(succeeded)} are stored, {len(retried)} of them after their source came back; put aside:")
-        for job in app.jobs(state="quarantined"):
+        for job in app.jobs.list(state="quarantined"):
             print(f"  job {job.id}: {(job.error or '').strip().splitlines()[-1]}")
         assert (len(succeeded), len(retried)) == (GOOD + FAR, FAR)
         decide(app, directory, url, {name: job.id for name, job in jobs.items()})
@@ -64,16 +64,16 @@ def play(directory: Path, url: str) -> None:
 def decide(app: Detent, directory: Path, url: str, ids: dict[str, int]) -> None:
     """What a person does with each, and what nobody may do."""
     (directory / "mended.json").write_text(json.dumps({"text": "mended by hand"}))
-    app.retry(ids["mended.json"], actor="ana", reason="the file is mended")
-    app.force(ids["arrived.json"], "succeeded", actor="ana", reason="it came by mail and is stored")
-    app.discard(ids["spoiled.json"], actor="ana", reason="nobody can read it")
+    app.jobs.get(ids["mended.json"]).retry(actor="ana", reason="the file is mended")
+    app.jobs.get(ids["arrived.json"]).force("succeeded", actor="ana", reason="it came by mail and is stored")
+    app.jobs.get(ids["spoiled.json"]).discard(actor="ana", reason="nobody can read it")
     print("ana sent one through again, declared one done and gave one up; refused were:")
     try:
-        app.force(ids["good-0.json"], "pending", actor="eve", reason="once more")
+        app.jobs.get(ids["good-0.json"]).force("pending", actor="eve", reason="once more")
     except errors.InvalidTransition as error:
         refused("to undo a success", error)
     try:
-        app.force(ids["spoiled.json"], "succeeded", actor="eve", reason="")
+        app.jobs.get(ids["spoiled.json"]).force("succeeded", actor="eve", reason="")
     except errors.InvalidInput as error:
         refused("to force without a reason", error)
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as prompt:
@@ -88,13 +88,13 @@ def check(app: Detent, url: str, mended: int) -> None:
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         stored = connection.execute("SELECT count(*), count(DISTINCT name) FROM document").fetchone()
     print(f"the record of job {mended}:")
-    for move in app.transitions(mended):
+    for move in app.jobs.get(mended).history():
         told = f" by {move.actor}: {move.reason}" if move.trigger == "retry" else f" by {move.actor}"
         print(f"  {move.from_state or '-'} → {move.to_state}  {move.trigger}{told}")
     assert stored == (GOOD + FAR + 1, GOOD + FAR + 1), stored
-    forced = [move for job in app.jobs(state="succeeded") for move in app.transitions(job.id) if move.forced]
+    forced = [move for job in app.jobs.list(state="succeeded") for move in job.history() if move.forced]
     assert [(move.actor, move.reason) for move in forced] == [("ana", "it came by mail and is stored")]
-    assert app.verify() == []
+    assert app.record.verify() == []
     print(f"{stored[0]} documents, each once; one override, marked as such; the record is healthy")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from detent import Limit
 from examples.reprice.shop import BROKEN, LYING, SILENT, Shop, serve
 
 ROOT = Path(__file__).parents[2]
@@ -41,32 +42,32 @@ def main() -> int:
 
         exits.callback(app.close)
         app.migrate()
-        app.set_queue_limit("shop", rate=2, burst=35)
+        app.queues.limit("shop", Limit(rate=2, burst=35))
         for number in (1, 2):
             exits.callback(_end, _worker(number, directory))
         before = dict(shop.prices)
 
-        run = app.preview(Reprice(percent=10), actor="ana", reason="spring sale")
+        run = app.runs.preview(Reprice(percent=10), actor="ana", reason="spring sale")
         run.wait(SECONDS_MAX, until={"previewed"})
         first = next(run.changes())
         _say(began_at, f"previewed {run.total} rings, none touched; {first.ref}: {first.before} → {first.after}")
         faults = _unless(shop.prices == before, "the preview touched the shop")
 
-        app.apply(run, actor="ana").wait(SECONDS_MAX)
+        run.apply(actor="ana").wait(SECONDS_MAX)
         _say(began_at, f"applied: {run.state}, {run.counts}; the shop was broken for {', '.join(BROKEN)}")
         faults += _unless(run.state == "partial" and run.counts == {"applied": 30, "failed": 2}, "not as it was broken")
 
         shop.mend()
-        app.retry_failed(run, actor="ben", reason="they have mended it").wait(SECONDS_MAX)
+        run.retry_failed(actor="ben", reason="they have mended it").wait(SECONDS_MAX)
         _say(began_at, f"tried again what failed: {run.state}")
         faults += _unless(run.state == "applied", "something is left over")
 
         shop.prices["ring-030"] = 1
-        found = {one.ref: (one.expected, one.actual) for one in app.reconcile(run).mismatches}
+        found = {one.ref: (one.expected, one.actual) for one in run.reconcile().wait().mismatches()}
         _say(began_at, f"looked whether it held: {found} ({LYING} was a lie, ring-030 somebody's hand)")
         faults += _unless(set(found) == {LYING, "ring-030"}, "other rings differ than should")
 
-        app.roll_back(run, actor="ana", reason="too cheap", overwrite=True).wait(SECONDS_MAX)
+        run.roll_back(actor="ana", reason="too cheap", overwrite=True).wait(SECONDS_MAX)
         _say(began_at, f"rolled back: {run.state}, {run.counts}")
         faults += _unless(shop.prices == before, "not every price is what it was")
 
@@ -74,7 +75,7 @@ def main() -> int:
         faults += _unless(not books["answers"].get("429"), "the workers were too fast for the shop")
         faults += _unless(all(len(keys) == 2 for keys in books["keys"].values()), "a ring has more keys than two")
         faults += _unless(len(books["changes"][SILENT]) == 2, f"{SILENT} was changed twice for one answer")
-        faults += [f"{one.invariant}: {one.detail}" for one in app.verify()]
+        faults += [f"{one.invariant}: {one.detail}" for one in app.record.verify()]
         _say(began_at, f"the shop's own books: answers {books['answers']}, one key for each ring and direction")
     for fault in faults:
         _say(began_at, f"FAULT: {fault}")

@@ -10,9 +10,22 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 if _TYPE_CHECKING:
     from detent import errors
+    from detent.alerts.sinks import Outcome as SinkOutcome
+    from detent.app.aio_batch_run import AsyncBatchRun
+    from detent.app.aio_pipeline_run import AsyncPipelineRun
+    from detent.app.aio_reconciliation import AsyncReconciliation
+    from detent.app.aio_run import AsyncRun
+    from detent.app.batch_run import BatchRun, TargetChange
     from detent.app.detent import Detent
+    from detent.app.pipeline_run import PipelineRun
+    from detent.app.reconciliation import Mismatch, Reconciliation
+    from detent.app.registry import Declarations
+    from detent.app.runs import Run
+    from detent.client.aio_job import AsyncJob
+    from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
     from detent.client.job import Job
-    from detent.client.run import Run
+    from detent.client.listing import ListPage
+    from detent.client.operation import JobSelection, Operation
     from detent.declare.batch import Change
     from detent.declare.context import Context, TargetContext
     from detent.declare.limit import Limit
@@ -20,28 +33,95 @@ if _TYPE_CHECKING:
     from detent.declare.probe import Probed
     from detent.declare.signals import Critical, Fatal, JobCancelled, Snooze, Throttled
     from detent.lifecycle.declare import Lifecycle, Transition
+    from detent.model.alert_records import AlertRow as Alert
+    from detent.model.alert_records import DeliveryRow as Delivery
+    from detent.model.alert_records import Policy as AlertPolicy
     from detent.model.backoff import Retry
+    from detent.model.batch_records import ReconciliationRow as ReconciliationState
+    from detent.model.batch_records import TargetRow as Target
+    from detent.model.figure_records import Figures
+    from detent.model.limit_records import LimitRow as LimitState
+    from detent.model.ops_records import EnvironmentRow as Environment
+    from detent.model.pipeline_records import PartitionRow as FetchedPartition
+    from detent.model.pipeline_records import WatermarkRow as Watermark
+    from detent.model.records import Cancelled, JobDetails, Moved, RepairStep, Violation
+    from detent.model.records import Count as JobCount
+    from detent.model.records import EventRow as Event
+    from detent.model.records import ExecutionRow as Execution
+    from detent.model.records import TransitionRow as RecordedTransition
+    from detent.model.service_records import DeadGroup
+    from detent.model.service_records import IdentityRow as Identity
+    from detent.model.service_records import RecoveryRow as QueueRecovery
+    from detent.model.service_records import ScheduleRow as Schedule
+    from detent.model.service_records import SilentRow as SilentJob
+    from detent.model.service_records import WorkerRow as Worker
+    from detent.ops.run import OpsRun
+    from detent.views.queues import Queue
     from detent.worker.shell_task import shell
 
 __all__ = [
+    "Alert",
+    "AlertPolicy",
+    "AsyncBatchRun",
+    "AsyncJob",
+    "AsyncJobSelection",
+    "AsyncOperation",
+    "AsyncPipelineRun",
+    "AsyncReconciliation",
+    "AsyncRun",
+    "BatchRun",
+    "Cancelled",
     "Change",
     "Context",
     "Critical",
+    "DeadGroup",
+    "Declarations",
+    "Delivery",
     "Detent",
+    "Environment",
+    "Event",
+    "Execution",
     "Fatal",
+    "FetchedPartition",
+    "Figures",
+    "Identity",
     "Job",
     "JobCancelled",
+    "JobCount",
+    "JobDetails",
+    "JobSelection",
     "Lifecycle",
     "Limit",
+    "LimitState",
+    "ListPage",
+    "Mismatch",
+    "Moved",
+    "Operation",
+    "OpsRun",
     "Page",
     "Partition",
+    "PipelineRun",
     "Probed",
+    "Queue",
+    "QueueRecovery",
+    "Reconciliation",
+    "ReconciliationState",
+    "RecordedTransition",
+    "RepairStep",
     "Retry",
     "Run",
+    "Schedule",
+    "SilentJob",
+    "SinkOutcome",
     "Snooze",
+    "Target",
+    "TargetChange",
     "TargetContext",
     "Throttled",
     "Transition",
+    "Violation",
+    "Watermark",
+    "Worker",
     "errors",
     "shell",
     "split_by_count",
@@ -50,27 +130,72 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Change": "declare.batch",
-    "Context": "declare.context",
-    "Critical": "declare.signals",
-    "Detent": "app.detent",
-    "Fatal": "declare.signals",
-    "Job": "client.job",
-    "JobCancelled": "declare.signals",
-    "Lifecycle": "lifecycle.declare",
-    "Limit": "declare.limit",
-    "Page": "declare.pipeline",
-    "Partition": "declare.pipeline",
-    "Probed": "declare.probe",
-    "Retry": "model.backoff",
-    "Run": "client.run",
-    "Snooze": "declare.signals",
-    "TargetContext": "declare.context",
-    "Throttled": "declare.signals",
-    "Transition": "lifecycle.declare",
-    "shell": "worker.shell_task",
-    "split_by_count": "declare.pipeline",
+    "Alert": "model.alert_records.AlertRow",
+    "AlertPolicy": "model.alert_records.Policy",
+    "AsyncBatchRun": "app.aio_batch_run.AsyncBatchRun",
+    "AsyncJob": "client.aio_job.AsyncJob",
+    "AsyncJobSelection": "client.aio_operation.AsyncJobSelection",
+    "AsyncOperation": "client.aio_operation.AsyncOperation",
+    "AsyncPipelineRun": "app.aio_pipeline_run.AsyncPipelineRun",
+    "AsyncReconciliation": "app.aio_reconciliation.AsyncReconciliation",
+    "AsyncRun": "app.aio_run.AsyncRun",
+    "BatchRun": "app.batch_run.BatchRun",
+    "Cancelled": "model.records.Cancelled",
+    "Change": "declare.batch.Change",
+    "Context": "declare.context.Context",
+    "Critical": "declare.signals.Critical",
+    "DeadGroup": "model.service_records.DeadGroup",
+    "Declarations": "app.registry.Declarations",
+    "Delivery": "model.alert_records.DeliveryRow",
+    "Detent": "app.detent.Detent",
+    "Environment": "model.ops_records.EnvironmentRow",
+    "Event": "model.records.EventRow",
+    "Execution": "model.records.ExecutionRow",
+    "Fatal": "declare.signals.Fatal",
+    "FetchedPartition": "model.pipeline_records.PartitionRow",
+    "Figures": "model.figure_records.Figures",
+    "Identity": "model.service_records.IdentityRow",
+    "Job": "client.job.Job",
+    "JobCancelled": "declare.signals.JobCancelled",
+    "JobCount": "model.records.Count",
+    "JobDetails": "model.records.JobDetails",
+    "JobSelection": "client.operation.JobSelection",
+    "Lifecycle": "lifecycle.declare.Lifecycle",
+    "Limit": "declare.limit.Limit",
+    "LimitState": "model.limit_records.LimitRow",
+    "ListPage": "client.listing.ListPage",
+    "Mismatch": "app.reconciliation.Mismatch",
+    "Moved": "model.records.Moved",
+    "Operation": "client.operation.Operation",
+    "OpsRun": "ops.run.OpsRun",
+    "Page": "declare.pipeline.Page",
+    "Partition": "declare.pipeline.Partition",
+    "PipelineRun": "app.pipeline_run.PipelineRun",
+    "Probed": "declare.probe.Probed",
+    "Queue": "views.queues.Queue",
+    "QueueRecovery": "model.service_records.RecoveryRow",
+    "Reconciliation": "app.reconciliation.Reconciliation",
+    "ReconciliationState": "model.batch_records.ReconciliationRow",
+    "RecordedTransition": "model.records.TransitionRow",
+    "RepairStep": "model.records.RepairStep",
+    "Retry": "model.backoff.Retry",
+    "Run": "app.runs.Run",
+    "Schedule": "model.service_records.ScheduleRow",
+    "SilentJob": "model.service_records.SilentRow",
+    "SinkOutcome": "alerts.sinks.Outcome",
+    "Snooze": "declare.signals.Snooze",
+    "Target": "model.batch_records.TargetRow",
+    "TargetChange": "app.batch_run.TargetChange",
+    "TargetContext": "declare.context.TargetContext",
+    "Throttled": "declare.signals.Throttled",
+    "Transition": "lifecycle.declare.Transition",
+    "Violation": "model.records.Violation",
+    "Watermark": "model.pipeline_records.WatermarkRow",
+    "Worker": "model.service_records.WorkerRow",
+    "shell": "worker.shell_task.shell",
+    "split_by_count": "declare.pipeline.split_by_count",
 }
+"""The module and the name there of each."""
 
 
 def __getattr__(name: str) -> object:
@@ -78,7 +203,8 @@ def __getattr__(name: str) -> object:
         return _import_module("detent.errors")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(_import_module(f"detent.{_HOMES[name]}"), name)
+    module, _, found = _HOMES[name].rpartition(".")
+    value: object = getattr(_import_module(f"detent.{module}"), found)
     globals()[name] = value
     return value
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from detent import Limit, Retry, Run, Throttled
+from detent import BatchRun, Limit, Retry, Throttled
 from detent.alerts.judge import look as judge
 from detent.errors import BatchChanged, InvalidInput, InvalidTransition, PreviewNotReady, RunBusy
 from detent.model.batch_records import TargetRow
@@ -35,24 +35,24 @@ class Story:
         app, self.rule = make_app(detent.url, self.shop, **options)
         self.app = detent.use(app)
 
-    def previewed(self, **fields: Any) -> Run:
-        run = self.app.preview(self.rule(**fields), actor="ana")
+    def previewed(self, **fields: Any) -> BatchRun:
+        run = self.app.runs.preview(self.rule(**fields), actor="ana")
         self.detent.work()
         return run.refresh()
 
-    def works(self, run: Run) -> Run:
+    def works(self, run: BatchRun) -> BatchRun:
         """Until nothing is left to do, however long backoffs take."""
         for _ in range(20):
             self.detent.work()
             if run.refresh().rests:
                 break
             self.detent.clock.advance(64)
-        assert self.app.verify() == []
+        assert self.app.record.verify() == []
         return run
 
-    def applied(self, **options: Any) -> Run:
+    def applied(self, **options: Any) -> BatchRun:
         run = self.previewed()
-        self.app.apply(run, actor="ana", **options)
+        run.apply(actor="ana", **options)
         return self.works(run)
 
 
@@ -61,7 +61,7 @@ def story(detent: Harness) -> Story:
     return Story(detent)
 
 
-def moves(run: Run) -> list[tuple[str | None, str]]:
+def moves(run: BatchRun) -> list[tuple[str | None, str]]:
     return [(line.from_state, line.to_state) for line in run.history() if line.from_state not in (None, line.to_state)]
 
 
@@ -72,9 +72,9 @@ def test_preview_apply_partial_retry_applied_reconcile_roll_back(story: Story) -
     """B1, B2, B4, B6: look first, then leap, and back."""
     app, shop = story.app, story.shop
     before = dict(shop.prices)
-    run = app.preview(story.rule(percent=10), actor="ana", reason="spring sale")
+    run = app.runs.preview(story.rule(percent=10), actor="ana", reason="spring sale")
     with pytest.raises(PreviewNotReady):
-        app.apply(run, actor="ana")
+        run.apply(actor="ana")
     story.detent.work()
     run.wait(timeout=0, until={"previewed"})
     assert shop.prices == before
@@ -83,25 +83,25 @@ def test_preview_apply_partial_retry_applied_reconcile_roll_back(story: Story) -
     ]
 
     shop.fails("ring-2", "ring-5")
-    app.apply(run, actor="ana", reason="looks right")
+    run.apply(actor="ana", reason="looks right")
     assert run.refresh().state == "queued"
     story.works(run)
     assert (run.state, run.counts) == ("partial", {"applied": 4, "failed": 2})
 
     shop.heals()
-    app.retry_failed(run, actor="ben")
+    run.retry_failed(actor="ben")
     story.works(run)
     assert (run.state, run.counts) == ("applied", {"applied": 6})
     assert shop.prices == {ref: price * 9 // 10 for ref, price in before.items()}
 
     shop.set("ring-3", 1)
-    look = app.reconcile(run)
+    look = run.reconcile()
     story.detent.work()
-    (found,) = look.mismatches
+    (found,) = look.wait().mismatches()
     assert (found.ref, found.expected, found.actual) == ("ring-3", 270, 1)
     assert run.refresh().row.mismatches == 1
 
-    app.roll_back(run, actor="ana", reason="too cheap", overwrite=True)
+    run.roll_back(actor="ana", reason="too cheap", overwrite=True)
     assert run.refresh().state == "applied"
     story.works(run)
     assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 6})
@@ -126,7 +126,7 @@ def test_a_run_of_which_nothing_could_be_applied_has_failed_and_can_be_tried_aga
     run = story.applied()
     assert (run.state, run.counts) == ("failed", {"failed": 6})
     story.shop.heals()
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     assert story.works(run).state == "applied"
     assert moves(run)[-3:] == [("applying", "failed"), ("failed", "applying"), ("applying", "applied")]
 
@@ -137,7 +137,7 @@ def test_a_partial_run_is_rolled_back_as_far_as_it_was_applied(story: Story) -> 
     story.shop.fails("ring-2")
     run = story.applied()
     assert run.state == "partial"
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 5, "failed": 1})
     assert story.shop.prices == before
@@ -177,19 +177,19 @@ def test_the_three_forbidden_moves_are_refused_by_the_database_too(story: Story,
     forced = "UPDATE {batch_run} SET state = 'applying' WHERE id = %d"
     run = story.previewed()
     prompt.refuses(forced % run.id)
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     story.works(run)
     prompt.refuses(forced % run.id)
     with pytest.raises(InvalidTransition):
-        story.app.retry_failed(run, actor="ana")
+        run.retry_failed(actor="ana")
     with pytest.raises(InvalidTransition):
-        story.app.apply(run, actor="ana")
-    story.app.roll_back(run, actor="ana")
+        run.apply(actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     prompt.refuses(forced % run.id)
-    for again in (story.app.apply, story.app.retry_failed, story.app.roll_back):
+    for again in (run.apply, run.retry_failed, run.roll_back):
         with pytest.raises(InvalidTransition):
-            again(run, actor="ana")
+            again(actor="ana")
     assert run.refresh().state == "rolled_back"
 
 
@@ -204,15 +204,15 @@ def test_a_retry_and_a_rollback_do_not_meet(story: Story) -> None:
     """B4: rollback is refused while a retry is in flight, and a retry once a rollback was asked for."""
     story.shop.fails("ring-2")
     run = story.applied()
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     with pytest.raises(RunBusy):
-        story.app.roll_back(run, actor="ana")
+        run.roll_back(actor="ana")
     story.works(run)
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     with pytest.raises(RunBusy):
-        story.app.retry_failed(run, actor="ana")
+        run.retry_failed(actor="ana")
     with pytest.raises(RunBusy):
-        story.app.roll_back(run, actor="ana")
+        run.roll_back(actor="ana")
     assert story.works(run).state == "rolled_back"
 
 
@@ -226,7 +226,7 @@ def test_a_target_is_tried_again_after_two_four_and_eight_seconds(story: Story) 
     (target,) = run.targets(state="failed")
     assert target.apply_job_id is not None
     assert target.attempts == 4
-    tries = story.app.executions(target.apply_job_id)
+    tries = story.app.jobs.get(target.apply_job_id).executions()
     assert [one.outcome for one in tries] == ["error"] * 4
     waits = [
         (one.next_due_at - one.aborted_at).total_seconds()
@@ -235,7 +235,7 @@ def test_a_target_is_tried_again_after_two_four_and_eight_seconds(story: Story) 
     ]
     assert [round(wait / wanted) for wait, wanted in zip(waits, (2, 4, 8), strict=True)] == [1, 1, 1]
     assert all(abs(wait - wanted) <= wanted / 5 for wait, wanted in zip(waits, (2, 4, 8), strict=True))
-    assert story.app.get(target.apply_job_id).state == "quarantined"
+    assert story.app.jobs.get(target.apply_job_id).state == "quarantined"
 
 
 def test_every_try_at_a_target_has_the_same_key_and_a_rollback_another(story: Story) -> None:
@@ -243,12 +243,12 @@ def test_every_try_at_a_target_has_the_same_key_and_a_rollback_another(story: St
     story.shop.fails("ring-2")
     run = story.applied()
     story.shop.heals()
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     story.works(run)
     assert story.shop.calls["ring-2"] == 5
-    key = f"{story.app.identity}//run/{run.id}/ring-2"
+    key = f"{story.app.identities.current()}//run/{run.id}/ring-2"
     assert story.shop.keys["ring-2"] == {f"{key}/apply"}
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     assert story.shop.keys["ring-2"] == {f"{key}/apply", f"{key}/revert"}
 
@@ -270,7 +270,7 @@ def test_a_single_dead_letter_that_is_retried_takes_its_run_along(story: Story) 
     story.shop.heals()
     (target,) = run.targets(state="failed")
     assert target.apply_job_id is not None
-    story.app.retry(target.apply_job_id, actor="ben")
+    story.app.jobs.get(target.apply_job_id).retry(actor="ben")
     assert run.refresh().state == "applying"
     assert story.works(run).state == "applied"
 
@@ -280,16 +280,16 @@ def test_only_some_of_the_failed_are_tried_again(story: Story) -> None:
     story.shop.fails("ring-2", "ring-3")
     run = story.applied()
     story.shop.heals()
-    story.app.retry_failed(run, actor="ana", only=["ring-3"])
+    run.retry_failed(actor="ana", only=["ring-3"])
     story.works(run)
     assert (run.state, run.counts) == ("partial", {"applied": 5, "failed": 1})
-    story.app.discard_failed(run, actor="ana", reason="sold out")
+    run.discard_failed(actor="ana", reason="sold out")
     assert (run.refresh().state, run.counts) == ("partial", {"applied": 5, "failed": 1})
 
 
 def attempts_used(story: Story, target: TargetRow) -> int:
     assert target.apply_job_id is not None
-    row = story.app.get(target.apply_job_id).row
+    row = story.app.jobs.get(target.apply_job_id).row
     return row.attempt - row.spared
 
 
@@ -301,7 +301,7 @@ def test_a_429_pauses_everybody_and_uses_up_no_attempt(detent: Harness) -> None:
     story = Story(detent, limit=Limit(rate=1000), limit_key="shop")
     run = story.previewed()
     story.shop.fails("ring-1", error=Throttled(retry_after=30))
-    story.app.apply(run, actor="ana", only=["ring-1", "ring-2"])
+    run.apply(actor="ana", only=["ring-1", "ring-2"])
     detent.work()
     first, second = run.targets(only=["ring-1", "ring-2"])
     assert (first.state, second.state) == ("queued", "queued")
@@ -321,18 +321,18 @@ def test_without_retry_after_it_waits_16_32_and_64_seconds_and_then_the_breaker_
     story = Story(detent, limit=Limit(rate=1000), limit_key="shop")
     run = story.previewed()
     story.shop.fails("ring-1", error=Throttled())
-    story.app.apply(run, actor="ana", only=["ring-1"])
+    run.apply(actor="ana", only=["ring-1"])
     waits: list[float] = []
     for _ in range(5):
         detent.work()
-        (limit,) = story.app.limits()
+        (limit,) = story.app.limits.list()
         assert limit.open_until is None
         assert limit.paused_until is not None
         waits.append((limit.paused_until - detent.clock.now()).total_seconds())
         detent.clock.advance(waits[-1] + 1)
     assert waits == [16, 32, 64, 64, 64]
     detent.work()
-    (limit,) = story.app.limits()
+    (limit,) = story.app.limits.list()
     assert limit.open_until is not None
     assert limit.open_until - detent.clock.now() == timedelta(seconds=60)
     assert [line.to_state for line in story.app.store.transitions("limit", "shop")] == ["open"]
@@ -372,7 +372,7 @@ def test_a_drift_is_reported_once_and_resolved_when_it_is_right_again(story: Sto
     assert [one.ref for one in run.mismatches()] == ["ring-3"]
     assert alerts(story, "mismatches_found") == [(f"run:{run.id}", "firing")]
     look = run.reconciliations()[0]
-    (line,) = story.app.events(look.job_id)
+    (line,) = story.app.jobs.get(look.job_id).events()
     assert (line.level, json.loads(line.payload or "{}")["actual"]) == ("warning", 1)
     story.shop.set("ring-3", 270)
     story.detent.clock.advance(HOUR)
@@ -387,19 +387,19 @@ def test_what_drifted_is_put_right_by_a_run_of_its_own(story: Story) -> None:
     """B6: looked at first, like everything."""
     run = story.applied()
     story.shop.set("ring-3", 1)
-    look = story.app.reconcile(run)
+    look = run.reconcile()
     story.detent.work()
-    assert len(look.mismatches) == 1
-    mend = story.app.put_right(run, actor="ana")
+    assert len(look.wait().mismatches()) == 1
+    mend = run.correct(actor="ana")
     story.detent.work()
     assert [(one.ref, one.before, one.after) for one in mend.wait(0).changes()] == [("ring-3", 1, 270)]
-    story.app.apply(mend, actor="ana")
+    mend.apply(actor="ana")
     assert story.works(mend).state == "applied"
-    again = story.app.reconcile(run)
+    again = run.reconcile()
     story.detent.work()
-    assert again.mismatches == []
+    assert again.wait().mismatches() == []
     with pytest.raises(InvalidInput, match="without open mismatches"):
-        story.app.put_right(run, actor="ana")
+        run.correct(actor="ana")
 
 
 # -- tolerance, reading, bad input -----------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def test_few_enough_failures_are_tolerated(detent: Harness, tolerate: float | No
     assert (run.state, run.tolerated) == ("partial", fine)
     assert alerts(story, "run_partial") == ([] if fine else [(f"run:{run.id}", "firing")])
     detent.work()
-    assert [one.raised for one in story.app.alerts() if one.policy == "run_partial"] == ([] if fine else [1])
+    assert [one.raised for one in story.app.alerts.list() if one.policy == "run_partial"] == ([] if fine else [1])
 
 
 def test_whoever_was_told_that_a_run_failed_is_told_that_it_did_well_after_all(story: Story) -> None:
@@ -423,7 +423,7 @@ def test_whoever_was_told_that_a_run_failed_is_told_that_it_did_well_after_all(s
     run = story.applied()
     assert alerts(story, "run_failed") == [(f"run:{run.id}", "firing")]
     story.shop.heals()
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     story.works(run)
     assert alerts(story, "run_failed") == [(f"run:{run.id}", "resolved")]
 
@@ -447,9 +447,10 @@ def test_the_difference_can_be_exported(story: Story) -> None:
 def test_a_run_previewed_under_other_code_is_not_applied_without_a_word(detent: Harness) -> None:
     run = Story(detent, version="1").previewed()
     newer = Story(detent, version="2")
+    run = newer.app.runs.get(run.id, kind="batch")
     with pytest.raises(BatchChanged, match="preview it again"):
-        newer.app.apply(run, actor="ana")
-    newer.app.apply(run, actor="ana", accept_changed=True)
+        run.apply(actor="ana")
+    run.apply(actor="ana", accept_changed=True)
     assert newer.works(run).state == "applied"
 
 
@@ -457,5 +458,5 @@ def test_a_run_previewed_under_other_code_is_not_applied_without_a_word(detent: 
 def test_what_cannot_be_chosen_is_refused_and_nothing_is_moved(story: Story, only: Any) -> None:
     run = story.previewed()
     with pytest.raises(InvalidInput):
-        story.app.apply(run, actor="ana", only=only)
+        run.apply(actor="ana", only=only)
     assert (run.refresh().state, run.counts) == ("preview", {"preview": 6})

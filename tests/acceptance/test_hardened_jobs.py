@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from detent.app.detent import Detent
-from detent.app.wiring import Wiring
+from detent.client.engine import Engine
 from detent.client.job import Job
 from detent.declare.context import Context
 from detent.declare.signals import Fatal
@@ -70,7 +70,7 @@ class Queue:
                 self.detent.work()
             case _:
                 job = self.ingest.enqueue(what="fine")
-                self.app.cancel(job.id, actor="ana")
+                job.cancel(actor="ana")
         assert job.refresh().state == state
         return job
 
@@ -78,18 +78,18 @@ class Queue:
         """What an operator does."""
         name, _, to_state = action.partition(" ")
         if name == "force":
-            return self.app.force(job_id, to_state, actor="ana", reason="I know better")
-        return getattr(self.app, name)(job_id, actor="ana", reason="because")
+            return self.app.jobs.get(job_id).force(to_state, actor="ana", reason="I know better")
+        return getattr(self.app.jobs.get(job_id), name)(actor="ana", reason="because")
 
     def moves(self, job: Job[Any]) -> list[tuple[str | None, str, str]]:
-        return [(one.from_state, one.to_state, one.trigger) for one in self.app.transitions(job.id)]
+        return [(one.from_state, one.to_state, one.trigger) for one in job.history()]
 
 
 @pytest.fixture
 def queue(detent: Harness) -> Iterator[Queue]:
     made = Queue(detent)
     yield made
-    assert made.app.verify() == []
+    assert made.app.record.verify() == []
 
 
 def declared(state: str, action: str) -> str | None:
@@ -144,23 +144,23 @@ def test_a_job_that_fails_is_retried_then_put_aside_and_brought_back_by_a_person
         queue.detent.clock.advance(3600)
     assert (flaky.state, broken.state) == ("succeeded", "quarantined")
     assert "RuntimeError: it cannot be read" in (broken.error or "")
-    queue.app.retry(broken.id, actor="ana", reason="the reader is mended")
+    broken.retry(actor="ana", reason="the reader is mended")
     queue.detent.work()
     assert (broken.refresh().state, broken.attempt) == ("pending", 4)
-    assert [one.outcome for one in queue.app.executions(broken.id)] == ["error"] * 4
+    assert [one.outcome for one in broken.executions()] == ["error"] * 4
 
 
 def test_an_override_has_a_person_and_a_reason_and_is_marked(queue: Queue) -> None:
     """E4: forced along what is declared as such, and nowhere else."""
     job = queue.brought_to("quarantined")
     with pytest.raises(InvalidInput, match="reason"):
-        queue.app.force(job.id, "succeeded", actor="ana", reason="")
+        job.force("succeeded", actor="ana", reason="")
     with pytest.raises(InvalidInput, match="actor"):
-        queue.app.force(job.id, "succeeded", actor="", reason="why")
-    queue.app.force(job.id, "succeeded", actor="ana", reason="it came by mail")
-    last = queue.app.transitions(job.id)[-1]
+        job.force("succeeded", actor="", reason="why")
+    job.force("succeeded", actor="ana", reason="it came by mail")
+    last = job.history()[-1]
     assert (last.forced, last.actor, last.reason) == (True, "ana", "it came by mail")
-    assert [one.forced for one in queue.app.transitions(job.id)].count(True) == 1
+    assert [one.forced for one in job.history()].count(True) == 1
 
 
 def test_of_many_who_move_a_job_at_once_one_does(queue: Queue) -> None:
@@ -170,11 +170,11 @@ def test_of_many_who_move_a_job_at_once_one_does(queue: Queue) -> None:
 
     def retry(number: int) -> bool:
         app = Detent(queue.detent.url)
-        wiring = Wiring(app.settings, queue.detent.clock, another_store(queue.detent.url, queue.detent.clock))
-        app.rewire(wiring)
-        with closing(wiring):
+        engine = Engine(app.settings, queue.detent.clock, another_store(queue.detent.url, queue.detent.clock))
+        app.rewire(engine)
+        with closing(engine):
             together.wait(scaled(30))
-            return app.retry(job.id, actor=f"operator-{number}").changed
+            return job.retry(actor=f"operator-{number}").changed
 
     with ThreadPoolExecutor(6) as pool:
         assert sorted(pool.map(retry, range(6))) == [False] * 5 + [True]
@@ -190,7 +190,7 @@ def test_a_worker_that_dies_leaves_a_job_that_is_done_all_the_same(queue: Queue)
     queue.detent.clock.advance(31)
     queue.detent.work()
     assert (job.refresh().state, job.attempt) == ("succeeded", 2)
-    assert [one.outcome for one in queue.app.executions(job.id)] == ["expired", "done"]
+    assert [one.outcome for one in job.executions()] == ["expired", "done"]
 
 
 def test_a_job_that_kills_its_worker_again_and_again_is_put_aside(queue: Queue) -> None:
@@ -211,17 +211,17 @@ def test_what_stands_still_is_found_and_recovered(queue: Queue) -> None:
     queue.detent.crash(job, "started")
     queue.detent.work()
     queue.detent.clock.advance(599)
-    assert queue.app.silent() == []
+    assert queue.app.jobs.silent() == []
     queue.detent.clock.advance(1)
-    (found,) = queue.app.silent()
+    (found,) = queue.app.jobs.silent()
     assert (found.job_id, found.kind) == (job.id, "stalled")
-    queue.app.cancel(job.id, actor="ana", reason="stalled")
+    job.cancel(actor="ana", reason="stalled")
     queue.detent.clock.advance(3600)
     queue.detent.work()
     assert job.refresh().state == "cancelled"
-    queue.app.retry(job.id, actor="ana")
+    job.retry(actor="ana")
     queue.detent.work()
-    assert (job.refresh().state, queue.app.silent()) == ("succeeded", [])
+    assert (job.refresh().state, queue.app.jobs.silent()) == ("succeeded", [])
 
 
 @pytest.mark.parametrize("state", JOBS)
@@ -253,16 +253,16 @@ def test_damage_is_found_when_somebody_looks_and_mended_from_the_record(queue: Q
             for statement in ("SET session_replication_role = replica", spoil, "RESET session_replication_role"):
                 owner.execute(statement)
         owner.commit()
-    assert {(one.entity, one.entity_id) for one in queue.app.verify()} == {
+    assert {(one.entity, one.entity_id) for one in queue.app.record.verify()} == {
         ("job", str(job.id)),
         ("finished_count", "/default/ingest/quarantined"),
     }
-    plan = queue.app.repair(actor="ana", reason="somebody was at it")
+    plan = queue.app.record.repair(actor="ana", reason="somebody was at it")
     assert plan
     assert job.refresh().state == "quarantined", "a plan changes nothing"
-    queue.app.repair(actor="ana", reason="somebody was at it", apply=True)
+    queue.app.record.repair(actor="ana", reason="somebody was at it", apply=True)
     assert (job.refresh().state, job.result) == ("succeeded", "fine")
-    assert queue.app.transitions(job.id)[-1].trigger == "repair"
+    assert job.history()[-1].trigger == "repair"
 
 
 @pytest.fixture
@@ -292,14 +292,14 @@ def test_whatever_is_done_the_record_gives_the_state(sqlite_queue: Queue, what: 
         else:
             with suppress(InvalidTransition, AlreadyCommitted):
                 queue.do(deed, job.id)
-        lines = queue.app.transitions(job.id)
+        lines = job.history()
         assert lines[-1].to_state == job.refresh().state
         moved = {(one.from_state, one.to_state) for one in lines[1:] if one.from_state != one.to_state}
         assert moved <= set(JOB.pairs)
         assert job.attempt >= attempt
         assert not succeeded or job.state == "succeeded"
         attempt, succeeded = job.attempt, job.state == "succeeded"
-    assert queue.app.state_as_of(job.id, queue.detent.clock.now()) == job.state
+    assert job.state_at(queue.detent.clock.now()) == job.refresh().state
     queue.detent.clock.advance(31)
     queue.detent.work()
-    assert queue.app.verify() == []
+    assert queue.app.record.verify() == []

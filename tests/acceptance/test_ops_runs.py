@@ -19,7 +19,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from detent.app.detent import Detent
-from detent.app.wiring import Wiring
+from detent.client.engine import Engine
 from detent.errors import TABLE, DetentError, InvalidTransition, KeyConflict, LeaseLost
 from detent.lifecycle.library import OPS_RUN
 from detent.testing.stores import StoreClock, another_store, turnable_store
@@ -164,9 +164,9 @@ class World:
 
     def _app(self) -> Detent:
         app = Detent(self._url)
-        wiring = Wiring(app.settings, self.clock, another_store(self._url, self.clock))
-        self._stack.callback(wiring.close)
-        app.rewire(wiring)
+        engine = Engine(app.settings, self.clock, another_store(self._url, self.clock))
+        self._stack.callback(engine.close)
+        app.rewire(engine)
         return app
 
     def reap(self) -> None:
@@ -405,16 +405,16 @@ def test_every_step_is_on_record(door: Door, world: World, clock: StoreClock) ->
     clock.advance(1)
     door.finish(held.run, "cancelled", cancelled_by="user-456", reason="enough")
     job_id = int(held.run.removeprefix("run-"))
-    of_job = [(move.from_state, move.to_state, move.trigger) for move in world.app.transitions(job_id)]
+    of_job = [(move.from_state, move.to_state, move.trigger) for move in world.app.jobs.get(job_id).history()]
     assert of_job == [
         (None, "pending", "enqueue"),
         ("pending", "running", "claim"),
         ("running", "running", "request_cancel"),
         ("running", "cancelled", "abort"),
     ]
-    asked = next(move for move in world.app.transitions(job_id) if move.trigger == "request_cancel")
+    asked = next(move for move in world.app.jobs.get(job_id).history() if move.trigger == "request_cancel")
     assert (asked.actor, asked.reason) == ("user-456", "enough")
-    (attempt,) = world.app.executions(job_id)
+    (attempt,) = world.app.jobs.get(job_id).executions()
     assert (attempt.worker, attempt.outcome) == ("worker-001", "cancelled")
 
 
@@ -428,7 +428,7 @@ def test_the_figures_of_operations(world: World, clock: StoreClock) -> None:
         door.finish(held.run, end, held.token)
     claimed(door, "worker-002")
     door.queue("proj-123", "staging", "abc123", "main")
-    runs = world.app.ops.runs()
+    runs = world.app.ops.list()
     assert sorted(run.state for run in runs) == ["claimed", "failed", "queued", "success", "success"]
     assert [run.claimed_by for run in runs if run.state == "claimed"] == ["worker-002"]
     if isinstance(door, SqlDoor):

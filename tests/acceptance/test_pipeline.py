@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from detent import Detent, Page, Partition, Retry, split_by_count
-from detent.client.pipeline_run import PipelineRun
+from detent.app.pipeline_run import PipelineRun
 from detent.errors import RunInProgress, WrongPlace
 from detent.testing.harness import Harness
 from detent.views.pipelines import pipeline_view
@@ -139,7 +139,7 @@ class Story:
             if run.refresh().ended:
                 break
             self.detent.clock.advance(64)
-        assert self.app.verify() == []
+        assert self.app.record.verify() == []
         return run
 
     def steps(self, attempts: int) -> None:
@@ -171,10 +171,10 @@ def test_full_first_incremental_after_and_nothing_is_missed(either_story: Story)
     run is in the second, and nothing else is; what is gone is retired after a full run."""
     story = either_story
     app, supplier, clock = story.app, story.supplier, story.detent.clock
-    first = app.start(story.diamonds())
+    first = app.runs.start(story.diamonds())
     assert (first.state, first.is_full, first.since) == ("created", True, None)
     with pytest.raises(RunInProgress):
-        app.start(story.diamonds())
+        app.runs.start(story.diamonds())
     story.detent.clock.advance(10)
     supplier.during = lambda: supplier.stones.update({"D0007": (11, clock.now()), "NEW": (12, clock.now())})
     story.works(first)
@@ -182,14 +182,14 @@ def test_full_first_incremental_after_and_nothing_is_missed(either_story: Story)
     assert first.state == "completed"
     assert (counts["partitions"], counts["ended"], counts["failed"]) == (len(list(first.partitions())), 30, 0)
     assert counts["staged"] == counts["consolidated"] == len(story.table())
-    assert app.watermark("diamonds") == first.captured_at < clock.now()
-    states = [line.to_state for line in first.transitions()]
+    assert app.watermarks.get("diamonds") == first.captured_at < clock.now()
+    states = [line.to_state for line in first.history()]
     assert states == ["created", "workers_running", "consolidation_triggered", "consolidating", "completed"]
     weights = sorted(part.records for part in first.partitions())
     assert weights[-1] <= 3 * (sum(weights) / len(weights)), "balanced"
 
     clock.advance(3600)
-    second = story.works(app.start(story.diamonds()))
+    second = story.works(app.runs.start(story.diamonds()))
     assert (second.state, second.is_full, second.since) == ("completed", False, first.captured_at)
     assert second.counts["records"] == 2
     table = story.table()
@@ -199,7 +199,7 @@ def test_full_first_incremental_after_and_nothing_is_missed(either_story: Story)
     for key in ("D0001", "D0002"):
         del supplier.stones[key]
     clock.advance(3600)
-    third = story.works(app.start(story.diamonds(), full=True))
+    third = story.works(app.runs.start(story.diamonds(), full=True))
     assert (third.state, third.is_full, third.counts["retired"]) == ("completed", True, 2)
     assert {key for key, (_, _, gone) in story.table().items() if gone} == {"D0001", "D0002"}
 
@@ -209,24 +209,24 @@ def test_a_partition_fails_for_good(either_story: Story) -> None:
     story = either_story
     app, supplier = story.app, story.supplier
     supplier.broken_at = 1000
-    run = story.works(app.start(story.diamonds()))
+    run = story.works(app.runs.start(story.diamonds()))
     assert (run.state, run.counts["failed"]) == ("failed", 1)
-    assert app.watermark("diamonds") is None
+    assert app.watermarks.get("diamonds") is None
     assert story.table() == {}
-    (alert,) = [alert for alert in app.alerts() if alert.state == "firing"]
+    (alert,) = [alert for alert in app.alerts.list() if alert.state == "firing"]
     assert (alert.policy, "502 from the supplier" in alert.message) == ("consolidation_skipped", True)
     view = pipeline_view(app.store, run.id)
     (bad,) = run.partitions("failed")
     assert [(failure.key, failure.partitions) for failure in view.failures] == [(bad.key, 1)]
     assert "502 from the supplier" in view.failures[0].error
     assert view.states == {"completed": run.counts["partitions"] - 1, "failed": 1}
-    assert [line.to_state for line in run.transitions()][-2:] == ["consolidation_skipped", "failed"]
+    assert [line.to_state for line in run.history()][-2:] == ["consolidation_skipped", "failed"]
 
     supplier.broken_at = None
-    again = story.works(app.start(story.diamonds()))
+    again = story.works(app.runs.start(story.diamonds()))
     assert (again.state, again.is_full) == ("completed", True)
     assert {writes for _, writes, _ in story.table().values()} == {1}
-    assert [alert for alert in app.alerts() if alert.state == "firing"] == []
+    assert [alert for alert in app.alerts.list() if alert.state == "firing"] == []
 
 
 def test_a_person_forces_what_was_skipped(detent: Harness) -> None:
@@ -235,21 +235,21 @@ def test_a_person_forces_what_was_skipped(detent: Harness) -> None:
     story = Story(detent, hold=timedelta(hours=1))
     app, supplier = story.app, story.supplier
     supplier.broken_at = 1000
-    run = app.start(story.diamonds())
+    run = app.runs.start(story.diamonds())
     for _ in range(6):
         story.detent.work()
         story.detent.clock.advance(64)
     assert run.refresh().state == "consolidation_skipped"
-    app.force_run(run.id, actor="ana", reason="the shop opens at nine")
+    run.force(actor="ana", reason="the shop opens at nine")
     story.works(run)
     assert run.state == "completed"
-    (line,) = [line for line in run.transitions() if line.forced]
+    (line,) = [line for line in run.history() if line.forced]
     assert (line.trigger, line.actor, line.reason) == ("force", "ana", "the shop opens at nine")
     missing = 900 - len(story.table())
     assert missing > 0
     supplier.broken_at = None
     story.detent.clock.advance(60)
-    story.works(app.start(story.diamonds(), full=True))
+    story.works(app.runs.start(story.diamonds(), full=True))
     assert len(story.table()) == 900
 
 
@@ -258,8 +258,8 @@ def test_workers_die_in_the_middle(either_story: Story) -> None:
     is written once."""
     story = either_story
     app, detent = story.app, story.detent
-    run = app.start(story.diamonds())
-    (plan,) = app.jobs(task="detent.pipeline.plan/diamonds")
+    run = app.runs.start(story.diamonds())
+    (plan,) = app.jobs.list(task="detent.pipeline.plan/diamonds")
     detent.crash(plan, at="returned")
     story.steps(2)  # the table and the plan, whose worker dies after it; then one dies with a partition in its hands
     assert run.refresh().state == "workers_running"
@@ -272,13 +272,13 @@ def test_workers_die_in_the_middle(either_story: Story) -> None:
     table = story.table()
     assert len(table) == 900
     assert {writes for _, writes, _ in table.values()} == {1}
-    assert [line.to_state for line in run.transitions()].count("consolidation_triggered") == 1
+    assert [line.to_state for line in run.history()].count("consolidation_triggered") == 1
 
 
 def test_progress_while_it_runs(story: Story) -> None:
     """P7: how far, how long, which partitions: for people."""
     app, detent = story.app, story.detent
-    run = app.start(story.diamonds())
+    run = app.runs.start(story.diamonds())
     assert pipeline_view(app.store, run.id).done == 0.0
     story.steps(12)
     detent.clock.advance(5)
@@ -289,4 +289,4 @@ def test_progress_while_it_runs(story: Story) -> None:
     assert view.records_per_second == view.run.records / 5
     story.works(run)
     assert pipeline_view(app.store, run.id).done == 1.0
-    assert app.get_run(run.id).state == "completed"
+    assert app.runs.get(run.id).state == "completed"

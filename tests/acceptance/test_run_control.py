@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from detent import Critical, Retry, Run
+from detent import BatchRun, Critical, Retry
 from detent.errors import InvalidTransition, RunBusy
 from detent.testing.harness import Harness
 from tests.acceptance.shop import Shop, make_app
@@ -22,7 +22,7 @@ def story(detent: Harness) -> Story:
     return Story(detent)
 
 
-def states(run: Run) -> list[tuple[str, str]]:
+def states(run: BatchRun) -> list[tuple[str, str]]:
     return [(target.ref, target.state) for target in run.targets()]
 
 
@@ -41,7 +41,7 @@ def test_a_critical_error_stops_the_run(detent: Harness) -> None:
     assert (line.trigger, line.reason) == ("fail", LOGIN)
 
     story.shop.heals()
-    story.app.retry_failed(run, actor="ana", reason="the password is right now")
+    run.retry_failed(actor="ana", reason="the password is right now")
     story.works(run)
     assert (run.state, run.counts, run.error) == ("applied", {"applied": 50}, None)
     assert {line.ref for line in run.changes(state="applied")} == set(story.shop.prices)
@@ -54,7 +54,7 @@ def test_a_run_that_was_stopped_has_failed_though_targets_were_applied(story: St
     run = story.applied()
     assert (run.state, run.counts) == ("failed", {"applied": 2, "failed": 4})
     assert story.shop.calls == {"ring-1": 1, "ring-2": 1, "ring-3": 1}
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     assert (run.state, run.counts) == ("rolled_back", {"rolled_back": 2, "failed": 4})
     assert story.shop.prices == before
@@ -68,7 +68,7 @@ def test_a_retry_of_one_target_of_a_stopped_run(story: Story) -> None:
     (first,) = run.targets(only=["ring-1"])
     story.shop.heals()
     assert first.apply_job_id is not None
-    story.app.retry(first.apply_job_id, actor="ana")
+    story.app.jobs.get(first.apply_job_id).retry(actor="ana")
     story.works(run)
     assert (run.state, run.counts, run.error) == ("partial", {"applied": 1, "failed": 5}, None)
 
@@ -79,19 +79,19 @@ def test_targets_that_are_not_handed_out_yet_stay_in_preview(detent: Harness, mo
     story = Story(detent)
     run = story.previewed()
     story.shop.fails("ring-1", error=Critical(LOGIN))
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     step = one_step(detent)  # two targets are handed out, and the driver is lost
     detent.work()
     story.shop.heals()
     assert (run.refresh().state, run.counts) == ("failed", {"preview": 4, "failed": 2})
     detent.clock.advance(60)
     detent.work()
-    assert story.app.get(step).state == "succeeded"
+    assert story.app.jobs.get(step).state == "succeeded"
     assert run.refresh().counts == {"preview": 4, "failed": 2}
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     story.works(run)
     assert (run.state, run.counts) == ("partial", {"applied": 4, "failed": 2})
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     assert story.works(run).counts == {"applied": 6}
 
 
@@ -127,12 +127,12 @@ def test_a_critical_error_in_a_rollback_stops_the_rollback(story: Story) -> None
     run = story.applied()
     story.shop.calls.clear()
     story.shop.fails(*story.shop.prices, error=Critical(LOGIN))
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     assert (run.state, run.counts, run.error) == ("applied", {"applied": 6}, LOGIN)
     assert story.shop.calls.total() == 1
     story.shop.heals()
-    story.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     story.works(run)
     assert (run.state, run.error, story.shop.prices) == ("rolled_back", None, before)
 
@@ -150,7 +150,7 @@ def test_a_critical_error_in_the_preview_stops_the_preview(detent: Harness) -> N
 
     shop.prices = Closed(shop.prices)
     story = Story(detent, shop)
-    run = story.app.preview(story.rule(), actor="ana")
+    run = story.app.runs.preview(story.rule(), actor="ana")
     detent.work()
     assert (asked, run.refresh().row.stuck) == (1, 1)
     assert LOGIN in (run.error or "")
@@ -163,11 +163,11 @@ def test_a_few_first_and_then_the_rest(story: Story) -> None:
     """B2: after `only`, nothing else of the run could ever be applied."""
     run = story.applied(only=["ring-1"])
     assert (run.state, run.counts) == ("applied", {"preview": 5, "applied": 1})
-    story.app.apply(run, actor="ben", reason="looks right", only=["ring-2", "ring-3"])
+    run.apply(actor="ben", reason="looks right", only=["ring-2", "ring-3"])
     assert run.refresh().state == "queued"
     story.works(run)
     assert (run.state, run.counts) == ("applied", {"preview": 3, "applied": 3})
-    story.app.apply(run, actor="ben")
+    run.apply(actor="ben")
     story.works(run)
     assert (run.state, run.counts) == ("applied", {"applied": 6})
     assert story.shop.calls == dict.fromkeys(story.shop.prices, 1)
@@ -178,7 +178,7 @@ def test_a_few_first_and_then_the_rest(story: Story) -> None:
         ("applying", "applied"),
     ]
     with pytest.raises(InvalidTransition, match="cannot go from applied to queued; allowed from applied: rolled_back"):
-        story.app.apply(run, actor="ana")
+        run.apply(actor="ana")
 
 
 def test_the_rest_of_a_run_that_failed_in_part(story: Story) -> None:
@@ -186,9 +186,9 @@ def test_the_rest_of_a_run_that_failed_in_part(story: Story) -> None:
     story.shop.fails("ring-1")
     run = story.applied(only=["ring-1", "ring-2"])
     assert (run.state, run.counts) == ("partial", {"preview": 4, "applied": 1, "failed": 1})
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     with pytest.raises(RunBusy):
-        story.app.retry_failed(run, actor="ana")
+        run.retry_failed(actor="ana")
     story.works(run)
     assert (run.state, run.counts) == ("partial", {"applied": 5, "failed": 1})
 
@@ -199,22 +199,22 @@ def test_nothing_is_left_where_the_rest_would_not_change(detent: Harness) -> Non
     shop.prices["ring-0"] = 0
     story = Story(detent, shop)
     run = story.applied(only=["ring-0"])
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     story.works(run)
     assert run.counts == {"applied": 7}
     other = story.applied(only=["ring-1"])
-    story.app.roll_back(other, actor="ana")
+    other.roll_back(actor="ana")
     with pytest.raises(RunBusy):
-        story.app.apply(other, actor="ana")
+        other.apply(actor="ana")
     story.works(other)
     with pytest.raises(InvalidTransition):
-        story.app.apply(other, actor="ana")
+        other.apply(actor="ana")
     third = story.previewed()
-    story.app.apply(third, actor="ana")
+    third.apply(actor="ana")
     story.works(third)
     assert third.counts == {"preview": 1, "applied": 6}
     with pytest.raises(InvalidTransition):
-        story.app.apply(third, actor="ana")
+        third.apply(actor="ana")
 
 
 # -- what others have changed ----------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_stale_preview_does_not_overwrite_what_others_have_changed(story: Stor
     """B2: what was read is what is changed, or nothing."""
     run = story.previewed()
     story.shop.set("ring-2", 999)
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     story.works(run)
     assert (run.state, run.counts, run.conflicts) == ("partial", {"applied": 5, "failed": 1}, 1)
     assert (story.shop.prices["ring-2"], story.shop.calls["ring-2"]) == (999, 0)
@@ -233,9 +233,9 @@ def test_a_stale_preview_does_not_overwrite_what_others_have_changed(story: Stor
     assert refused.error is not None
     assert "'ring-2' was not changed: it is now 999, expected 200; preview a new run" in refused.error
 
-    story.app.retry_failed(run, actor="ana")
+    run.retry_failed(actor="ana")
     assert story.works(run).conflicts == 1
-    story.app.retry_failed(run, actor="ana", overwrite=True)
+    run.retry_failed(actor="ana", overwrite=True)
     story.works(run)
     assert (run.state, run.conflicts, story.shop.prices["ring-2"]) == ("applied", 0, 180)
 
@@ -243,7 +243,7 @@ def test_a_stale_preview_does_not_overwrite_what_others_have_changed(story: Stor
 def test_an_apply_that_may_overwrite(story: Story) -> None:
     run = story.previewed()
     story.shop.set("ring-2", 999)
-    story.app.apply(run, actor="ana", overwrite=True)
+    run.apply(actor="ana", overwrite=True)
     assert (story.works(run).state, story.shop.prices["ring-2"]) == ("applied", 180)
 
 
@@ -257,7 +257,7 @@ def test_a_change_that_an_earlier_attempt_has_made_is_no_conflict(story: Story) 
 
     shop.trouble["ring-2"] = does_and_fails
     run = story.previewed()
-    story.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     story.detent.work()
     shop.heals()
     assert (story.works(run).state, run.conflicts) == ("applied", 0)
@@ -270,7 +270,7 @@ def test_rolling_back_an_older_run_leaves_a_newer_one_alone(story: Story, caplog
     newer = story.applied(only=["ring-2", "ring-5"])
     assert older.newer_runs() == {newer.id: ["ring-2", "ring-5"]}
     with caplog.at_level(logging.WARNING, "detent.batch"):
-        story.app.roll_back(older, actor="ana")
+        older.roll_back(actor="ana")
     assert f"run {newer.id} has changed some of its targets since: ring-2, ring-5" in caplog.text
     story.works(older)
     assert (older.state, older.counts, older.conflicts) == ("applied", {"applied": 2, "rolled_back": 4}, 2)
@@ -282,7 +282,7 @@ def test_rolling_back_an_older_run_leaves_a_newer_one_alone(story: Story, caplog
         "ring-5": 405,
         "ring-6": 600,
     }
-    story.app.roll_back(older, actor="ana", overwrite=True)
+    older.roll_back(actor="ana", overwrite=True)
     story.works(older)
     assert (older.state, older.conflicts, story.shop.prices["ring-5"]) == ("rolled_back", 0, 500)
     assert newer.newer_runs() == {}
@@ -293,9 +293,9 @@ def test_a_batch_that_cannot_observe_is_not_asked(detent: Harness) -> None:
     app, rule = make_app(detent.url, shop, retry=Retry(0))
     del rule.observe
     detent.use(app)
-    run = app.preview(rule(), actor="ana")
+    run = app.runs.preview(rule(), actor="ana")
     detent.work()
     shop.set("ring-2", 999)
-    app.apply(run, actor="ana")
+    run.apply(actor="ana")
     detent.work()
     assert (run.refresh().state, shop.prices["ring-2"]) == ("applied", 180)

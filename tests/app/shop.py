@@ -74,7 +74,7 @@ def open_shop(url: str) -> Iterator[Shop]:
     shop = Shop(url)
     try:
         yield shop
-        found = shop.app.verify()
+        found = shop.app.record.verify()
         assert found == [], found
     finally:
         shop.close()

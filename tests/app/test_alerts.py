@@ -9,7 +9,7 @@ import pytest
 
 from detent import Detent
 from detent.alerts.policies import DEFAULTS
-from detent.app.alerting import sink_options
+from detent.alerts.settings import sink_options
 from detent.errors import InvalidInput, InvalidSetting, NotFound
 from tests.alerts.receivers import Answer, http_receiver
 
@@ -45,28 +45,30 @@ def test_the_defaults_are_those_that_were_promised() -> None:
 def test_something_of_your_own(app: Detent) -> None:
     """M2: said as often as you like, told once, acknowledged and resolved."""
     for _ in range(3):
-        app.raise_alert("disk_full", "9 GB left", scope="host:db1", severity="critical", facts={"left": 9})
-    (row,) = app.alerts(state="firing")
+        app.alerts.raise_("disk_full", "9 GB left", scope="host:db1", severity="critical", facts={"left": 9})
+    (row,) = app.alerts.list(state="firing")
     assert (row.id, row.raised, row.facts) == ("disk_full/host:db1", 3, '{"left":9}')
-    assert app.acknowledge("disk_full/host:db1", actor="ana", reason="on it").changed
-    assert app.get_alert("disk_full/host:db1").acknowledged_by == "ana"
-    assert app.resolve_alert("disk_full", "cleaned", scope="host:db1", actor="ana").changed
-    assert app.alerts(state="firing") == []
+    assert app.alerts.acknowledge("disk_full/host:db1", actor="ana", reason="on it").changed
+    assert app.alerts.get("disk_full/host:db1").acknowledged_by == "ana"
+    assert app.alerts.resolve("disk_full/host:db1", actor="ana", reason="cleaned").changed
+    assert app.alerts.list(state="firing") == []
     with pytest.raises(NotFound):
-        app.acknowledge("disk_full", actor="ana")
+        app.alerts.acknowledge("disk_full", actor="ana")
 
 
 def test_policies_are_changed_made_and_taken_back(app: Detent) -> None:
     """M2: what is not said stays as it is."""
-    changed = app.alert("dead_letters_many", threshold=20, actor="ana")
+    changed = app.alerts.policies.set("dead_letters_many", threshold=20, actor="ana")
     assert (changed.threshold, changed.severity, changed.each) == (20, "warning", "whole")
-    assert app.alert("dead_letters_many", enabled=False).threshold == 20
-    mine = app.alert("slow_reports", measure="oldest_ready", each="task", threshold=60, message="{scope}: {value}")
+    assert app.alerts.policies.set("dead_letters_many", enabled=False).threshold == 20
+    mine = app.alerts.policies.set(
+        "slow_reports", measure="oldest_ready", each="task", threshold=60, message="{scope}: {value}"
+    )
     assert (mine.severity, mine.calm_seconds) == ("warning", 300.0)
-    assert set(app.alert_policies()) == {*DEFAULTS, "slow_reports"}
-    assert app.reset_alert("dead_letters_many", actor="ana").changed
-    assert app.reset_alert("slow_reports", actor="ana").changed
-    assert app.alert_policies() == DEFAULTS
+    assert {one.name for one in app.alerts.policies.list()} == {*DEFAULTS, "slow_reports"}
+    assert app.alerts.policies.remove("dead_letters_many", actor="ana").changed
+    assert app.alerts.policies.remove("slow_reports", actor="ana").changed
+    assert app.alerts.policies.list() == [*DEFAULTS.values()]
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -99,26 +101,26 @@ def test_what_cannot_be_a_policy(sqlite_url: str) -> None:
     with Detent(sqlite_url) as app:
         for name, said in WRONG:
             with pytest.raises(InvalidInput):
-                app.alert(name, **said)
-        assert app.alert_policies() == DEFAULTS
+                app.alerts.policies.set(name, **said)
+        assert app.alerts.policies.list() == [*DEFAULTS.values()]
 
 
 def test_what_cannot_be_an_alert(sqlite_url: str) -> None:
     """S3"""
     app = Detent(sqlite_url)
     for wrong in (
-        lambda: app.raise_alert("a/b", "x"),
-        lambda: app.raise_alert("", "x"),
-        lambda: app.raise_alert("a", "x\0"),
-        lambda: app.raise_alert("a", "x", severity="bad"),  # type: ignore[arg-type]
-        lambda: app.raise_alert("a", "x", facts={"a": float("nan")}),
-        lambda: app.raise_alert("a", "x", scope="s" * 3000),
-        lambda: app.alerts(state="bad"),
-        lambda: app.alerts(limit=0),
+        lambda: app.alerts.raise_("a/b", "x"),
+        lambda: app.alerts.raise_("", "x"),
+        lambda: app.alerts.raise_("a", "x\0"),
+        lambda: app.alerts.raise_("a", "x", severity="bad"),  # type: ignore[arg-type]
+        lambda: app.alerts.raise_("a", "x", facts={"a": float("nan")}),
+        lambda: app.alerts.raise_("a", "x", scope="s" * 3000),
+        lambda: app.alerts.list(state="bad"),
+        lambda: app.alerts.list(limit=0),
     ):
         with pytest.raises(InvalidInput):
             wrong()
-    assert app.alerts() == []
+    assert app.alerts.list() == []
     app.close()
 
 
@@ -131,13 +133,13 @@ def test_sinks_can_be_tried(sqlite_url: str) -> None:
             "alert_pager_key": "R0",
         }
         with Detent(sqlite_url, **settings) as app:
-            outcomes = app.try_sinks()
+            outcomes = app.alerts.test()
             assert {name: one.ok for name, one in outcomes.items()} == {"log": True, "webhook": True, "pager": True}
             assert [one["event_action"] for one in pager.posted] == ["trigger", "resolve"]
             assert "this is a test" in hook.texts[0]
             hook.answers = [Answer(404, "no_team")]
-            assert app.try_sinks()["webhook"].said == "it answered 404: no_team"
-            assert app.alerts() == []
+            assert app.alerts.test()["webhook"].said == "it answered 404: no_team"
+            assert app.alerts.list() == []
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ ORDER = Lifecycle(
 @pytest.fixture
 def orders(shop: Shop) -> Iterator[Any]:
     """The user's own table, attached and guarded, with one order in it; a connection of the user's own."""
-    shop.app.attach(ORDER, table="orders", id="id", state="state")
+    shop.app.lifecycles.attach(ORDER, table="orders", id="id", state="state")
     with shop.connect() as connection:
         connection.execute("CREATE TABLE orders (id integer PRIMARY KEY, state text NOT NULL)")
         connection.commit()
@@ -39,11 +39,11 @@ def orders(shop: Shop) -> Iterator[Any]:
 
 def test_a_declared_move_and_its_history(shop: Shop, orders: Any) -> None:
     """L6, E4: actor, reason and metadata are on record; the beginning too."""
-    moved = shop.app.move(ORDER, 1, "pay", actor="gateway", reason="card", metadata={"sum": 5})
+    moved = shop.app.lifecycles.move(ORDER, 1, "pay", actor="gateway", reason="card", metadata={"sum": 5})
     assert (moved.state, moved.changed) == ("paid", True)
-    assert not shop.app.move(ORDER, 1, "pay", actor="gateway").changed
-    assert shop.app.move(ORDER, "1", "send", actor="dhl").state == "sent"
-    lines = shop.app.history(ORDER, 1)
+    assert not shop.app.lifecycles.move(ORDER, 1, "pay", actor="gateway").changed
+    assert shop.app.lifecycles.move(ORDER, "1", "send", actor="dhl").state == "sent"
+    lines = shop.app.lifecycles.history(ORDER, 1)
     assert [(line.from_state, line.to_state, line.trigger, line.actor) for line in lines] == [
         (None, "placed", "create", "database"),
         ("placed", "paid", "pay", "gateway"),
@@ -74,25 +74,25 @@ def test_by_hand_the_database_refuses(shop: Shop, orders: Any, statement: str) -
 def test_an_undeclared_move_is_refused(shop: Shop, orders: Any) -> None:
     """L2"""
     with shop.untouched(), pytest.raises(InvalidTransition) as refusal:
-        shop.app.move(ORDER, 1, "send", actor="dhl")
+        shop.app.lifecycles.move(ORDER, 1, "send", actor="dhl")
     assert str(refusal.value) == "order 1 cannot go from placed to sent; allowed from placed: paid, dropped"
 
 
 def test_what_is_not_there(shop: Shop, orders: Any) -> None:
     with shop.untouched():
         with pytest.raises(NotFound, match="there is no order 9"):
-            shop.app.move(ORDER, 9, "pay", actor="ana")
+            shop.app.lifecycles.move(ORDER, 9, "pay", actor="ana")
         with pytest.raises(InvalidInput, match="trigger: found 'melt'; allowed: pay, send, drop"):
-            shop.app.move(ORDER, 1, "melt", actor="ana")
+            shop.app.lifecycles.move(ORDER, 1, "melt", actor="ana")
         with pytest.raises(InvalidInput, match="entity id: found NUL at character 1"):
-            shop.app.move(ORDER, "1\0", "pay", actor="ana")
+            shop.app.lifecycles.move(ORDER, "1\0", "pay", actor="ana")
         with pytest.raises(InvalidInput, match="metadata: found a value of type list; allowed: a mapping"):
-            shop.app.move(ORDER, 1, "pay", actor="ana", metadata=[1])  # type: ignore[arg-type]
+            shop.app.lifecycles.move(ORDER, 1, "pay", actor="ana", metadata=[1])  # type: ignore[arg-type]
 
 
 def test_rows_in_states_that_are_not_declared(shop: Shop) -> None:
     """L6, L7: they are counted and named, and no guard is installed that would hold them there for ever."""
-    shop.app.attach(ORDER, table="orders")
+    shop.app.lifecycles.attach(ORDER, table="orders")
     with shop.connect() as connection:
         connection.execute("CREATE TABLE orders (id integer PRIMARY KEY, state text)")
         connection.execute("INSERT INTO orders VALUES (1, 'placed'), (2, 'lost'), (3, 'lost'), (4, NULL)")
@@ -112,29 +112,29 @@ def test_rows_in_states_that_are_not_declared(shop: Shop) -> None:
 
 
 def test_a_table_that_is_not_there(shop: Shop) -> None:
-    shop.app.attach(ORDER, table="orders")
+    shop.app.lifecycles.attach(ORDER, table="orders")
     with pytest.raises(NotFound, match="there is no table orders"):
         shop.app.migrate()
 
 
 def test_what_is_not_attached_is_not_moved(shop: Shop) -> None:
     with pytest.raises(InvalidInput, match="lifecycle: found 'order', which is not attached; allowed: none yet"):
-        shop.app.move(ORDER, 1, "pay", actor="ana")
+        shop.app.lifecycles.move(ORDER, 1, "pay", actor="ana")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "orders; DROP TABLE x", 'o"rders', "a.b.c", 7, "é"])
 def test_names_are_plain(shop: Shop, name: Any) -> None:
     for field in ("table", "id", "state"):
         with pytest.raises(InvalidInput) as refusal:
-            shop.app.attach(ORDER, **({"table": "orders"} | {field: name}))
+            shop.app.lifecycles.attach(ORDER, **({"table": "orders"} | {field: name}))
         assert refusal.value.field == field
-    assert dict(shop.app._attached) == {}
+    assert shop.app.lifecycles.list() == []
 
 
 def test_attaching_twice_or_over_our_own(shop: Shop) -> None:
-    shop.app.attach(ORDER, table="orders")
+    shop.app.lifecycles.attach(ORDER, table="orders")
     with pytest.raises(InvalidInput, match="lifecycle: found 'order' attached twice"):
-        shop.app.attach(ORDER, table="orders")
+        shop.app.lifecycles.attach(ORDER, table="orders")
     job = Lifecycle("job", states=ORDER.states, initial="placed", final=ORDER.final, transitions=ORDER.transitions)
     with pytest.raises(InvalidInput, match="the name 'job', which is Detent's own"):
-        shop.app.attach(job, table="jobs")
+        shop.app.lifecycles.attach(job, table="jobs")

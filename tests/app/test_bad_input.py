@@ -207,7 +207,7 @@ SAID: dict[str, tuple[Door, type[InvalidInput] | type[UnknownTask], str]] = {
     ),
     # other doors
     "pause nothing": (
-        lambda shop: shop.app.pause("", actor="ana"),
+        lambda shop: shop.app.queues.pause("", actor="ana"),
         InvalidInput,
         "queue: found an empty string; allowed: 1 to 200 bytes of text",
     ),
@@ -233,14 +233,14 @@ def test_the_largest_that_is_allowed_passes(shop: Shop) -> None:
     big = shop.fails.enqueue(why="ü" * (room // 2))
     odd = shop.fails.enqueue(why='"\\\u0001\u2028\U0001f600 \u00fc')
     deep = shop.app.enqueue(shop.welcome.call(7), key="ü" * 256, metadata={"deep": nested(62), "n": 2**63, "f": 5e-324})
-    assert shop.app.get(big.id).payload == {"why": "ü" * (room // 2)}
-    assert shop.app.get(odd.id).payload == {"why": '"\\\u0001\u2028\U0001f600 \u00fc'}
-    assert shop.app.get(deep.id).metadata == {"deep": nested(62), "n": 2**63, "f": 5e-324}
+    assert shop.app.jobs.get(big.id).payload == {"why": "ü" * (room // 2)}
+    assert shop.app.jobs.get(odd.id).payload == {"why": '"\\\u0001\u2028\U0001f600 \u00fc'}
+    assert shop.app.jobs.get(deep.id).metadata == {"deep": nested(62), "n": 2**63, "f": 5e-324}
     ends = [-32768, 32767]
-    assert [shop.app.enqueue(shop.welcome.call(7), priority=end).row.priority for end in ends] == ends
+    assert [shop.app.enqueue(shop.welcome.call(7), priority=end).refresh().row.priority for end in ends] == ends
 
 
 def test_a_moment_in_any_zone_is_the_same_moment(shop: Shop) -> None:
     due = datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=5, minutes=45)))
     job = shop.app.enqueue(shop.welcome.call(7), due_at=due)
-    assert (job.due_at, job.due_at.tzinfo) == (due, UTC)
+    assert (job.refresh().due_at, job.due_at.tzinfo) == (due, UTC)

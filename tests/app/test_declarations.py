@@ -28,13 +28,13 @@ def program(url: str, cron: str | None = "0 2 * * *", concurrency: int = 5) -> D
 
     if cron is not None:
         assert app.schedule(cron, report.call(), name="nightly") == "nightly"
-    app.limit_queue("mail", concurrency=concurrency)
+    app.limit_queue("mail", Limit(concurrency=concurrency))
     return app
 
 
 def standing(app: Detent) -> dict[str, Any]:
-    schedules = {row.name: row.cron for row in app.schedules()}
-    return schedules | {row.key: row.concurrency_max for row in app.limits()}
+    schedules = {row.name: row.cron for row in app.schedules.list()}
+    return schedules | {row.key: row.concurrency_max for row in app.limits.list()}
 
 
 @pytest.mark.parametrize("url", ["sqlite:///{path}/shop.db", "postgresql://nobody@127.0.0.1:1/none"])
@@ -58,15 +58,15 @@ def test_what_is_declared_is_written_once(shop: Shop) -> None:
 def test_what_a_person_changed_stays_until_the_code_changes(shop: Shop) -> None:
     with program(shop.url) as app, program(shop.url, "0 4 * * *", 7) as changed:
         app.migrate()
-        app.pause_schedule("nightly", actor="ana")
-        app.set_schedule("nightly", "0 3 * * *", app.find_task("report").call())
-        app.set_queue_limit("mail", concurrency=1)
+        app.schedules.pause("nightly", actor="ana")
+        app.schedules.set("nightly", "0 3 * * *", app.find_task("report").call())
+        app.queues.limit("mail", Limit(concurrency=1))
         app.put_declared()
         app.migrate()
         assert standing(app) == {"nightly": "0 3 * * *", "queue:mail": 1, "reports": 5}
         changed.put_declared()
         assert standing(app) == {"nightly": "0 4 * * *", "queue:mail": 7, "reports": 7}
-        assert app.schedules()[0].paused_by == "ana"
+        assert app.schedules.list()[0].paused_by == "ana"
 
 
 def test_older_code_that_starts_again_takes_nothing_back(shop: Shop) -> None:
@@ -85,14 +85,14 @@ def test_a_schedule_that_left_the_code_is_told_and_can_be_removed(shop: Shop) ->
     """Schedules that were set by hand, or belong to other programs, are left alone."""
     with program(shop.url) as old, program(shop.url, cron=None) as new:
         old.put_declared()
-        new.set_schedule("by hand", "0 1 * * *", new.find_task("report").call())
+        new.schedules.set("by hand", "0 1 * * *", new.find_task("report").call())
         shop.app.schedule("0 5 * * *", shop.welcome.call(user_id=1), name="of another")
         shop.app.put_declared()
-        assert old.left_schedules() == []
+        assert old.schedules.left() == []
         assert new.put_declared().left == ("nightly",)
-        assert new.schedule_origins() == {"by hand": "hand", "nightly": "left the code", "of another": "code"}
-        assert [moved.entity_id for moved in new.prune_schedules(actor="ana")] == ["nightly"]
-        assert [row.name for row in new.schedules()] == ["by hand", "of another"]
+        assert new.schedules.origins() == {"by hand": "hand", "nightly": "left the code", "of another": "code"}
+        assert [moved.entity_id for moved in new.schedules.prune(actor="ana")] == ["nightly"]
+        assert [row.name for row in new.schedules.list()] == ["by hand", "of another"]
         assert new.put_declared().left == ()
         assert old.put_declared().replaced == ("schedule nightly",)
 
@@ -100,7 +100,7 @@ def test_a_schedule_that_left_the_code_is_told_and_can_be_removed(shop: Shop) ->
 def test_a_limit_that_was_removed_comes_back_when_it_is_asked_for(shop: Shop) -> None:
     with program(shop.url) as app:
         app.put_declared()
-        app.remove_limit("reports", actor="ana")
+        app.limits.remove("reports", actor="ana")
         assert app.put_declared().replaced == ("limit task:report",)
         app.migrate()
         assert standing(app)["reports"] == 5
@@ -116,7 +116,7 @@ def test_two_programs_may_share_a_limit(shop: Shop) -> None:
         app.put_declared()
         assert other.put_declared().written == ("limit task:other",)
         assert app.put_declared().replaced == ()
-        (row,) = [row for row in app.limits() if row.key == "reports"]
+        (row,) = [row for row in app.limits.list() if row.key == "reports"]
         assert row.tasks == ("other", "report")
 
 
@@ -126,6 +126,6 @@ def test_two_different_declarations_of_one_name_are_refused(shop: Shop) -> None:
     shop.app.schedule("0 2 * * *", call, name="nightly")
     with pytest.raises(InvalidInput, match="two schedules declared as 'nightly'"):
         shop.app.schedule("0 3 * * *", call, name="nightly")
-    shop.app.limit_queue("mail", concurrency=5)
+    shop.app.limit_queue("mail", Limit(concurrency=5))
     with pytest.raises(InvalidInput, match="two limits declared for the queue 'mail'"):
-        shop.app.limit_queue("mail", concurrency=6)
+        shop.app.limit_queue("mail", Limit(concurrency=6))

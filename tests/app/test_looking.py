@@ -20,8 +20,8 @@ def counted(counts: list[Any]) -> dict[tuple[str, str, str], int]:
 def test_jobs_that_fit(shop: Shop) -> None:
     mail = shop.app.enqueue_many([shop.welcome.call(n) for n in range(3)], tenant="acme")
     other = shop.later.enqueue(numbers=[])
-    shop.app.cancel(mail[0].id, actor="ana")
-    jobs = shop.app.jobs
+    mail[0].cancel(actor="ana")
+    jobs = shop.app.jobs.list
     assert jobs() == [other, *mail[::-1]]
     assert jobs(state="pending") == [other, mail[2], mail[1]]
     assert jobs(task="later") == jobs(queue="default") == jobs(tenant="") == [other]
@@ -51,7 +51,7 @@ def test_jobs_that_fit(shop: Shop) -> None:
 )
 def test_a_filter_that_cannot_be_meant_is_refused(shop: Shop, filters: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        shop.app.jobs(**filters)
+        shop.app.jobs.list(**filters)
     assert refusal.value.field == field
 
 
@@ -60,20 +60,21 @@ def test_jobs_are_found_by_what_is_known_of_them(shop: Shop) -> None:
     shop.welcome.enqueue(1)
     told = {"key": "order-17", "correlation_id": "c-1", "metadata": {"order": 17}}
     found = shop.app.enqueue(shop.welcome.call(2), **told)  # type: ignore[arg-type]
-    jobs = shop.app.jobs
+    jobs, where = shop.app.jobs.list, shop.app.jobs.where
     assert jobs(key="order-17") == jobs(correlation_id="c-1") == jobs(metadata={"order": 17}) == [found]
     assert jobs(metadata={"order": "17"}) == jobs(error="no price") == jobs(until=START) == []
     assert len(jobs(since=START, metadata={})) == 2
-    assert (found.key, found.progress) == ("order-17", None)
-    assert (jobs(key="order-17").count(), jobs(metadata={"order": 18}).count()) == (1, 0)
-    assert jobs(key="order-17").cancel(actor="ana").wait().changed == 1
+    details = found.details()
+    assert (details and details.key, found.progress()) == ("order-17", None)
+    assert (where(key="order-17").count(), where(metadata={"order": 18}).count()) == (1, 0)
+    assert where(key="order-17").cancel(actor="ana").wait().changed == 1
     assert [job.state for job in jobs()] == ["cancelled", "pending"]
 
 
 def test_listed_jobs_have_their_tasks_results(shop: Shop) -> None:
     shop.later.enqueue(numbers=[1, 2])
     shop.work()
-    (job,) = shop.app.jobs()
+    (job,) = shop.app.jobs.list()
     assert job.result == 3
 
 
@@ -88,15 +89,15 @@ def test_events_in_order_each_once(shop: Shop) -> None:
         ctx.progress(1, 2)
 
     job = talks.enqueue()
-    assert list(shop.app.events(job.id)) == []
+    assert list(job.events()) == []
     shop.work()
-    lines = list(shop.app.events(job.id))
+    lines = list(job.events())
     assert [(line.seq, line.attempt, line.level, line.message, line.payload) for line in lines] == [
         (1, 1, "info", "first", '{"user_id":7}'),
         (2, 1, "warning", "second", None),
         (3, 1, "info", "progress", '{"done":1,"total":2}'),
     ]
-    assert list(shop.app.events(str(job.id), follow=True)) == lines
+    assert list(job.events(follow=True)) == lines
 
 
 def test_following_more_than_a_page(shop: Shop) -> None:
@@ -107,14 +108,14 @@ def test_following_more_than_a_page(shop: Shop) -> None:
 
     job = talks.enqueue()
     shop.work()
-    assert [line.seq for line in shop.app.events(job.id, follow=True)] == list(range(1, 1204))
+    assert [line.seq for line in job.events(follow=True)] == list(range(1, 1204))
 
 
 def test_every_change_is_on_record(shop: Shop) -> None:
     """E4: in order, with who did it; and every attempt with its end."""
     job = shop.quarantined()
-    shop.app.retry(job.id, actor="ana", reason="mended")
-    assert [(line.from_state, line.to_state, line.actor) for line in shop.app.transitions(job.id)] == [
+    job.retry(actor="ana", reason="mended")
+    assert [(line.from_state, line.to_state, line.actor) for line in job.history()] == [
         (None, "pending", "client"),
         ("pending", "running", "test"),
         ("running", "failed", "test"),
@@ -124,7 +125,7 @@ def test_every_change_is_on_record(shop: Shop) -> None:
         ("failed", "quarantined", "test"),
         ("quarantined", "pending", "ana"),
     ]
-    attempts = shop.app.executions(job.id)
+    attempts = job.executions()
     assert [(one.attempt, one.outcome, one.next_state) for one in attempts] == [
         (1, "error", "pending"),
         (2, "error", "quarantined"),
@@ -140,32 +141,31 @@ def test_the_past(shop: Shop) -> None:
     shop.later.enqueue(numbers=[])
     worked = shop.clock.now()
     shop.clock.advance(10)
-    as_of = shop.app.state_as_of
-    assert as_of(job.id, START - timedelta(seconds=1)) is None
-    assert (as_of(job.id, enqueued), as_of(job.id, worked)) == ("pending", "succeeded")
-    assert counted(shop.app.counts(as_of=START - timedelta(days=1))) == {}
-    assert counted(shop.app.counts(as_of=enqueued)) == {("acme", "mail", "pending"): 1}
+    assert job.state_at(START - timedelta(seconds=1)) is None
+    assert (job.state_at(enqueued), job.state_at(worked)) == ("pending", "succeeded")
+    assert counted(shop.app.jobs.counts(at=START - timedelta(days=1))) == {}
+    assert counted(shop.app.jobs.counts(at=enqueued)) == {("acme", "mail", "pending"): 1}
     now = {("acme", "mail", "succeeded"): 1, ("", "default", "pending"): 1}
-    assert counted(shop.app.counts(as_of=worked)) == counted(shop.app.counts()) == now
+    assert counted(shop.app.jobs.counts(at=worked)) == counted(shop.app.jobs.counts()) == now
 
 
 def test_a_naive_moment_is_refused(shop: Shop) -> None:
     naive = datetime(2026, 1, 1)  # noqa: DTZ001
-    with pytest.raises(InvalidInput, match="as_of: found the naive time"):
-        shop.app.counts(as_of=naive)
     with pytest.raises(InvalidInput, match="at: found the naive time"):
-        shop.app.state_as_of(1, naive)
+        shop.app.jobs.counts(at=naive)
+    with pytest.raises(InvalidInput, match="when: found the naive time"):
+        shop.welcome.enqueue(1).state_at(naive)
 
 
 def test_pause_and_resume(shop: Shop) -> None:
     """J12, E4: recorded, and nothing is claimed meanwhile."""
     job = shop.welcome.enqueue(user_id=7)
-    assert shop.app.pause("mail", actor="ana", reason="provider is down").changed
+    assert shop.app.queues.pause("mail", actor="ana", reason="provider is down").changed
     with shop.untouched():
-        assert not shop.app.pause("mail", actor="bob").changed
+        assert not shop.app.queues.pause("mail", actor="bob").changed
     assert shop.work() == []
-    assert shop.app.why(job.id) == "its queue 'mail' is paused by ana: provider is down"
-    assert shop.app.resume("mail", actor="ana").changed
+    assert job.why() == "its queue 'mail' is paused by ana: provider is down"
+    assert shop.app.queues.resume("mail", actor="ana").changed
     assert shop.work() == [job]
 
 
@@ -174,7 +174,7 @@ def test_why(shop: Shop) -> None:
     app = shop.app
 
     def why(job: Job[Any]) -> str:
-        return app.why(job.id)
+        return job.why()
 
     ready = shop.welcome.enqueue(user_id=7)
     assert (
@@ -182,7 +182,7 @@ def test_why(shop: Shop) -> None:
     )
     later = app.enqueue(shop.welcome.call(7), due_at=START + timedelta(hours=1))
     assert why(later) == "it waits for its time: due at 2026-01-01T01:00:00+00:00"
-    app.cancel(later.id, actor="ana", reason="never mind")
+    later.cancel(actor="ana", reason="never mind")
     assert why(later) == "it was cancelled (cancel by ana: never mind)"
     shop.crash(ready, "started")
     shop.work()

@@ -41,7 +41,7 @@ def enqueue_on(url: str) -> DetentError:
         with pytest.raises(DetentError) as refusal:
             welcome.enqueue(user_id=7)
         with pytest.raises(type(refusal.value)):
-            app.jobs()
+            app.jobs.list()
     return refusal.value
 
 
@@ -76,7 +76,7 @@ def nobody() -> Iterator[int]:
 )
 def test_an_address_that_is_none(url: str, found: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
-        Detent(url).jobs()
+        Detent(url).jobs.list()
     assert (refusal.value.field, refusal.value.found) == ("database url", found)
     assert "secret" not in "".join(traceback.format_exception(refusal.value))
 
@@ -196,8 +196,8 @@ def test_a_state_unknown_to_this_version(unhealthy: Shop) -> None:
             connection.execute(statement)
         connection.commit()
     with shop.untouched():
-        assert {one.id: one.state for one in shop.app.jobs()} == {job.id: "melted", other.id: "pending"}
-        for look in (lambda: shop.app.get(job.id), lambda: job.refresh(), lambda: shop.app.why(job.id)):
+        assert {one.id: one.state for one in shop.app.jobs.list()} == {job.id: "melted", other.id: "pending"}
+        for look in (lambda: shop.app.jobs.get(job.id), lambda: job.refresh(), lambda: job.why()):
             with pytest.raises(UnknownState) as refusal:
                 look()
             assert (refusal.value.entity_id, refusal.value.state) == (str(job.id), "melted")
@@ -206,9 +206,9 @@ def test_a_state_unknown_to_this_version(unhealthy: Shop) -> None:
             "(known: pending, running, succeeded, failed, quarantined, cancelled)"
         )
         with pytest.raises(DetentError, match="melted"):
-            shop.app.cancel(job.id, actor="ana")
+            job.cancel(actor="ana")
     assert shop.work() == [other]
-    assert "states_are_known" in {violation.invariant for violation in shop.app.verify()}
+    assert "states_are_known" in {violation.invariant for violation in shop.app.record.verify()}
 
 
 def plant(url: str, job_id: int) -> list[str]:
@@ -259,7 +259,7 @@ def test_it_fails_at_once_even_while_others_stand_in_line(sqlite_url: str) -> No
         def charge(ctx: Context) -> None:
             with ctx.commit():
                 theirs.append(crowd.submit(shop.welcome.enqueue, user_id=2))
-                until(lambda: shop.app._wiring.client.plain._alone)
+                until(lambda: shop.app._engine.client.plain._alone)
                 with pytest.raises(WrongPlace):
                     shop.welcome.enqueue(user_id=1)
 

@@ -14,14 +14,14 @@ from tests.app.shop import Shop
 
 def fire(shop: Shop) -> list[Any]:
     """What a worker does once a second; the jobs that it made."""
-    return [shop.app.get(job_id) for job_id in fire_due(shop.app.store, shop.app.ids)]
+    return [shop.app.jobs.get(job_id) for job_id in fire_due(shop.app.store, shop.app.ids)]
 
 
 def test_a_call_by_the_clock(shop: Shop) -> None:
     """J11: the job is as if somebody had enqueued it at that moment, and says which tick it is of."""
-    row = shop.app.set_schedule("nightly", "30 2 * * *", shop.welcome.call(user_id=7), zone="Europe/Berlin")
+    row = shop.app.schedules.set("nightly", "30 2 * * *", shop.welcome.call(user_id=7), zone="Europe/Berlin")
     assert (row.name, row.task, row.queue, row.catch_up) == ("nightly", "welcome", "mail", "latest")
-    assert shop.app.next_ticks("nightly", 2) == [
+    assert shop.app.schedules.next("nightly", 2) == [
         datetime(2026, 1, 1, 1, 30, tzinfo=UTC),
         datetime(2026, 1, 2, 1, 30, tzinfo=UTC),
     ]
@@ -32,39 +32,39 @@ def test_a_call_by_the_clock(shop: Shop) -> None:
     assert job.metadata == {"schedule": "nightly", "tick": "2026-01-01T01:30:00+00:00"}
     shop.work()
     assert job.refresh().result == "sent to 7"
-    assert shop.app.schedules()[0].last_at == datetime(2026, 1, 1, 1, 30, tzinfo=UTC)
+    assert shop.app.schedules.list()[0].last_at == datetime(2026, 1, 1, 1, 30, tzinfo=UTC)
 
 
 def test_said_again_at_every_start_it_stays_as_it_is(shop: Shop) -> None:
     """L3"""
-    first = shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7))
+    first = shop.app.schedules.set("welcome", "0 * * * *", shop.welcome.call(user_id=7))
     shop.clock.advance(timedelta(minutes=90))
     with shop.untouched():
-        assert shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7)) == first
-    assert [row.name for row in shop.app.schedules()] == ["welcome"]
+        assert shop.app.schedules.set("welcome", "0 * * * *", shop.welcome.call(user_id=7)) == first
+    assert [row.name for row in shop.app.schedules.list()] == ["welcome"]
 
 
 def test_paused_it_makes_nothing_and_makes_nothing_up(shop: Shop) -> None:
     """J11"""
-    shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7), catch_up="all")
-    shop.app.pause_schedule("welcome", actor="ana", reason="quiet")
+    shop.app.schedules.set("welcome", "0 * * * *", shop.welcome.call(user_id=7), catch_up="all")
+    shop.app.schedules.pause("welcome", actor="ana", reason="quiet")
     shop.clock.advance(timedelta(hours=3, minutes=30))
     assert fire(shop) == []
-    shop.app.resume_schedule("welcome", actor="ana")
+    shop.app.schedules.resume("welcome", actor="ana")
     assert fire(shop) == []
     shop.clock.advance(timedelta(minutes=30))
     assert len(fire(shop)) == 1
 
 
 def test_taken_away_it_is_gone(shop: Shop) -> None:
-    shop.app.set_schedule("welcome", "0 * * * *", shop.welcome.call(user_id=7))
-    shop.app.unschedule("welcome", actor="ana")
-    assert shop.app.schedules() == []
-    for act in (shop.app.unschedule, shop.app.pause_schedule, shop.app.resume_schedule):
+    shop.app.schedules.set("welcome", "0 * * * *", shop.welcome.call(user_id=7))
+    shop.app.schedules.remove("welcome", actor="ana")
+    assert shop.app.schedules.list() == []
+    for act in (shop.app.schedules.remove, shop.app.schedules.pause, shop.app.schedules.resume):
         with pytest.raises(NotFound):
             act("welcome", actor="ana")
     with pytest.raises(NotFound):
-        shop.app.next_ticks("welcome")
+        shop.app.schedules.next("welcome")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_taken_away_it_is_gone(shop: Shop) -> None:
 def test_what_cannot_be_taken_is_refused(shop: Shop, changes: dict[str, Any], field: str) -> None:
     """Nothing is written, and the message names the field."""
     said: dict[str, Any] = {"name": "n", "cron": "0 * * * *", "call": shop.welcome.call(user_id=7)} | changes
-    shop.app.schedules()
-    for verb in (shop.app.schedule, shop.app.set_schedule):
+    shop.app.schedules.list()
+    for verb in (shop.app.schedule, shop.app.schedules.set):
         with shop.untouched(), pytest.raises(InvalidInput) as refused:
             verb(**said)
         assert refused.value.field == field

@@ -22,19 +22,17 @@ def test_a_task_that_no_worker_knows_waits_untouched(shop: Shop) -> None:
     job = shop.welcome.enqueue(user_id=1)
     waits = "it is ready in queue 'mail' and waits for "
     with shop.untouched():
-        assert shop.app.why(job.id) == waits + "a worker that knows task 'welcome': no worker is alive"
+        assert job.why() == waits + "a worker that knows task 'welcome': no worker is alive"
     alive(shop, 1, "other")
     alive(shop, 2, "another")
-    assert shop.app.why(job.id) == waits + "a worker that knows task 'welcome': none of 2 alive does"
+    assert job.why() == waits + "a worker that knows task 'welcome': none of 2 alive does"
     alive(shop, 3, "welcome", queues=("bulk",))
-    assert shop.app.why(job.id) == (
-        waits + "a worker that serves it: one worker would know task 'welcome', of other queues only"
-    )
+    assert job.why() == (waits + "a worker that serves it: one worker would know task 'welcome', of other queues only")
     alive(shop, 4, "welcome", queues=("mail",), stopping=True)
-    assert "of other queues only" in shop.app.why(job.id)
+    assert "of other queues only" in job.why()
     alive(shop, 4, "welcome", queues=("mail",))
     alive(shop, 5, "welcome")
-    assert shop.app.why(job.id) == waits + "a free slot: 2 workers would take it"
+    assert job.why() == waits + "a free slot: 2 workers would take it"
     assert (job.refresh().state, job.attempt) == ("pending", 0)
 
 
@@ -42,7 +40,7 @@ def test_workers_that_fell_silent_do_not_count(shop: Shop) -> None:
     """W3"""
     job = shop.welcome.enqueue(user_id=1)
     alive(shop, 1, "welcome")
-    assert [worker.id for worker in shop.app.workers()] == [1]
+    assert [worker.id for worker in shop.app.workers.list()] == [1]
     shop.clock.advance(11)
-    assert shop.app.workers() == []
-    assert shop.app.why(job.id).endswith("no worker is alive")
+    assert shop.app.workers.list() == []
+    assert job.why().endswith("no worker is alive")

@@ -36,7 +36,7 @@ def test_a_filled_past_is_a_true_record_under_guard(database_url: str, finished:
         store.ready()
     fill(database_url, finished, pending)
     with closing(Detent(database_url)) as app:
-        assert app.verify() == []  # which looks for the guards, too
+        assert app.record.verify() == []  # which looks for the guards, too
         counted = {count.state: count.jobs for count in app.store.counts()}
         assert counted.get("succeeded", 0) == finished
         assert counted["pending"] == pending

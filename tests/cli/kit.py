@@ -32,7 +32,7 @@ ORDER = Lifecycle(
     final=frozenset({"paid"}),
     transitions=(Transition("new", "paid", "pay", "gateway", "The money came."),),
 )
-app.attach(ORDER, table="orders")
+app.lifecycles.attach(ORDER, table="orders")
 
 
 @app.task(name="add")
@@ -188,7 +188,7 @@ class World:
         self.app.store.event_append([event])
 
     def state(self, job_id: int) -> str:
-        return self.app.get(job_id).state
+        return self.app.jobs.get(job_id).state
 
 
 def _do(ctx: Context, n: int) -> None: ...

@@ -13,7 +13,7 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     """M2, U2: what is wrong, since when, who looks after it and who was told."""
     shell = sqlite_shell
     with Detent(sqlite_url) as app:
-        app.raise_alert("disk_full", "9 GB left\x1b[31m", scope="host:db1", severity="critical", facts={"left": 9})
+        app.alerts.raise_("disk_full", "9 GB left\x1b[31m", scope="host:db1", severity="critical", facts={"left": 9})
     ended = shell.run("alerts", "list", "--resolved")
     assert (ended.code, ended.out, ended.err) == (0, "", "no alerts are resolved\n")
     head, row = shell.run("alerts", "list", "--firing").rows
@@ -71,7 +71,7 @@ def test_workers_tell_somebody_once(shell: Shell, world: World) -> None:
     """M2: two real workers, a job that fails for good, and its end; the secret is on no command line."""
     with http_receiver() as hook:
         shell.environment["DETENT_ALERT_WEBHOOK_URL"] = f"{hook.url}/services/4711"
-        world.app.alert("dead_letters_many", threshold=0, calm=0)
+        world.app.alerts.policies.set("dead_letters_many", threshold=0, calm=0)
         running = [shell.start("worker", "shop:app", "--lease", "1.5s", "--slots", "1") for _ in range(2)]
         try:
             job = shell.run("enqueue", "fail", "--app", "shop:app", "--json").json["id"]

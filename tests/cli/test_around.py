@@ -10,7 +10,7 @@ from tests.cli.kit import APP, NASTY, Shell, World
 
 def nightly(world: World, name: str = "nightly") -> None:
     """A schedule whose next tick is far away."""
-    world.app.set_schedule(name, "0 0 29 2 *", world.app.find_task("do").call(n=1))
+    world.app.schedules.set(name, "0 0 29 2 *", world.app.find_task("do").call(n=1))
 
 
 def test_schedules_are_listed_paused_resumed_and_removed(shell: Shell, world: World) -> None:
@@ -62,7 +62,7 @@ def test_an_operation_counts_first_then_does_it(shell: Shell, world: World) -> N
     ended = shell.run(*start, "--yes", "--actor", "ana", "--reason", "too many")
     assert ended.code == 0
     assert ended.out.endswith(": move done, 3 changed\n")
-    assert {world.app.get(one).row.queue for one in jobs} == {"bulk"}
+    assert {world.app.jobs.get(one).row.queue for one in jobs} == {"bulk"}
     (found,) = shell.run("operations", "list", "--json").json
     assert (found["action"], found["state"], found["changed"], found["actor"]) == ("move", "done", 3, "ana")
     assert [row[1:3] for row in shell.run("operations", "list").rows] == [["ACTION", "STATE"], ["move", "done"]]
@@ -81,7 +81,7 @@ def test_an_operation_counts_what_it_can_be_done_to(shell: Shell, world: World) 
 def test_an_operation_is_stopped(shell: Shell, world: World) -> None:
     """J14: cancellable."""
     job = world.pending()
-    operation = world.app.jobs().cancel(actor="ana")
+    operation = world.app.jobs.where().cancel(actor="ana")
     ended = shell.run("operations", "cancel", operation.id, "--reason", "wrong filter")
     assert (ended.code, ended.out) == (0, f"operation {operation.id}: cancel cancelled, 0 changed\n")
     assert world.state(job) == "pending"
@@ -124,7 +124,7 @@ def test_silent_jobs_are_listed_and_left_to_a_person_unless_a_queue_says_otherwi
 
 def declared(cron: str | None) -> str:
     """The application with a schedule of that cron, or without one."""
-    app = APP.replace('app.attach(ORDER, table="orders")\n', "")
+    app = APP.replace('app.lifecycles.attach(ORDER, table="orders")\n', "")
     if cron is None:
         return app
     return f'{app}\n\napp.schedule("{cron}", add.call(a=1, b=2), name="nightly")\n'

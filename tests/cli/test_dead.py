@@ -55,10 +55,10 @@ def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
     }
     ended = shell.run("dead", "report", "--limit", 1)
     assert (len(ended.rows), ended.err) == (2, "there may be more: --limit\n")
-    (group,) = world.app.dead_report(task="do")
-    assert (group.jobs, group.oldest_at) == (2, world.app.get(first).finished_at)
+    (group,) = world.app.dead.report(task="do")
+    assert (group.jobs, group.oldest_at) == (2, world.app.jobs.get(first).finished_at)
     with pytest.raises(InvalidInput):
-        world.app.dead_report(limit=0)
+        world.app.dead.report(limit=0)
 
 
 def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: World) -> None:
@@ -77,7 +77,7 @@ def test_by_id_nobody_is_asked(shell: Shell, world: World, verb: str, state: str
     ended = shell.run("dead", verb, chosen, "--actor", "ana", "--reason", "looked at it")
     assert (ended.code, ended.out) == (0, f"job {chosen}: {state}\n")
     assert [world.state(one) for one in (chosen, other)] == [state, "quarantined"]
-    last = world.app.transitions(chosen)[-1]
+    last = world.app.jobs.get(chosen).history()[-1]
     assert (last.trigger, last.actor, last.reason) == (verb, "ana", "looked at it")
 
 
@@ -137,8 +137,8 @@ def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None
     assert shell.run("dead", "settle", happened, "--done", "--result", '"paid"', *told).code == 0
     assert shell.run("dead", "settle", not_yet, "--not-done", *told).code == 0
     assert (world.state(happened), world.state(not_yet)) == ("succeeded", "pending")
-    job = world.app.get(happened)
-    assert (job.row.result, world.app.transitions(happened)[-1].actor) == ('"paid"', "ana")
+    job = world.app.jobs.get(happened)
+    assert (job.row.result, world.app.jobs.get(happened).history()[-1].actor) == ('"paid"', "ana")
     refused = shell.run("dead", "settle", known, "--done", *told)
     assert (refused.code, world.state(known)) == (4, "quarantined")
     assert "not as unknown" in refused.err

@@ -72,7 +72,7 @@ def test_list_finds_a_job_by_what_is_known_of_it(shell: Shell, world: World) -> 
     assert found("--key", "order-17") == found("--correlation-id", "c-1") == [str(wanted)]
     assert found("--metadata", "order=17", "--since", "1h") == [str(wanted)]
     assert found("--metadata", "order=18") == found("--until", "1h") == found("--run", "99") == []
-    worker = world.app.executions(dead)[0].worker
+    worker = world.app.jobs.get(dead).executions()[0].worker
     assert found("--error", "no price") == found("--worker", worker) == [str(dead)]
     assert len(found("--since", "2026-01-01")) == 4
     assert "order-17" in shell.run("jobs", "list").out
@@ -148,9 +148,9 @@ def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: Wor
     refused, missing = ended.err.splitlines()
     assert f"job {done} is committed" in refused
     assert "there is no job 999999" in missing
-    assert world.app.get(running).row.cancel_requested_by == "ana"
-    assert world.app.get(pending).row.cancel_reason in (None, "enough")
-    last = world.app.transitions(pending)[-1]
+    assert world.app.jobs.get(running).row.cancel_requested_by == "ana"
+    assert world.app.jobs.get(pending).row.cancel_reason in (None, "enough")
+    last = world.app.jobs.get(pending).history()[-1]
     assert (last.actor, last.reason) == ("ana", "enough")
 
 
@@ -192,7 +192,7 @@ def test_cancel_in_json_has_an_entry_for_each(shell: Shell, world: World) -> Non
 def test_retry_sends_through_again_and_refuses_what_succeeded(shell: Shell, world: World) -> None:
     dead = world.dead()
     assert shell.run("jobs", "retry", dead).out == f"job {dead}: pending\n"
-    world.app.cancel(dead, actor="t")
+    world.app.jobs.get(dead).cancel(actor="t")
     done = world.succeeded()
     ended = shell.run("jobs", "retry", done)
     assert ended.code == 4
@@ -204,9 +204,9 @@ def test_retry_sends_through_again_and_refuses_what_succeeded(shell: Shell, worl
 def test_why_is_one_sentence(shell: Shell, world: World) -> None:
     """J13: on the command line."""
     job_id = world.pending()
-    assert shell.run("jobs", "why", job_id).out == f"{world.app.why(job_id)}\n"
+    assert shell.run("jobs", "why", job_id).out == f"{world.app.jobs.get(job_id).why()}\n"
     found = shell.run("jobs", "why", job_id, "--json").json
-    assert found == {"id": str(job_id), "state": "pending", "why": world.app.why(job_id)}
+    assert found == {"id": str(job_id), "state": "pending", "why": world.app.jobs.get(job_id).why()}
 
 
 def test_wait_tells_the_three_ends_apart(shell: Shell, world: World) -> None:
@@ -270,7 +270,7 @@ def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: 
     assert shell.run("jobs", "cancel", "--queue", "mail", "--dry-run", "--json").json == {"would_affect": 2}
     unasked = shell.run("jobs", "cancel", "--queue", "mail")
     assert (unasked.code, "not without --yes" in unasked.err) == (2, True)
-    assert [world.app.get(one).state for one in mail] == ["pending", "running"]
+    assert [world.app.jobs.get(one).state for one in mail] == ["pending", "running"]
     done = shell.run("jobs", "cancel", "--queue", "mail", "--yes", "--json", "--actor", "ana", "--reason", "wrong").json
     assert [(one["action"], one["state"], one["changed"], one["refused"]) for one in done] == [
         ("cancel", "done", 1, 0),
@@ -280,22 +280,22 @@ def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: 
         ("ana", "wrong", "pending"),
         ("ana", "wrong", "running"),
     ]
-    assert world.app.get(mail[0]).state == "cancelled"
-    assert world.app.get(mail[1]).row.cancel_requested_by == "ana"
-    assert world.app.get(other).state == "pending"
+    assert world.app.jobs.get(mail[0]).state == "cancelled"
+    assert world.app.jobs.get(mail[1]).row.cancel_requested_by == "ana"
+    assert world.app.jobs.get(other).state == "pending"
 
 
 def test_retry_by_filter_leaves_what_somebody_cancelled(shell: Shell, world: World) -> None:
     """J14"""
     dead = world.dead(queue="mail")
     gone = world.pending(queue="mail")
-    world.app.cancel(gone, actor="ana")
+    world.app.jobs.get(gone).cancel(actor="ana")
     ended = shell.run("jobs", "retry", "--queue", "mail", "--yes")
     assert ended.code == 0
     assert ended.out.endswith("retry done, 1 changed\n")
-    assert (world.app.get(dead).state, world.app.get(gone).state) == ("pending", "cancelled")
+    assert (world.app.jobs.get(dead).state, world.app.jobs.get(gone).state) == ("pending", "cancelled")
     assert shell.run("jobs", "retry", "--state", "cancelled", "--yes").code == 0
-    assert world.app.get(gone).state == "pending"
+    assert world.app.jobs.get(gone).state == "pending"
 
 
 def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:

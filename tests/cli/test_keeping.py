@@ -150,17 +150,17 @@ def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: Wor
     world.pending()
     lose_the_ready_rows(shell)
     assert shell.at_terminal("repair", "--reason", "rows are gone", types="n\n").code == 130
-    assert world.app.verify() != []
+    assert world.app.record.verify() != []
     ended = shell.at_terminal("repair", "--reason", "rows are gone", types="y\n")
     assert ended.code == 0
     assert ended.out.index("would") < ended.out.index("carry out 1 steps? [y/N]") < ended.out.rindex("done")
-    assert world.app.verify() == []
+    assert world.app.record.verify() == []
 
 
 def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     world.dead(queue="mail")
-    world.app.pause("mail", actor="ana")
-    world.app.raise_alert("disk_full", "9 GB left", scope="host:db1")
+    world.app.queues.pause("mail", actor="ana")
+    world.app.alerts.raise_("disk_full", "9 GB left", scope="host:db1")
     job_id = world.pending()
     ended = shell.run("doctor")
     assert ended.code == 0

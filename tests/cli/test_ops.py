@@ -153,7 +153,7 @@ def test_a_cancel_of_its_job_is_heard_by_a_silent_build(shell: Shell, world: Wor
     """J8: also by way of its job, and while no line comes: the documented exit code, and the pipe is closed."""
     run, token = claimed(shell)
     with listening(shell, run, token) as process:
-        world.app.cancel(run.removeprefix("run-"), actor="bob", reason="enough")
+        world.app.jobs.get(run.removeprefix("run-")).cancel(actor="bob", reason="enough")
         assert process.stderr is not None
         said = process.stderr.read().decode()
         assert (process.wait(), "the job is cancelled" in said) == (4, True), said

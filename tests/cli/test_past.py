@@ -38,7 +38,7 @@ def test_who_changed_what(shell: Shell, world: World) -> None:
 
 
 def test_a_schedule_is_run_now(shell: Shell, world: World) -> None:
-    world.app.set_schedule("nightly", "0 3 * * *", world.app.find_task("do").call(n=1))
+    world.app.schedules.set("nightly", "0 3 * * *", world.app.find_task("do").call(n=1))
     ran = shell.run("schedules", "run-now", "nightly", "--actor", "ana", "--reason", "a customer waits", "--json")
     (job,) = shell.run("jobs", "list", "--metadata", "schedule=nightly", "--json").json
     assert (ran.json["job_id"], job["metadata"]) == (job["id"], {"schedule": "nightly", "run_by": "ana"})
@@ -66,4 +66,4 @@ def test_progress_is_shown(shell: Shell, world: World) -> None:
     assert "30 of 90" in shell.run("jobs", "list").out
     assert "30 of 90" in shell.run("jobs", "show", job_id).out
     assert shell.run("jobs", "list", "--json").json[0]["progress"] == {"done": 30, "total": 90}
-    assert world.app.get(job_id).progress == {"done": 30, "total": 90}
+    assert world.app.jobs.get(job_id).progress() == {"done": 30, "total": 90}

@@ -89,7 +89,7 @@ def test_the_application_is_named_by_the_environment(shell: Shell, world: World)
     assert shell.run("enqueue", "add", '{"a":1,"b":2}').code == 2
     told = shell.run("enqueue", "add", '{"a":1,"b":2}', DETENT_APP="shop:app")
     assert told.code == 0, told.err
-    assert world.app.get(told.out.strip()).row.task == "add"
+    assert world.app.jobs.get(told.out.strip()).row.task == "add"
     over = shell.run("jobs", "list", "--app", "shop:app", DETENT_APP="nowhere:app")
     assert over.code == 0, over.err
     before = shell.run("--app", "shop:app", "jobs", "list", DETENT_APP="nowhere:app")

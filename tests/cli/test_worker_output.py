@@ -215,7 +215,7 @@ def test_a_worker_logs_what_it_is_told_to_and_of_libraries_only_warnings(
         assert ended.code == 0, ended.err
         said = [line["message"] for line in lines(ended.err) if line["logger"] in ("chatty", "somewhere.else")]
         assert said == logged
-        assert [event.message for event in app.events(job.id)] == logged
+        assert [event.message for event in job.events()] == logged
 
 
 def test_a_worker_says_which_database_queues_and_tasks_it_works_on(sqlite_shell: Shell) -> None:

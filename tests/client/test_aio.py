@@ -23,8 +23,8 @@ def test_two_hundred_at_once(shop: Shop) -> None:
     plain, keyed = asyncio.run(crowd())
     assert len(set(plain)) == 200
     assert len(set(keyed)) == 1
-    assert len(shop.app.jobs(limit=1000)) == 201
-    assert [job.payload["user_id"] for job in plain] == list(range(200))
+    assert len(shop.app.jobs.list(limit=1000)) == 201
+    assert [shop.app.jobs.get(job.id).payload["user_id"] for job in plain] == list(range(200))
 
 
 def test_the_same_names_awaited(shop: Shop) -> None:
@@ -33,17 +33,18 @@ def test_the_same_names_awaited(shop: Shop) -> None:
     async def story() -> None:
         aio = shop.app.aio
         job = await aio.enqueue(shop.welcome.call(user_id=7), tenant="acme", priority=3)
-        assert ((await aio.get(job.id)).tenant, (await aio.get(str(job.id))).row.priority) == ("acme", 3)
+        assert ((await aio.jobs.get(job.id)).tenant, (await aio.jobs.get(str(job.id))).row.priority) == ("acme", 3)
         many = await aio.enqueue_many(shop.welcome.call(user_id=n) for n in range(3))
         assert await aio.enqueue_many([]) == []
-        assert (await aio.cancel(many[0].id, actor="ana")).state == "cancelled"
-        assert (await aio.retry(dead.id, actor="ana")).changed
-        assert (await aio.cancel(dead.id, actor="ana")).state == "cancelled"
+        assert (await many[0].cancel(actor="ana")).state == "cancelled"
+        again = await aio.jobs.get(dead.id)
+        assert (await again.retry(actor="ana")).changed
+        assert (await again.cancel(actor="ana")).state == "cancelled"
         await asyncio.to_thread(shop.work)
-        assert (await aio.wait(job, timeout=1)).result == "sent to 7"
-        assert [line.message async for line in aio.events(job.id)] == ["writing"]
+        assert (await job.wait(timeout=1)).result == "sent to 7"
+        assert [line.message async for line in job.events()] == ["writing"]
         with pytest.raises(InvalidTransition):
-            await aio.discard(job.id, actor="ana")
+            await job.discard(actor="ana")
 
     asyncio.run(story())
 
@@ -55,27 +56,25 @@ def test_refusals_are_raised(shop: Shop) -> None:
         with pytest.raises(KeyConflict):
             await aio.enqueue(shop.welcome.call(user_id=8), key="k")
         with pytest.raises(NotFound):
-            await aio.get(4711)
-        with pytest.raises(InvalidInput, match="job: found a value of type int; allowed: a handle; await"):
-            await aio.wait(4711)  # type: ignore[arg-type]
+            await aio.jobs.get(4711)
         with pytest.raises(InvalidInput, match="key: found one key for many jobs: 'k'; allowed: keyed jobs one by one"):
             await aio.enqueue_many([shop.welcome.call(user_id=8)], key="k")
         with pytest.raises(InvalidInput, match="prio: found no option of enqueue; allowed: key, key_ttl, debounce"):
             await aio.enqueue(shop.welcome.call(user_id=8), prio=1)  # type: ignore[call-arg]
 
     asyncio.run(refusals())
-    assert len(shop.app.jobs()) == 1
+    assert len(shop.app.jobs.list()) == 1
 
 
 def test_waiting_holds_up_nobody_and_can_be_given_up(shop: Shop) -> None:
     """A cancelled coroutine leaves no thread behind that keeps the loop from closing."""
-    job = shop.welcome.enqueue(user_id=7)
 
     async def story() -> None:
+        job = await shop.app.aio.enqueue(shop.welcome.call(user_id=7))
         with pytest.raises(JobTimeout):
-            await shop.app.aio.wait(job, timeout=5)
-        waiting = asyncio.create_task(shop.app.aio.wait(job))
-        following = asyncio.ensure_future(anext(shop.app.aio.events(job.id, follow=True)))
+            await job.wait(timeout=5)
+        waiting = asyncio.create_task(job.wait())
+        following = asyncio.ensure_future(anext(job.events(follow=True)))
         await asyncio.sleep(0)
         tasks: list[asyncio.Future[Any]] = [waiting, following]
         for task in tasks:
@@ -118,7 +117,7 @@ def test_following_sees_what_is_still_to_come(shop: Shop) -> None:
 
     async def story() -> list[str]:
         job = await app.aio.enqueue(steps.call())
-        lines = app.aio.events(job.id, follow=True)
+        lines = job.events(follow=True)
         first = asyncio.ensure_future(anext(lines))
         await asyncio.to_thread(shop.work)
         return [(await first).message] + [line.message async for line in lines]

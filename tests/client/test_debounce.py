@@ -51,14 +51,14 @@ def test_the_last_call_runs_when_calls_have_stopped(detent: Harness, save: Save)
     detent.clock.advance(1)
     assert detent.work() == [jobs[2]]
     assert jobs[2].refresh().result == "saved abc"
-    assert detent.app.verify() == []
+    assert detent.app.record.verify() == []
 
 
 def test_what_was_replaced_is_on_record(detent: Harness, save: Save) -> None:
     first, second = send(detent, save, "a"), send(detent, save, "a")
     assert first.id != second.id
-    assert second.row.due_at == detent.clock.now() + timedelta(seconds=10)
-    line = detent.app.transitions(first.id)[-1]
+    assert second.refresh().row.due_at == detent.clock.now() + timedelta(seconds=10)
+    line = first.history()[-1]
     assert (line.to_state, line.actor, line.reason) == ("cancelled", "debounce", f"replaced by job {second.id}")
 
 
@@ -69,9 +69,9 @@ def test_a_job_that_has_begun_is_left_alone(detent: Harness, save: Save) -> None
     (claimed,) = claim(detent.store)
     second = send(detent, save, "b")
     assert (claimed.job_id, first.refresh().state, first.row.cancel_requested_at) == (first.id, "running", None)
-    assert second.state == "pending"
+    assert second.refresh().state == "pending"
     third = send(detent, save, "c")
-    assert (second.refresh().state, third.state) == ("cancelled", "pending")
+    assert (second.refresh().state, third.refresh().state) == ("cancelled", "pending")
 
 
 def test_each_key_tenant_and_task_stands_for_itself(detent: Harness, save: Save) -> None:
@@ -104,11 +104,11 @@ def test_inside_a_transaction_of_the_callers(detent: Harness, save: Save) -> Non
 
 
 def test_from_a_coroutine(detent: Harness, save: Save) -> None:
-    async def twice() -> list[Job[str]]:
-        return [await detent.app.aio.enqueue(save.call(text), key="note:7", debounce=10) for text in "ab"]
+    async def twice() -> list[str]:
+        jobs = [await detent.app.aio.enqueue(save.call(text), key="note:7", debounce=10) for text in "ab"]
+        return [(await job.refresh()).state for job in jobs]
 
-    first, second = asyncio.run(twice())
-    assert (first.refresh().state, second.refresh().state) == ("cancelled", "pending")
+    assert asyncio.run(twice()) == ["cancelled", "pending"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_does_not_go_together_is_refused(detent: Harness, save: Save, optio
         detent.app.enqueue(save.call("a"), **options)
     with pytest.raises(InvalidInput, match="due_at"):
         send(detent, save, "a", due_at=detent.clock.now())
-    assert detent.app.jobs() == []
+    assert detent.app.jobs.list() == []
 
 
 def test_a_race_of_callers_and_claims(detent: Harness, save: Save) -> None:
@@ -145,11 +145,11 @@ def test_a_race_of_callers_and_claims(detent: Harness, save: Save) -> None:
         for one in asked:
             one.result()
     last = call(60)
-    rows = detent.app.jobs(limit=1000)
+    rows = detent.app.jobs.list(limit=1000)
     assert len(rows) == 41
     assert [job.id for job in rows if job.state == "pending"] == [last]
     assert all(job.row.cancel_requested_at is None for job in rows if job.state == "running")
-    assert detent.app.verify() == []
+    assert detent.app.record.verify() == []
 
 
 def test_many_callers_at_once_are_all_accepted(detent: Harness, save: Save) -> None:
@@ -166,8 +166,8 @@ def test_many_callers_at_once_are_all_accepted(detent: Harness, save: Save) -> N
     with ThreadPoolExecutor(8) as pool:
         jobs = [job for made in pool.map(calls, range(8)) for job in made]
     assert len(set(jobs)) == 240
-    assert len(detent.app.jobs(state="pending")) == 1
-    assert detent.app.verify() == []
+    assert len(detent.app.jobs.list(state="pending")) == 1
+    assert detent.app.record.verify() == []
 
 
 def test_not_on_an_async_connection_of_the_callers(postgres_store_url: str) -> None:

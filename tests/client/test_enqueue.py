@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from detent import Job
-from detent.app.wiring import Wiring
+from detent.client.engine import Engine
 from detent.errors import IdConflict, InvalidInput, KeyConflict, OutcomeUnknown
 from detent.testing.stores import START, plain_connection
 from tests.app.shop import Shop, open_shop
@@ -22,7 +22,7 @@ DEADLINE = 60.0
 def test_one(shop: Shop) -> None:
     job = shop.welcome.enqueue(user_id=7)
     assert job.created
-    assert (job.state, job.task, job.attempt, job.payload) == ("pending", "welcome", 0, {"user_id": 7})
+    assert (job.refresh().state, job.task, job.attempt, job.payload) == ("pending", "welcome", 0, {"user_id": 7})
     assert (job.row.queue, job.tenant, job.row.priority, job.metadata) == ("mail", "", 0, {})
     assert (job.row.created_at, job.due_at, job.row.attempts_max) == (START, START, 4)
 
@@ -42,7 +42,7 @@ def test_everything_that_can_be_said(shop: Shop) -> None:
         correlation_id="order-17",
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     )
-    row = job.row
+    row = job.refresh().row
     assert (row.due_at, row.expires_at) == (datetime(2026, 6, 1, 10, tzinfo=UTC), datetime(2026, 6, 2, tzinfo=UTC))
     assert (row.priority, row.queue, row.tenant, row.correlation_id) == (-3, "slow", "acme", "order-17")
     assert row.traceparent == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -51,19 +51,19 @@ def test_everything_that_can_be_said(shop: Shop) -> None:
 
 
 def test_a_time_already_past_is_now(shop: Shop) -> None:
-    assert shop.app.enqueue(shop.welcome.call(7), due_at=START - timedelta(days=1)).due_at == START
+    assert shop.app.enqueue(shop.welcome.call(7), due_at=START - timedelta(days=1)).refresh().due_at == START
 
 
 def test_the_ends_of_time_can_be_said(shop: Shop) -> None:
     last = datetime.max.replace(tzinfo=UTC)
     job = shop.app.enqueue(shop.welcome.call(7), due_at=last, expires_at=last)
-    assert (shop.app.get(job.id).row.due_at, job.row.expires_at) == (last, last)
+    assert (shop.app.jobs.get(job.id).row.due_at, job.refresh().row.expires_at) == (last, last)
 
 
 def test_many_come_in_order(shop: Shop) -> None:
     """FIFO: ids ascend as the calls came, and so they are carried out."""
     jobs = shop.app.enqueue_many(shop.welcome.call(user_id=n) for n in range(50))
-    assert [job.payload["user_id"] for job in jobs] == list(range(50))
+    assert [job.refresh().payload["user_id"] for job in jobs] == list(range(50))
     assert [job.id for job in jobs] == sorted(job.id for job in jobs)
     assert shop.work() == jobs
 
@@ -71,7 +71,7 @@ def test_many_come_in_order(shop: Shop) -> None:
 def test_many_of_several_tasks_with_one_set_of_options(shop: Shop) -> None:
     calls: list[Any] = [shop.welcome.call(1), shop.later.call([1, 2]), shop.sync.call("a")]
     jobs = shop.app.enqueue_many(calls, tenant="acme", priority=5)
-    assert [(job.task, job.tenant, job.row.priority) for job in jobs] == [
+    assert [(job.refresh().task, job.tenant, job.row.priority) for job in jobs] == [
         ("welcome", "acme", 5),
         ("later", "acme", 5),
         ("sync", "acme", 5),
@@ -101,7 +101,7 @@ def test_many_are_all_or_nothing(shop: Shop) -> None:
 def test_many_are_refused_together_by_the_database(shop: Shop) -> None:
     """One id that belongs to another job, among fresh ones: not one of them is written."""
     taken = shop.welcome.enqueue(user_id=1)
-    other = Wiring(shop.app.settings, shop.clock, shop.store)
+    other = Engine(shop.app.settings, shop.clock, shop.store)
     other.prepared._take = lambda count: [10**9, taken.id, *range(10**9 + 1, 10**9 + count - 1)]
     with shop.untouched(), pytest.raises(IdConflict, match=f"id {taken.id} belongs to another job"):
         other.client.enqueue_many(shop.welcome.call(n) for n in range(5))
@@ -130,7 +130,7 @@ def test_the_same_key_answers_the_same_job(shop: Shop) -> None:
     assert (first.created, again.created, first == again) == (True, False, True)
     shop.work()
     late = shop.app.enqueue(shop.welcome.call(7), key="welcome:7")
-    assert (late, late.created, late.result) == (first, False, "sent to 7")
+    assert (late, late.created, late.refresh().result) == (first, False, "sent to 7")
 
 
 def test_another_payload_or_task_is_a_conflict_that_names_the_first(shop: Shop) -> None:
@@ -216,7 +216,7 @@ def test_a_lost_answer_is_not_sent_as_a_second_job(shop: Shop, monkeypatch: pyte
     keyed = shop.app.enqueue(shop.welcome.call(7), key="k")
     lost.append(True)
     plain = shop.welcome.enqueue(user_id=8)
-    assert (keyed.created, plain.created, len(shop.app.jobs())) == (True, True, 2)
+    assert (keyed.created, plain.created, len(shop.app.jobs.list())) == (True, True, 2)
 
 
 def test_two_applications_never_use_the_same_id(shop: Shop) -> None:
@@ -231,6 +231,6 @@ def test_two_applications_never_use_the_same_id(shop: Shop) -> None:
 
 def test_enqueue_by_name(shop: Shop) -> None:
     job = shop.app.enqueue_named("welcome", '{"user_id": 7}', tenant="acme")
-    assert (job.payload, job.tenant) == ({"user_id": 7}, "acme")
+    assert (job.refresh().payload, job.tenant) == ({"user_id": 7}, "acme")
     shop.work()
     assert job.refresh().result == "sent to 7"

@@ -19,7 +19,7 @@ from tests.app.shop import Shop
 def test_a_handle_shows_the_last_look(shop: Shop) -> None:
     job = shop.welcome.enqueue(user_id=7)
     assert repr(job) == f"<Job {job.id}>"
-    assert (job.state, job.attempt, job.rests, job.finished_at) == ("pending", 0, False, None)
+    assert (job.refresh().state, job.attempt, job.rests, job.finished_at) == ("pending", 0, False, None)
     shop.work()
     assert job.state == "pending"
     assert job.refresh() is job
@@ -29,32 +29,32 @@ def test_a_handle_shows_the_last_look(shop: Shop) -> None:
 
 def test_handles_of_one_job_are_equal(shop: Shop) -> None:
     job, other = shop.welcome.enqueue(user_id=7), shop.welcome.enqueue(user_id=8)
-    assert {job, shop.app.get(job.id), other} == {job, other}
+    assert {job, shop.app.jobs.get(job.id), other} == {job, other}
     assert job != job.id
 
 
 def test_an_id_may_be_text(shop: Shop) -> None:
     """Ids are strings in JSON."""
     job = shop.welcome.enqueue(user_id=7)
-    assert shop.app.get(str(job.id)) == job
-    assert shop.app.why(str(job.id)) == shop.app.why(job.id)
-    shop.app.cancel(str(job.id), actor="ana")
+    assert shop.app.jobs.get(str(job.id)) == job
+    assert job.why() == job.why()
+    job.cancel(actor="ana")
     assert job.refresh().state == "cancelled"
 
 
 @pytest.mark.parametrize("wrong", [-1, 1 << 63, True, 1.0, None, "", "seven", "-1", "٣", "1" * 30, b"7"])
 def test_what_is_no_id_is_refused(shop: Shop, wrong: object) -> None:
     with pytest.raises(InvalidInput, match=r"job id: found .*; allowed: a whole number below 2\^63"):
-        shop.app.get(wrong)  # type: ignore[arg-type]
+        shop.app.jobs.get(wrong)  # type: ignore[arg-type]
 
 
 def test_a_job_that_is_not_there(shop: Shop) -> None:
     with pytest.raises(NotFound, match="there is no job 4711 in this database"):
-        shop.app.get(4711)
+        shop.app.jobs.get(4711)
     with pytest.raises(NotFound):
-        shop.app.why(4711)
+        shop.app.jobs.get(4711).why()
     with pytest.raises(NotFound):
-        list(shop.app.events(4711))
+        list(shop.app.jobs.get(4711).events())
 
 
 def test_a_result_has_its_type(shop: Shop) -> None:
@@ -62,9 +62,9 @@ def test_a_result_has_its_type(shop: Shop) -> None:
     text, number = shop.welcome.enqueue(user_id=7), shop.later.enqueue(numbers=[1, 2, 3])
     shop.work()
     assert (text.wait().result, number.wait().result) == ("sent to 7", 6)
-    assert shop.app.get(number.id).result == 6
+    assert shop.app.jobs.get(number.id).result == 6
     with shop.second() as other:
-        assert other.get(number.id).result == 6
+        assert other.jobs.get(number.id).result == 6
 
 
 def test_waiting_ends_in_a_timeout_and_the_job_goes_on(shop: Shop) -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_rests_without_success_says_why(shop: Shop) -> None:
     assert failure.value.state == "failed"
 
     third = shop.welcome.enqueue(user_id=1)
-    shop.app.cancel(third.id, actor="ana", reason="wrong user")
+    third.cancel(actor="ana", reason="wrong user")
     with pytest.raises(JobFailed, match=f"job {third.id} is cancelled: cancel by ana: wrong user"):
         _ = third.refresh().result
 
@@ -107,7 +107,7 @@ def test_waiting_looks_less_and_less_often(shop: Shop) -> None:
     job = shop.welcome.enqueue(user_id=7)
 
     def wait() -> None:
-        for pause in job.pauses(timeout=3):
+        for pause in job._wait_steps(timeout=3):
             pauses.append(pause)
             shop.clock.sleep(pause)
 
@@ -121,7 +121,7 @@ def test_waiting_looks_less_and_less_often(shop: Shop) -> None:
 def test_refusals_can_be_pickled(shop: Shop) -> None:
     """They cross process boundaries, and say the same there."""
     with pytest.raises(NotFound) as refusal:
-        shop.app.get(4711)
+        shop.app.jobs.get(4711)
     assert str(pickle.loads(pickle.dumps(refusal.value))) == str(refusal.value)
 
 
@@ -139,21 +139,21 @@ def test_a_result_that_is_kept_for_a_time_is_no_more_when_that_is_over(shop: Sho
     shop.work()
     assert [job.refresh().result for job in jobs] == ["for a minute", None]
     shop.clock.advance(60)
-    for look in (lambda: jobs[0].refresh().result, lambda: shop.app.get(jobs[0].id).result):
+    for look in (lambda: jobs[0].refresh().result, lambda: shop.app.jobs.get(jobs[0].id).result):
         with pytest.raises(ResultExpired) as gone:
             look()
         assert (gone.value.job_id, gone.value.until) == (jobs[0].id, START + timedelta(seconds=60))
     with shop.second() as other:
-        assert other.get(jobs[0].id).result == "for a minute"
+        assert other.jobs.get(jobs[0].id).result == "for a minute"
         assert shop.store.result_drop(0, 10).results == 1
         with pytest.raises(ResultExpired, match="its result was kept until 2026-01-01T00:01:00"):
-            _ = other.get(jobs[0].id).result
+            _ = other.jobs.get(jobs[0].id).result
     assert (jobs[0].refresh().state, jobs[1].refresh().result, lasting.refresh().result) == (
         "succeeded",
         None,
         "sent to 7",
     )
-    assert shop.app.verify() == []
+    assert shop.app.record.verify() == []
 
 
 def test_what_a_task_says_no_more_is_forgotten(shop: Shop) -> None:

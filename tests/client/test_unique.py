@@ -35,12 +35,12 @@ def test_unique_while_active(detent: Harness) -> None:
     assert sync.enqueue(8) != job
     theirs = detent.app.enqueue(sync.call(7), tenant="acme")
     assert theirs != job
-    detent.app.cancel(theirs.id, actor="ana")
+    theirs.cancel(actor="ana")
     assert len(detent.work()) == 2
     assert job.refresh().result == "found"
     again = sync.enqueue(7)
     assert (again.created, again == job) == (True, False)
-    assert detent.app.verify() == []
+    assert detent.app.record.verify() == []
 
 
 def test_a_crash_does_not_free_it(detent: Harness) -> None:

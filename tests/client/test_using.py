@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from detent import Context
+from detent.client.job import JobSnapshot
 from detent.errors import (
     DatabaseUnreachable,
     InvalidInput,
@@ -100,12 +101,12 @@ def test_with_the_callers_commit(shop: Shop, hand: Hand) -> None:
     hand.run("INSERT INTO orders VALUES (1)")
     job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7), tenant="acme")
     jobs = shop.app.using(hand.connection).enqueue_many(shop.welcome.call(user_id=n) for n in range(3))
-    assert (orders(shop), shop.app.jobs()) == (0, [])
+    assert (orders(shop), shop.app.jobs.list()) == (0, [])
     with pytest.raises(NotFound):
-        shop.app.get(job.id)
+        shop.app.jobs.get(job.id)
     hand.commit()
-    assert (orders(shop), shop.app.jobs()) == (1, [*jobs[::-1], job])
-    assert (job.created, job.state, job.tenant) == (True, "pending", "acme")
+    assert (orders(shop), shop.app.jobs.list()) == (1, [*jobs[::-1], job])
+    assert (job.created, job.refresh().state, job.tenant) == (True, "pending", "acme")
     shop.work()
     assert job.wait(timeout=1).result == "sent to 7"
 
@@ -115,10 +116,10 @@ def test_gone_with_the_callers_rollback(shop: Shop, hand: Hand) -> None:
     hand.run("INSERT INTO orders VALUES (1)")
     job = shop.app.using(hand.connection).enqueue(shop.welcome.call(user_id=7), key="welcome:7")
     hand.rollback()
-    assert (orders(shop), shop.app.jobs()) == (0, [])
+    assert (orders(shop), shop.app.jobs.list()) == (0, [])
     again = shop.app.enqueue(shop.welcome.call(user_id=8), key="welcome:7")
     assert again.created
-    assert again.id != job.id or again.payload == {"user_id": 8}
+    assert again.id != job.id or again.refresh().payload == {"user_id": 8}
 
 
 def test_a_handle_from_before_a_rollback_means_no_other_job(shop: Shop, hand: Hand) -> None:
@@ -150,7 +151,7 @@ def test_a_refusal_leaves_the_transaction_usable(shop: Shop, hand: Hand) -> None
     hand.run("INSERT INTO orders VALUES (2)")
     job = client.enqueue(shop.welcome.call(user_id=9))
     hand.commit()
-    assert (orders(shop), shop.app.jobs()) == (2, [job, first])
+    assert (orders(shop), shop.app.jobs.list()) == (2, [job, first])
 
 
 def test_the_same_key_twice_in_one_transaction(shop: Shop, hand: Hand) -> None:
@@ -161,7 +162,7 @@ def test_the_same_key_twice_in_one_transaction(shop: Shop, hand: Hand) -> None:
     with pytest.raises(KeyConflict):
         client.enqueue(shop.welcome.call(user_id=8), key="k")
     hand.commit()
-    assert shop.app.jobs() == [first]
+    assert shop.app.jobs.list() == [first]
 
 
 def test_moves_belong_to_the_transaction_too(shop: Shop, hand: Hand) -> None:
@@ -289,7 +290,7 @@ def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -
         client = shop.app.aio.using(connection.connection if isinstance(connection, Asyncpg) else connection)
         await client.enqueue(shop.welcome.call(user_id=7))
         await connection.rollback()
-        assert len(shop.app.jobs()) == 3
+        assert len(shop.app.jobs.list()) == 3
 
         job = await client.enqueue(shop.welcome.call(user_id=8), priority=3)
         jobs = await client.enqueue_many(shop.welcome.call(user_id=n) for n in (9, 10))
@@ -298,10 +299,10 @@ def test_on_an_async_connection(postgres_shop: Shop, kind: Callable[..., Any]) -
         assert conflict.value.job_id == taken.id
         assert (await client.cancel(pending.id, actor="ana")).state == "cancelled"
         assert (await client.retry(dead.id, actor="ana")).changed
-        assert len(shop.app.jobs()) == 3
+        assert len(shop.app.jobs.list()) == 3
         await connection.commit()
-        assert shop.app.jobs()[:-3] == [*jobs[::-1], job]
-        assert job.row.priority == 3
+        assert shop.app.jobs.list()[:-3] == [*jobs[::-1], job]
+        assert (await job.refresh()).row.priority == 3
 
     asyncio.run(kind(shop, work))
     assert (pending.refresh().state, dead.refresh().state) == ("cancelled", "pending")
@@ -382,13 +383,14 @@ def test_a_handle_reads_the_result_as_its_task_does(shop: Shop, kind: str) -> No
     )
     shop.store.job_finish([Finish(claimed.job_id, claimed.attempt, '{"number":42}')], "w")
     with shop.connect() as connection:
+        found: JobSnapshot[Any]
         match kind:
             case "get":
-                found = shop.app.get(job.id)
+                found = shop.app.jobs.get(job.id)
             case "using":
                 found = shop.app.using(connection).get(job.id)
             case _:
-                found = asyncio.run(shop.app.aio.get(job.id))
+                found = asyncio.run(shop.app.aio.jobs.get(job.id))
         assert found.result == Answer(42)
         shop.clock.advance(61)
         with pytest.raises(ResultExpired):

@@ -136,7 +136,7 @@ def test_whatever_a_run_contains_does_no_harm(app: Detent, tmp_path: Path, ready
         lines = [event.message for event in app.ops.events(run)][2:]
         assert lines[:2] == [f"doing {ref}"] * 2
         assert lines[2].startswith("not UTF-8: ")
-    assert app.verify() == []
+    assert app.record.verify() == []
 
 
 def test_the_same_run_is_tried_again_and_then_it_has_failed(app: Detent, tmp_path: Path, ready_url: str) -> None:

@@ -57,7 +57,7 @@ def note(book: str, line: str) -> None:
 
 def changes(app: Detent, **fields: Any) -> Any:
     """A value of the batch `change`."""
-    return app.find_batch("change").kind(**fields)
+    return app.batches["change"].kind(**fields)
 
 
 app = make_app()

@@ -127,7 +127,7 @@ def _watch(worker: Worker) -> None:
 def _is_found(ring: Ring, owner: Owner, life: Life, kind: Corruption) -> None:
     """At once: some damage is mended by workers as they go on."""
     wanted = (kind.invariant, *kind.named(owner, life))
-    found = {(one.invariant, one.entity, one.entity_id) for one in ring.app.verify()}
+    found = {(one.invariant, one.entity, one.entity_id) for one in ring.app.record.verify()}
     assert wanted in found, sorted(found)
 
 

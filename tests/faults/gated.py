@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-from detent.app.wiring import Wiring
+from detent.client.engine import Engine
 from detent.store.contract import Store
 from tests.faults.tasks import make_app, wait_at
 
@@ -49,4 +49,4 @@ app = make_app()
 # Only in the child, which claims and ends: its supervisor's reaper writes together too, and is not to stop at the gate.
 if MOMENT in os.environ and Path(sys.argv[0]).parts[-2:] == ("child", "__main__.py"):
     gated = cast(Store, GatedStore(app.store, os.environ[MOMENT], os.environ[GATE]))
-    app.rewire(Wiring(app.settings, None, gated))
+    app.rewire(Engine(app.settings, None, gated))

@@ -131,7 +131,7 @@ class Storm:
         """
         found: list[Wait] = []
         for (job_id,) in self.ring.ask("SELECT DISTINCT job_id FROM {execution} WHERE outcome = 'expired'"):
-            for before, after in itertools.pairwise(self.ring.app.executions(job_id)):
+            for before, after in itertools.pairwise(self.ring.app.jobs.get(job_id).executions()):
                 kills = [one.at for one in self.kills if one.whole and one.name == before.worker]
                 between = [at for at in kills if before.leased_at < at < after.leased_at]
                 if before.outcome == "expired" and before.aborted_at is not None and between:

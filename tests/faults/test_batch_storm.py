@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from detent import Run
+from detent import BatchRun
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
 from tests.faults.batches import changes, make_app
@@ -91,12 +91,12 @@ def test_every_target_is_changed_once_though_workers_die(
     book = ring.directory / "book"
     crew = Crew(ring, workers, seed, 10_000 if whole else 1)
     began_at = time.monotonic()
-    run = app.preview(changes(app, many=many, book=str(book), ms=0 if whole else 40))
+    run = app.runs.preview(changes(app, many=many, book=str(book), ms=0 if whole else 40))
     took = [_phase(crew, run, {"previewed"}, pause, seconds)]
-    app.apply(run, actor="test")
+    run.apply(actor="test")
     took.append(_phase(crew, run, {"applied", "partial", "failed"}, pause, seconds))
     assert (run.state, run.counts) == ("applied", {"applied": many})
-    app.roll_back(run, actor="test")
+    run.roll_back(actor="test")
     took.append(_phase(crew, run, {"rolled_back"}, pause, seconds))
     assert run.counts == {"rolled_back": many}
     rows = Counter(ring.ask("SELECT ref, price FROM changes"))
@@ -118,7 +118,7 @@ def test_every_target_is_changed_once_though_workers_die(
     assert crew.kills
 
 
-def _phase(crew: Crew, run: Run, ends: set[str], pause: tuple[float, float], seconds: float) -> float:
+def _phase(crew: Crew, run: BatchRun, ends: set[str], pause: tuple[float, float], seconds: float) -> float:
     began_at = time.monotonic()
 
     def over() -> bool:

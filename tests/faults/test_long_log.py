@@ -32,9 +32,9 @@ def test_a_worker_says_that_a_reader_makes_the_log_grow(sqlite_ring: Ring, whole
             reader.execute("SELECT count(*) FROM filler").fetchone()
             while path.with_name(f"{path.name}-wal").stat().st_size < LONG_BYTES + len(PIECE):
                 writer.execute("INSERT INTO filler VALUES (?)", (PIECE,))
-            until(lambda: sqlite_ring.app.alerts(state="firing"), "an alert", 120.0)
-            (alert,) = sqlite_ring.app.alerts(state="firing")
+            until(lambda: sqlite_ring.app.alerts.list(state="firing"), "an alert", 120.0)
+            (alert,) = sqlite_ring.app.alerts.list(state="firing")
             assert alert.id == "log_growth"
             assert f"{os.getpid()}" in alert.message
             until(lambda: "log_growth: the write-ahead log holds" in worker.log, "a line in the log")
-        until(lambda: not sqlite_ring.app.alerts(state="firing"), "the end of the alert", 120.0)
+        until(lambda: not sqlite_ring.app.alerts.list(state="firing"), "the end of the alert", 120.0)

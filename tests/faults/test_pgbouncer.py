@@ -106,6 +106,6 @@ def test_many_migrate_at_once_behind_a_pooler(postgres_cluster: Cluster, tmp_pat
                 thread.join()
             assert errors == []
             with make_app(f"{url}{name}") as app:
-                assert app.jobs(state="pending").count() == MANY
+                assert app.jobs.where(state="pending").count() == MANY
     finally:
         postgres_cluster.drop_database(name)

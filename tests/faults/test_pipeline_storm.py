@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from detent.app.detent import Detent
-from detent.client.pipeline_run import PipelineRun
+from detent.app.pipeline_run import PipelineRun
 from tests.deadlines import scaled
 from tests.faults.kit import Ring
 from tests.faults.pipelines import DIRECTORY, Mirror, OwnMirror, Source, canonical, make_app, make_table
@@ -95,7 +95,7 @@ def test_every_record_is_consolidated_once_while_workers_die(
     monkeypatch.setenv(DIRECTORY, str(tmp_path))
     make_table(ring.url)
     with closing(make_app(ring.url)) as app:
-        first = app.start(kind(page_size))
+        first = app.runs.start(kind(page_size))
         changed: dict[int, int] = {}
 
         def changes() -> None:
@@ -114,8 +114,8 @@ def test_every_record_is_consolidated_once_while_workers_die(
             ended_well(app, first, size)
             found = canonical(ring.url)
             assert {n: times for n, (_, times) in found.items()} == dict.fromkeys(range(size), 1)
-            assert app.watermark(name) == first.captured_at == first.row.created_at
-            second = app.start(kind(page_size)).wait(timeout=seconds)
+            assert app.watermarks.get(name) == first.captured_at == first.row.created_at
+            second = app.runs.start(kind(page_size)).wait(timeout=seconds)
         finally:
             gale.still()
         assert (second.is_full, second.since) == (False, first.captured_at)
@@ -132,6 +132,6 @@ def ended_well(app: Detent, run: PipelineRun, records: int) -> None:
     assert (run.state, run.error) == ("completed", None)
     assert (run.counts["staged"], run.counts["consolidated"]) == (records, records)
     assert (run.counts["ended"], run.counts["failed"]) == (30, 0)
-    assert [line.to_state for line in run.transitions()] == [
+    assert [line.to_state for line in run.history()] == [
         *("created", "workers_running", "consolidation_triggered", "consolidating", "completed")
     ]

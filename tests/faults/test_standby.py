@@ -58,4 +58,4 @@ def test_fail_over_under_load(primary: Cluster, standby: Standby, tmp_path: Path
             worker.close()
         until(lambda: not any(map(is_alive, processes)), "the end of the others")
         last = ring.rests(ring.send("work", ms=1), "succeeded")
-        assert [one.worker for one in ring.app.executions(last.id)] == ["early"]
+        assert [one.worker for one in last.executions()] == ["early"]

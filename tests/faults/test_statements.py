@@ -103,12 +103,12 @@ def expiring(harness: Harness) -> Job[Any]:
 
 def cancelling(harness: Harness) -> Job[Any]:
     job = held(harness)
-    harness.app.cancel(job.id, actor="ana")
+    job.cancel(actor="ana")
     return job
 
 
 def lease_of(job: Job[Any], harness: Harness) -> int:
-    (now,) = [one for one in harness.app.executions(job.id) if one.lease_id]
+    (now,) = [one for one in job.executions() if one.lease_id]
     assert now.lease_id is not None
     return now.lease_id
 
@@ -232,7 +232,7 @@ def test_an_effect_outside_the_boundary_is_found_to_be_doubled(harness: Harness)
 def test_a_tick_fires_once_wherever_its_scheduler_died(harness: Harness, whole: bool) -> None:
     """J11: killed at every statement, and done again by another: each tick has made one job."""
     app = harness.app
-    app.set_schedule("each-minute", "* * * * *", app.find_task("leave_row").call(), catch_up="all")
+    app.schedules.set("each-minute", "* * * * *", app.find_task("leave_row").call(), catch_up="all")
     ticks = itertools.count(1)
 
     def die(k: int, after: bool) -> bool:

@@ -51,7 +51,7 @@ class Zombie:
 def one_effect(ring: Ring, zombie: Zombie) -> None:
     """The job succeeded, and what it left was left by the attempt that is on record as the one that did."""
     ring.rests(zombie.job, "succeeded")
-    *before, last = ring.app.executions(zombie.job.id)
+    *before, last = zombie.job.executions()
     assert last.outcome == "done", zombie.moment
     # A block on a file is cut off when it is open for too long, and says so.
     cut_off = {"error"} if zombie.moment == "in the block" else set()

@@ -37,7 +37,7 @@ def program(url: str, *lifecycles: Lifecycle) -> Iterator[Detent]:
     """A release of the user's program, which attaches these."""
     with closing(Detent(url)) as app:
         for lifecycle in lifecycles:
-            app.attach(lifecycle, table=f"{lifecycle.name}s")
+            app.lifecycles.attach(lifecycle, table=f"{lifecycle.name}s")
         yield app
 
 
@@ -70,7 +70,7 @@ def test_an_older_release_does_not_take_a_lifecycle_back(store_url: str, tables:
         assert (refused.value.lifecycle, refused.value.found, refused.value.declared) == ("order", 2, 1)
         assert "lifecycle 'order' version 1 is older than version 2" in str(refused.value)
         assert (guards(tables), dump(store_url)) == (before, rows), "nothing is written, for the other table either"
-        assert new.move(SECOND, 1, "pay", actor="ana").state == "paid"
+        assert new.lifecycles.move(SECOND, 1, "pay", actor="ana").state == "paid"
 
 
 def test_a_newer_release_replaces_it_and_the_same_one_again_changes_nothing(store_url: str, tables: Prompt) -> None:
@@ -85,4 +85,4 @@ def test_a_newer_release_replaces_it_and_the_same_one_again_changes_nothing(stor
         assert (guards(tables), dump(store_url)) == (before, rows)
         tables.run("INSERT INTO orders VALUES (1, 'placed')")
         with pytest.raises(InvalidTransition):
-            new.move(SECOND, 1, "send", actor="ana")
+            new.lifecycles.move(SECOND, 1, "send", actor="ana")

@@ -33,7 +33,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         ("model/job.py", "from ..store import contract", "model imports store, which is above it"),
         ("model/job.py", "from .. import worker", "model imports worker, which is above it"),
         ("errors.py", "def f():\n    from detent.model import ids", "errors imports model, which is above it"),
-        ("client/do.py", "from detent.views import jobs", "client imports views, which is beside it"),
+        ("views/jobs.py", "from detent.client import job", "views imports client, which is above it"),
         ("batch/run.py", "from detent.pipeline import run", "batch imports pipeline, which is beside it"),
         ("http/api.py", "import detent.testing", "http imports testing, which is beside it"),
         ("client/do.py", "from detent import Detent", "client goes out by the front door"),

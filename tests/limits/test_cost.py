@@ -32,7 +32,7 @@ def declare(app: Detent, **options: Any) -> Any:
 
 
 def tokens(app: Detent) -> float:
-    return next(limit.tokens for limit in app.limits() if limit.key == "shop")
+    return next(limit.tokens for limit in app.limits.list() if limit.key == "shop")
 
 
 def test_a_number_is_what_each_job_takes(detent: Harness) -> None:
@@ -40,7 +40,7 @@ def test_a_number_is_what_each_job_takes(detent: Harness) -> None:
     ask = declare(detent.app, cost=4)
     jobs = [ask.enqueue(skus=[]) for _ in range(3)]
     assert len(detent.work()) == 2
-    assert detent.app.why(jobs[2].id) == "its limit 'shop' has 2 of the 4 tokens that it costs"
+    assert jobs[2].why() == "its limit 'shop' has 2 of the 4 tokens that it costs"
     detent.clock.advance(2)
     assert len(detent.work()) == 1
 
@@ -48,16 +48,16 @@ def test_a_number_is_what_each_job_takes(detent: Harness) -> None:
 def test_a_function_says_it_of_the_arguments(detent: Harness) -> None:
     ask = declare(detent.app, cost=lambda skus: 1 + len(skus))
     one, two, none = ask.enqueue(skus=["a"]), ask.enqueue(skus=["a", "b", "c"]), ask.enqueue(skus=[])
-    assert [job.row.cost for job in (one, two, none)] == [2, 4, None]
+    assert [job.refresh().row.cost for job in (one, two, none)] == [2, 4, None]
     many = detent.app.enqueue_many(ask.call(skus=["a"] * n) for n in (1, 2))
-    assert [job.row.cost for job in many] == [2, 3]
+    assert [job.refresh().row.cost for job in many] == [2, 3]
     detent.work()
     assert tokens(detent.app) == 1
 
 
 def test_a_function_of_an_argument_left_out_sees_its_default(detent: Harness) -> None:
     ask = declare(detent.app, cost=lambda skus, spent: 5 if spent is None else 2)
-    assert (ask.enqueue(skus=[]).row.cost, ask.enqueue(skus=[], spent=1).row.cost) == (5, 2)
+    assert (ask.enqueue(skus=[]).refresh().row.cost, ask.enqueue(skus=[], spent=1).refresh().row.cost) == (5, 2)
 
 
 @pytest.mark.parametrize("commits", [False, True])
@@ -71,11 +71,11 @@ def test_what_it_has_cost_in_the_end(detent: Harness, spent: float, left: float,
 
 def test_a_schedule_keeps_the_cost_of_its_call(detent: Harness) -> None:
     ask = declare(detent.app, cost=lambda skus: 3 * len(skus))
-    row = detent.app.set_schedule("often", "* * * * *", ask.call(skus=["a", "b"]))
+    row = detent.app.schedules.set("often", "* * * * *", ask.call(skus=["a", "b"]))
     assert row.cost == 6
     detent.clock.advance(60)
     (fired,) = fire_due(detent.store, ReservedIds(detent.store.ids_reserve, 1))
-    assert detent.app.get(fired).row.cost == 6
+    assert detent.app.jobs.get(fired).row.cost == 6
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_function_that_gives_no_cost_refuses_the_job(detent: Harness, cost: An
     ask = declare(detent.app, cost=cost)
     with pytest.raises(InvalidInput, match=found):
         detent.app.enqueue_many([ask.call(skus=[])])
-    assert list(detent.app.jobs()) == []
+    assert list(detent.app.jobs.list()) == []
 
 
 @pytest.mark.parametrize("spent", [-1, float("nan"), float("inf"), 10**10])
@@ -166,20 +166,20 @@ def batch(app: Detent, cost: Any, refs: tuple[str, ...] = ("a", "bb", "ccc")) ->
 @pytest.mark.parametrize(("cost", "costs"), [(3, [3, 3, 3]), (lambda batch, ref: 2 * len(ref) * batch.step, [2, 4, 6])])
 def test_a_target_costs_what_its_batch_says(detent: Harness, cost: Any, costs: list[int]) -> None:
     """B5: applying and reverting cost; plan and preview are one token each."""
-    run = detent.app.preview(batch(detent.app, cost))
+    run = detent.app.runs.preview(batch(detent.app, cost))
     detent.work()
     assert tokens(detent.app) == 8
-    detent.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     for _ in range(3):
         detent.work()
     assert run.refresh().state == "applied"
-    assert [job.row.cost for job in reversed(detent.app.jobs(task="reprice.apply"))] == costs
+    assert [job.refresh().row.cost for job in reversed(detent.app.jobs.list(task="reprice.apply"))] == costs
     assert tokens(detent.app) == 5
-    detent.app.roll_back(run, actor="ana")
+    run.roll_back(actor="ana")
     for _ in range(20):
         detent.work()
         detent.clock.advance(1)
-    assert [job.row.cost for job in reversed(detent.app.jobs(task="reprice.revert"))] == costs
+    assert [job.refresh().row.cost for job in reversed(detent.app.jobs.list(task="reprice.revert"))] == costs
     assert run.refresh().state == "rolled_back"
 
 
@@ -190,14 +190,14 @@ def test_a_batch_that_costs_more_than_there_is_is_refused(detent: Harness) -> No
 
 def test_a_target_that_costs_more_than_there_is_leaves_the_run_as_it_was(detent: Harness) -> None:
     """The job that hands targets out says why, and no target is half done."""
-    run = detent.app.preview(batch(detent.app, lambda batch, ref: 11 if ref == "ccc" else 1))
+    run = detent.app.runs.preview(batch(detent.app, lambda batch, ref: 11 if ref == "ccc" else 1))
     detent.work()
-    detent.app.apply(run, actor="ana")
+    run.apply(actor="ana")
     detent.work()
-    assert list(detent.app.jobs(task="reprice.apply")) == []
+    assert list(detent.app.jobs.list(task="reprice.apply")) == []
     with pytest.raises(RunStuck, match=r"target 'ccc': .* gave 11 where the bucket holds 10"):
         run.wait(timeout=0)
-    assert detent.app.verify() == []
+    assert detent.app.record.verify() == []
 
 
 def test_an_argument_that_does_not_fit_is_still_said_first(detent: Harness) -> None:

@@ -31,13 +31,13 @@ def test_one_limit_for_each_key(detent: Harness) -> None:
     """J12, J13: a shop that is busy keeps its own jobs back, and `why` names it."""
     price = declare(detent.app, of_shop)
     held, waits, other = (price.enqueue(shop=shop) for shop in (7, 7, 8))
-    assert (held.row.limit_key, other.row.limit_key) == ("shop:7", "shop:8")
+    assert (held.refresh().row.limit_key, other.refresh().row.limit_key) == ("shop:7", "shop:8")
     detent.crash(held)
     assert [job.id for job in detent.work()] == [held.id, other.id]
-    assert detent.app.why(waits.id) == "its limit 'shop:7' is full: 1 of 1 are running"
+    assert waits.why() == "its limit 'shop:7' is full: 1 of 1 are running"
     detent.clock.advance(31)
     detent.work()
-    assert detent.app.get(waits.id).result == "7/ring"
+    assert detent.app.jobs.get(waits.id).result == "7/ring"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_one_limit_for_each_key(detent: Harness) -> None:
     ],
 )
 def test_it_asks_for_what_it_needs(detent: Harness, function: Any, key: str) -> None:
-    assert declare(detent.app, function).enqueue(shop=7).row.limit_key == key
+    assert declare(detent.app, function).enqueue(shop=7).refresh().row.limit_key == key
 
 
 @pytest.mark.parametrize("value", [7, b"shop", None, "", "a\0b", "k" * 2000, ["shop"]])
@@ -58,7 +58,7 @@ def test_what_is_no_key_is_refused_and_nothing_is_written(detent: Harness, value
     price = declare(detent.app, lambda shop: value)
     with pytest.raises(InvalidInput, match="limit_key"):
         price.enqueue(shop=7)
-    assert list(detent.app.jobs()) == []
+    assert list(detent.app.jobs.list()) == []
 
 
 def test_a_function_that_fails_refuses_the_job(detent: Harness) -> None:
@@ -66,7 +66,7 @@ def test_a_function_that_fails_refuses_the_job(detent: Harness) -> None:
     with pytest.raises(InvalidInput, match="ZeroDivisionError") as refused:
         price.enqueue(shop=7)
     assert isinstance(refused.value.__cause__, ZeroDivisionError)
-    assert price.enqueue(shop=8).row.limit_key == "1"
+    assert price.enqueue(shop=8).refresh().row.limit_key == "1"
 
 
 async def later(shop: int) -> str:
@@ -83,14 +83,14 @@ def test_a_key_is_paused_and_resumed_by_hand(detent: Harness) -> None:
     """J12, J13"""
     price = declare(detent.app, of_shop)
     waits, other = price.enqueue(shop=7), price.enqueue(shop=8)
-    detent.app.put_limits()
-    detent.app.pause_limit("shop:7", actor="ana", reason="their sale")
+    detent.app.put_declared(again=True)
+    detent.app.limits.pause("shop:7", actor="ana", reason="their sale")
     assert [job.id for job in detent.work()] == [other.id]
-    assert detent.app.why(waits.id) == "its limit 'shop:7' is paused by ana: their sale"
-    detent.app.reset_limit("shop:7", actor="ana")
+    assert waits.why() == "its limit 'shop:7' is paused by ana: their sale"
+    detent.app.limits.resume("shop:7", actor="ana")
     assert [job.id for job in detent.work()] == [waits.id]
     with pytest.raises(NotFound):
-        detent.app.pause_limit("shop:9", actor="ana")
+        detent.app.limits.pause("shop:9", actor="ana")
 
 
 def test_the_other_side_says_no_for_one_key(detent: Harness) -> None:
@@ -106,17 +106,17 @@ def test_the_other_side_says_no_for_one_key(detent: Harness) -> None:
     detent.work()
     waits, other = ask.enqueue(shop=7), ask.enqueue(shop=8)
     detent.work()
-    assert detent.app.get(other.id).result == "yes"
-    assert "its limit 'shop:7' is paused until" in detent.app.why(waits.id)
+    assert detent.app.jobs.get(other.id).result == "yes"
+    assert "its limit 'shop:7' is paused until" in waits.why()
 
 
 def test_jobs_of_a_schedule_have_all_that_their_task_says(detent: Harness) -> None:
     """J11, J12, J3: key, priority and tenant; and no second one while an equal one waits."""
     price = declare(detent.app, of_shop, unique="pending", priority=4)
-    detent.app.set_schedule("prices", "0 * * * *", price.call(shop=7), tenant="ana", catch_up="all")
+    detent.app.schedules.set("prices", "0 * * * *", price.call(shop=7), tenant="ana", catch_up="all")
     detent.clock.advance(timedelta(hours=2))
     (made,) = fire_due(detent.app.store, detent.app.ids)
-    row = detent.app.get(made).row
+    row = detent.app.jobs.get(made).row
     assert (row.limit_key, row.priority, row.tenant) == ("shop:7", 4, "ana")
     detent.clock.advance(timedelta(hours=1))
     assert fire_due(detent.app.store, detent.app.ids) == []

@@ -26,7 +26,7 @@ def test_a_rate_is_kept_by_whoever_works(detent: Harness) -> None:
     send = declare(detent.app, limit=Limit(rate=2, per=1.0, burst=3), limit_key="shop-api")
     jobs = [send.enqueue() for _ in range(6)]
     assert len(detent.work()) == 3
-    assert detent.app.why(jobs[3].id) == "its limit 'shop-api' lets 2 begin in 1 s, and they have"
+    assert jobs[3].why() == "its limit 'shop-api' lets 2 begin in 1 s, and they have"
     detent.clock.advance(1)
     assert len(detent.work()) == 2
     detent.clock.advance(1)
@@ -62,21 +62,21 @@ def test_a_full_limit_is_told_and_frees_itself(detent: Harness) -> None:
     first, second = send.enqueue(), send.enqueue()
     detent.crash(first)
     detent.work()
-    assert detent.app.why(second.id) == "its limit 'mail.send' is full: 1 of 1 are running"
+    assert second.why() == "its limit 'mail.send' is full: 1 of 1 are running"
     detent.clock.advance(31)
     detent.work()
-    assert (detent.app.get(first.id).state, detent.app.get(second.id).state) == ("succeeded", "succeeded")
+    assert (detent.app.jobs.get(first.id).state, detent.app.jobs.get(second.id).state) == ("succeeded", "succeeded")
 
 
 def test_a_queue_has_a_limit_until_it_is_lifted(detent: Harness) -> None:
     """J12: by queue, at once."""
     send = declare(detent.app, queue="mail")
-    detent.app.set_queue_limit("mail", concurrency=1)
+    detent.app.queues.limit("mail", Limit(concurrency=1))
     first, second = send.enqueue(), send.enqueue()
     detent.crash(first)
     detent.work()
-    assert detent.app.why(second.id) == "its limit 'queue:mail' is full: 1 of 1 are running"
-    detent.app.set_queue_limit("mail")
+    assert second.why() == "its limit 'queue:mail' is full: 1 of 1 are running"
+    detent.app.queues.limit("mail", Limit())
     assert [job.id for job in detent.work()] == [second.id]
 
 
@@ -94,18 +94,18 @@ def test_the_other_side_says_no(detent: Harness) -> None:
     detent.work()
     other = ask.enqueue()
     assert detent.work() == []
-    assert "its limit 'shop-api' is paused until" in detent.app.why(other.id)
+    assert "its limit 'shop-api' is paused until" in other.why()
     for _ in range(5):
         detent.clock.advance(10)
         detent.work()
     detent.clock.advance(10)
     detent.work()
-    assert "the breaker of its limit 'shop-api' is open until" in detent.app.why(other.id)
+    assert "the breaker of its limit 'shop-api' is open until" in other.why()
     answers.append(False)
-    assert detent.app.reset_limit("shop-api", actor="ana", reason="they are back").changed
+    assert detent.app.limits.resume("shop-api", actor="ana", reason="they are back").changed
     detent.work()
-    assert (detent.app.get(job.id).result, detent.app.get(other.id).result) == ("yes", "yes")
-    assert [(row.key, row.throttled) for row in detent.app.limits()] == [("shop-api", 0)]
+    assert (detent.app.jobs.get(job.id).result, detent.app.jobs.get(other.id).result) == ("yes", "yes")
+    assert [(row.key, row.throttled) for row in detent.app.limits.list()] == [("shop-api", 0)]
 
 
 def test_one_limit_for_each_key(detent: Harness) -> None:
@@ -147,4 +147,4 @@ def test_a_task_says_what_its_limit_is(detent: Harness, options: dict[str, Any])
 
 def test_a_limit_that_nobody_made(detent: Harness) -> None:
     with pytest.raises(NotFound):
-        detent.app.reset_limit("nobody", actor="ana")
+        detent.app.limits.resume("nobody", actor="ana")

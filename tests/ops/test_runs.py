@@ -94,7 +94,7 @@ def test_what_a_worker_says_of_its_cancel_is_on_record(app: Detent) -> None:
     run = claimed(app)
     ended = app.ops.finish(run, "cancelled", metadata={"cancelled_by": "user-456", "reason": "Manual stop"})
     assert ended.metadata == {"cancelled_by": "user-456", "reason": "Manual stop"}
-    moves = app.transitions(int(run.id.removeprefix("run-")))
+    moves = app.jobs.get(int(run.id.removeprefix("run-"))).history()
     asked = [(move.actor, move.reason) for move in moves if move.trigger == "request_cancel"]
     assert asked == [("user-456", "Manual stop")]
 
@@ -117,7 +117,7 @@ def test_no_application_may_take_the_task_of_runs(app: Detent) -> None:
 def test_why_says_whom_a_run_waits_for(app: Detent) -> None:
     """J13"""
     run = app.ops.queue("shop", "staging")
-    assert app.why(run.id.removeprefix("run-")).endswith("waits for whoever asks for the next ops run")
+    assert app.jobs.get(run.id.removeprefix("run-")).why().endswith("waits for whoever asks for the next ops run")
 
 
 WRONG: dict[str, Callable[[Detent], object]] = {
@@ -134,7 +134,7 @@ WRONG: dict[str, Callable[[Detent], object]] = {
     "message": lambda app: app.ops.event("run-1", "a\ud800b"),
     "payload": lambda app: app.ops.event("run-1", "hello", payload={"big": "x" * 70_000}),
     "state": lambda app: app.ops.finish("run-1", "done"),  # type: ignore[arg-type]
-    "limit": lambda app: app.ops.runs(limit=0),
+    "limit": lambda app: app.ops.list(limit=0),
     "actor": lambda app: app.ops.cancel("run-1", actor=""),
 }
 
@@ -145,7 +145,7 @@ def test_bad_input_is_named_and_nothing_is_done(app: Detent, field: str) -> None
     with pytest.raises(InvalidInput) as refusal:
         WRONG[field](app)
     assert refusal.value.field == field
-    assert app.ops.runs() == []
+    assert app.ops.list() == []
 
 
 def test_what_is_not_there_is_not_found(app: Detent) -> None:

@@ -121,7 +121,7 @@ def test_a_delivery_queues_one_run_however_often_it_comes(detent: Harness) -> No
     assert (again.id, first.created, again.created) == (first.id, True, False)
     other = queue_push(detent.app.ops, push, env="production", project_id="site")
     assert (other.project_id, other.git_ref, other.git_sha) == ("site", push.ref, SHA)
-    assert [run.id for run in detent.app.ops.runs()] == [other.id, first.id]
+    assert [run.id for run in detent.app.ops.list()] == [other.id, first.id]
 
 
 def test_a_schedule_queues_a_run_at_each_tick_once(detent: Harness) -> None:
@@ -136,9 +136,9 @@ def test_a_schedule_queues_a_run_at_each_tick_once(detent: Harness) -> None:
     job = nightly.enqueue()
     detent.crash(job, "returned")
     detent.work()
-    assert len(app.ops.runs()) == 1
+    assert len(app.ops.list()) == 1
     detent.clock.advance(31)
     detent.work()
-    (run,) = app.ops.runs()
+    (run,) = app.ops.list()
     assert job.refresh().result == run.id
     assert run.metadata == {"trigger": "cron"}

@@ -127,7 +127,7 @@ def canonical(url: str) -> dict[str, tuple[int, int, int]]:
 
 def worked_off(harness: Harness, value: Any, **options: Any) -> Any:
     """A run that has ended, one way or the other."""
-    run = harness.app.start(value, **options)
+    run = harness.app.runs.start(value, **options)
     for _ in range(8):
         harness.work()
         if run.refresh().ended:

@@ -55,7 +55,7 @@ def test_a_plan_without_partitions(harness: Harness) -> None:
     run = worked_off(harness, Stones(), full=True)
     assert (run.state, run.counts["partitions"]) == ("completed", 0)
     assert source.retired == []
-    assert harness.app.watermark("stones") == run.captured_at
+    assert harness.app.watermarks.get("stones") == run.captured_at
 
 
 def test_a_plan_that_raises_is_made_again(harness: Harness) -> None:
@@ -154,7 +154,7 @@ def test_a_watermark_that_cannot_be_saved(harness: Harness) -> None:
         connection.commit()
     assert run.state == "failed"
     assert "the disk is odd" in run.error
-    assert harness.app.watermark("stones") is None
+    assert harness.app.watermarks.get("stones") is None
     assert len(canonical(harness.url)) == 3
     (alert,) = harness.store.alert_list("firing")
     assert alert.policy == "consolidation_failed"
@@ -178,7 +178,7 @@ def test_a_statement_that_fails_in_consolidate_undoes_its_portion(harness: Harne
 
     source = declare(app)
     source.put(range(3), 100, harness.clock.now())
-    run = app.start(Careless())
+    run = app.runs.start(Careless())
     for _ in range(6):
         harness.work()
         harness.clock.advance(70)
@@ -225,15 +225,15 @@ def test_starts_that_cannot_work(harness: Harness) -> None:
     declare(harness.app)
     app: Detent = harness.app
     with pytest.raises(InvalidInput, match="a value of a class under @app"):
-        app.start(object())  # type: ignore[arg-type]
+        app.runs.start(object())  # type: ignore[arg-type]
     with pytest.raises(InvalidArguments):
-        app.start(Stones(margin="much"))  # type: ignore[arg-type]
+        app.runs.start(Stones(margin="much"))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
-        app.start(Stones(), tenant="a\0b")
+        app.runs.start(Stones(), tenant="a\0b")
     with pytest.raises(NotFound):
-        app.start_named("nothing")
+        app.runs.start_named("nothing")
     with pytest.raises(InvalidArguments, match="found the field 'margins'; allowed: margin"):
-        app.start_named("tests.pipeline.stones.Stones", '{"margins": 7}')
+        app.runs.start_named("tests.pipeline.stones.Stones", '{"margins": 7}')
     with pytest.raises(InvalidInput):
-        app.pipeline_runs(state="flying")
-    assert app.pipeline_runs() == []
+        app.runs.list(kind="pipeline", state="flying")
+    assert app.runs.list(kind="pipeline") == []

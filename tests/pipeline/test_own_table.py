@@ -55,7 +55,7 @@ def test_a_full_run_an_incremental_one_and_what_is_gone(harness: Harness, kind: 
     harness.clock.advance(60)
     third = worked_off(harness, kind(margin=5), full=True)
     assert (third.state, source.retired) == ("completed", ["d0007"])
-    assert harness.app.watermark("stones") == third.captured_at
+    assert harness.app.watermarks.get("stones") == third.captured_at
 
 
 def test_a_page_that_cannot_be_staged(harness: Harness, kind: type[Any]) -> None:
@@ -69,7 +69,7 @@ def test_a_page_that_cannot_be_staged(harness: Harness, kind: type[Any]) -> None
     assert (run.state, failed.key, failed.pages) == ("failed", "part-0", 1)
     assert "no room for d0008" in failed.error
     assert {"d0000", "d0004", "d0006", "d0008"} & set(raw(harness.url)) == {"d0000", "d0004"}
-    assert (canonical(harness.url), harness.app.watermark("stones")) == ({}, None)
+    assert (canonical(harness.url), harness.app.watermarks.get("stones")) == ({}, None)
     source.stage_fails_on = None
     again = worked_off(harness, kind())
     assert again.state == "completed"
@@ -85,7 +85,7 @@ def test_a_page_that_was_stored_meanwhile_leaves_nothing(harness: Harness) -> No
         def page(self, partition: Partition, offset: int) -> Page:
             if offset:
                 return Page([("later", (7, None))])
-            (job,) = harness.app.jobs(task="detent.pipeline.page/stones", state="running")
+            (job,) = harness.app.jobs.list(task="detent.pipeline.page/stones", state="running")
             stored = store.page_store(
                 NewPage(run_id=run.id, n=1, job_id=job.id, attempt=job.attempt, offset="0", next_offset="3")
             )
@@ -94,7 +94,7 @@ def test_a_page_that_was_stored_meanwhile_leaves_nothing(harness: Harness) -> No
 
     source = declare(harness.app, Late)
     source.parts = 1
-    run = harness.app.start(Late())
+    run = harness.app.runs.start(Late())
     harness.work()
     assert run.refresh().state == "completed"
     assert set(raw(harness.url)) == set(canonical(harness.url)) == {"later"}
@@ -125,7 +125,7 @@ def test_code_that_changes_its_mind_in_the_middle_of_a_run(
     alert, and the next one fetches them again."""
     source = declare(harness.app, before)
     source.put(range(4), 100, harness.clock.now())
-    run = harness.app.start(before())
+    run = harness.app.runs.start(before())
     with suppress(WrongPlace):
         harness.work(most=5)  # two tables, the plan and two partitions; whoever has the consolidation in hand is gone
     assert run.refresh().state == "consolidating"

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from detent import AsyncPipelineRun
 from detent.errors import InvalidTransition, PartOfRun
 from detent.testing.harness import Harness
 from tests.pipeline.stones import Stones, canonical, declare, worked_off
@@ -20,8 +21,8 @@ def test_only_what_failed_is_fetched_again(harness: Harness) -> None:
     assert run.state == "failed"
     (failed,) = run.partitions("failed")
     with pytest.raises(PartOfRun, match=f"detent pipelines retry {run.id}"):
-        harness.app.retry(failed.job_id, actor="ana")
-    assert "no answer for part-1 at 3" in (harness.app.get(failed.job_id).error or "")
+        harness.app.jobs.get(failed.job_id).retry(actor="ana")
+    assert "no answer for part-1 at 3" in (harness.app.jobs.get(failed.job_id).error or "")
     source.fails_at, source.asked = set(), source.asked.__class__()
     assert run.retry(actor="ana", reason="the source is back").state == "workers_running"
     harness.work()
@@ -29,9 +30,9 @@ def test_only_what_failed_is_fetched_again(harness: Harness) -> None:
     assert set(source.asked) == {("part-1", 3), ("part-1", 6), ("part-1", 9)}
     assert {times for _, times, _ in canonical(harness.url).values()} == {1}
     assert len(canonical(harness.url)) == 20
-    assert harness.app.watermark("stones") == run.captured_at
+    assert harness.app.watermarks.get("stones") == run.captured_at
     assert harness.store.alert_list("firing") == []
-    (line,) = [line for line in run.transitions() if line.trigger == "retry"]
+    (line,) = [line for line in run.history() if line.trigger == "retry"]
     assert (line.actor, line.reason) == ("ana", "the source is back")
     with pytest.raises(InvalidTransition):
         run.retry(actor="ana")
@@ -46,7 +47,12 @@ def test_a_failed_consolidation_is_retried_without_a_fetch(harness: Harness) -> 
     assert run.state == "failed"
     source.consolidate_fails_on = None
     source.asked.clear()
-    again = asyncio.run(harness.app.aio.retry_run(run.id, actor="ana"))
+
+    async def retried() -> AsyncPipelineRun:
+        found = await harness.app.aio.runs.get(run.id, kind="pipeline")
+        return await found.retry(actor="ana")
+
+    again = asyncio.run(retried())
     assert again.state == "consolidation_triggered"
     harness.work()
     assert (run.refresh().state, not source.asked, len(canonical(harness.url))) == ("completed", True, 10)

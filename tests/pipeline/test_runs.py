@@ -19,7 +19,7 @@ def test_a_first_run_takes_everything_over(harness: Harness) -> None:
     source = declare(harness.app)
     source.put(range(20), 100, harness.clock.now())
     began = harness.clock.now()
-    run = harness.app.start(Stones(margin=5))
+    run = harness.app.runs.start(Stones(margin=5))
     assert (run.state, run.is_full, run.pipeline) == ("created", True, "tests.pipeline.stones.Stones")
     assert run.payload == {"margin": 5}
     harness.work()
@@ -36,10 +36,10 @@ def test_a_first_run_takes_everything_over(harness: Harness) -> None:
         "retired": 0,
     }
     assert canonical(harness.url) == {f"d{n:04}": (105, 1, 0) for n in range(20)}
-    assert harness.app.watermark("stones") == began == run.captured_at
+    assert harness.app.watermarks.get("stones") == began == run.captured_at
     assert source.plans == [None]
     assert set(source.asked.values()) == {1}
-    assert [line.to_state for line in run.transitions()] == [
+    assert [line.to_state for line in run.history()] == [
         *("created", "workers_running", "consolidation_triggered", "consolidating", "completed")
     ]
 
@@ -48,7 +48,7 @@ def test_a_second_run_takes_over_what_changed_also_during_the_first(harness: Har
     """P1, P5, Z-13: what changes while a run is on is not missed by the next one, and nothing else is fetched again."""
     source = declare(harness.app)
     source.put(range(10), 100, harness.clock.now() - timedelta(days=1))
-    first = harness.app.start(Stones())
+    first = harness.app.runs.start(Stones())
     harness.clock.advance(5)
     during = harness.clock.now()
     plan = source.plan
@@ -63,7 +63,7 @@ def test_a_second_run_takes_over_what_changed_also_during_the_first(harness: Har
     harness.work()
     source.plan = plan  # type: ignore[method-assign]
     harness.clock.advance(60)
-    second = harness.app.start(Stones())
+    second = harness.app.runs.start(Stones())
     assert (second.is_full, second.since) == (False, first.captured_at)
     harness.work()
     assert second.refresh().state == "completed"
@@ -77,12 +77,12 @@ def test_a_second_run_takes_over_what_changed_also_during_the_first(harness: Har
 def test_a_run_begins_the_overlap_before_the_watermark(harness: Harness) -> None:
     """P5: for a source whose clock is not the database's."""
     source = declare(harness.app, overlap=timedelta(seconds=30))
-    harness.app.start(Stones())
+    harness.app.runs.start(Stones())
     harness.work()
-    mark = harness.app.watermark("stones")
+    mark = harness.app.watermarks.get("stones")
     assert mark is not None
     harness.clock.advance(60)
-    harness.app.start(Stones())
+    harness.app.runs.start(Stones())
     harness.work()
     assert source.plans == [None, mark - timedelta(seconds=30)]
 
@@ -91,16 +91,16 @@ def test_what_is_gone_is_retired_after_a_full_run(harness: Harness) -> None:
     """P6: by the pipeline's own statements, in the transaction that forgets it; an incremental run retires nothing."""
     source = declare(harness.app)
     source.put(range(10), 100, harness.clock.now())
-    harness.app.start(Stones())
+    harness.app.runs.start(Stones())
     harness.work()
     for key in ("d0002", "d0005"):
         del source.stones[key]
     harness.clock.advance(60)
-    harness.app.start(Stones())
+    harness.app.runs.start(Stones())
     harness.work()
     assert source.retired == []
     harness.clock.advance(60)
-    run = harness.app.start(Stones(), full=True)
+    run = harness.app.runs.start(Stones(), full=True)
     harness.work()
     assert source.retired == ["d0002", "d0005"]
     assert run.refresh().counts["retired"] == 2
@@ -114,21 +114,21 @@ def test_portions_chunks_and_several_jobs(harness: Harness) -> None:
     source.put(range(25), 100, harness.clock.now())
     object.__setattr__(harness.app.settings, "consolidate_fetch", 8)
     object.__setattr__(harness.app.settings, "consolidate_chunk", 3)
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     harness.work()
     assert run.refresh().state == "completed"
     assert sorted(source.chunks) == [1, 2, 2, 2, 3, 3, 3, 3, 3, 3]
-    jobs = harness.app.jobs(task="detent.pipeline.consolidate/tests.pipeline.stones.Stones")
+    jobs = harness.app.jobs.list(task="detent.pipeline.consolidate/tests.pipeline.stones.Stones")
     assert [job.state for job in jobs] == ["succeeded"] * 4
 
 
 def test_one_run_at_a_time_and_its_handle(harness: Harness) -> None:
     """P1, P7: a second start is refused; a run is found again by its number."""
     declare(harness.app)
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     with pytest.raises(RunInProgress, match=f"run {run.id} of the watermark 'stones' has not ended"):
-        harness.app.start(Stones())
-    assert harness.app.pipeline_run(run.id) == harness.app.get_run(run.id) == run
+        harness.app.runs.start(Stones())
+    assert harness.app.runs.get(run.id, kind="pipeline") == harness.app.runs.get(run.id) == run
     with pytest.raises(RunTimeout):
         run.wait(timeout=0)
     with pytest.raises(InvalidInput):
@@ -136,8 +136,8 @@ def test_one_run_at_a_time_and_its_handle(harness: Harness) -> None:
     harness.work()
     assert run.wait(until={"completed"}).elapsed == timedelta(0)
     with pytest.raises(NotFound):
-        harness.app.pipeline_run(run.id + 999)
-    assert [found.id for found in harness.app.pipeline_runs(state="completed")] == [run.id]
+        harness.app.runs.get(run.id + 999, kind="pipeline")
+    assert [found.id for found in harness.app.runs.list(kind="pipeline", state="completed")] == [run.id]
     assert [part.key for part in run.partitions("completed")] == ["part-0", "part-1"]
 
 
@@ -146,7 +146,7 @@ def test_a_partition_that_fails_for_good(harness: Harness) -> None:
     source = declare(harness.app)
     source.put(range(10), 100, harness.clock.now())
     source.fails_at = {("part-1", 3)}
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     for _ in range(10):
         harness.work()
         harness.clock.advance(70)
@@ -156,13 +156,13 @@ def test_a_partition_that_fails_for_good(harness: Harness) -> None:
     assert source.asked["part-1", 3] == 5
     (failed,) = run.partitions("failed")
     assert "no answer for part-1 at 3" in (failed.error or "")
-    assert harness.app.watermark("stones") is None
+    assert harness.app.watermarks.get("stones") is None
     assert canonical(harness.url) == {}
     (alert,) = harness.store.alert_list("firing")
     assert (alert.policy, alert.scope) == ("consolidation_skipped", "pipeline:tests.pipeline.stones.Stones")
     assert "1 of 2 partitions failed" in alert.message
     source.fails_at = set()
-    again = harness.app.start(Stones())
+    again = harness.app.runs.start(Stones())
     harness.work()
     assert again.refresh().state == "completed"
     assert {times for _, times, _ in canonical(harness.url).values()} == {1}
@@ -175,26 +175,26 @@ def test_force(harness: Harness) -> None:
     source.put(range(10), 100, harness.clock.now())
     source.fails_at = {("part-1", 0)}
     with pytest.raises(InvalidInput, match="reason"):
-        harness.app.start(Stones(), force=True)
-    run = harness.app.start(Stones())
+        harness.app.runs.start(Stones(), force=True)
+    run = harness.app.runs.start(Stones())
     for _ in range(4):
         harness.work()
         harness.clock.advance(70)
     assert run.refresh().state == "consolidation_skipped"
-    harness.app.force_run(run.id, actor="ana", reason="the rest comes tomorrow")
+    run.force(actor="ana", reason="the rest comes tomorrow")
     harness.work()
     assert run.refresh().state == "completed"
     assert len(canonical(harness.url)) == 5
     with pytest.raises(InvalidTransition):
-        harness.app.force_run(run.id, actor="ana", reason="again")
+        run.force(actor="ana", reason="again")
     harness.clock.advance(60)
     source.put(range(10), 200, harness.clock.now())
-    forced = harness.app.start(Stones(), force=True, actor="ben", reason="partial is fine")
+    forced = harness.app.runs.start(Stones(), force=True, actor="ben", reason="partial is fine")
     for _ in range(4):
         harness.work()
         harness.clock.advance(70)
     assert forced.refresh().state == "completed"
-    (line,) = [line for line in forced.transitions() if line.forced]
+    (line,) = [line for line in forced.history() if line.forced]
     assert (line.actor, line.reason, line.trigger) == ("ben", "partial is fine", "fan_in")
 
 
@@ -202,7 +202,7 @@ def test_a_skipped_run_that_is_held_fails_when_nobody_comes(harness: Harness) ->
     """P3: the alert goes out at once, the run waits."""
     source = declare(harness.app, hold=600)
     source.odd_page = lambda partition, offset: None
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     harness.work()
     assert run.refresh().state == "consolidation_skipped"
     assert len(harness.store.alert_list("firing")) == 1
@@ -224,7 +224,7 @@ def test_tolerated_failures(harness: Harness) -> None:
         finally:
             source.odd_page = odd
 
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     harness.work()
     assert run.refresh().state == "completed"
     assert (run.counts["failed"], run.counts["consolidated"]) == (1, 5)
@@ -236,10 +236,10 @@ def test_a_restart_goes_on_mid_partition(harness: Harness) -> None:
     source = declare(harness.app)
     source.put(range(20), 100, harness.clock.now())
     source.fails_at = {("part-0", 6)}
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     harness.work()
     source.fails_at = set()
-    jobs = list(harness.app.jobs(task="detent.pipeline.page/tests.pipeline.stones.Stones", state="pending"))
+    jobs = list(harness.app.jobs.list(task="detent.pipeline.page/tests.pipeline.stones.Stones", state="pending"))
     harness.crash(jobs[0], at="started")
     harness.clock.advance(70)
     harness.work()
@@ -254,10 +254,10 @@ def test_a_page_that_kills_its_worker_says_what_became_of_it(harness: Harness) -
     """P2, P7: attempts that had no time to say why they ended are used up too, and the last is named."""
     source = declare(harness.app, retry=Retry(1))
     source.put(range(4), 100, harness.clock.now())
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     with suppress(WrongPlace):
         harness.work(most=2)  # the table and the plan; whoever takes a partition dies with it
-    (job,) = harness.app.jobs(task="detent.pipeline.page/tests.pipeline.stones.Stones", state="running")
+    (job,) = harness.app.jobs.list(task="detent.pipeline.page/tests.pipeline.stones.Stones", state="running")
     for _ in range(1 + 5):  # five attempts that expired do not count
         harness.clock.advance(harness.lease + 1)
         harness.crash(job)
@@ -273,7 +273,7 @@ def test_a_partition_goes_on_until_its_slice_is_over(harness: Harness) -> None:
     """P2: page by page in one attempt; when its time is over others have the slot, which costs no attempt."""
     source = declare(harness.app, retry=Retry(0))
     source.put(range(12), 100, harness.clock.now())
-    harness.app.start(Stones())
+    harness.app.runs.start(Stones())
     harness.work()
     assert list(source.asked) == [("part-0", 0), ("part-0", 3), ("part-1", 0), ("part-1", 3)]
     source.asked.clear()
@@ -284,7 +284,7 @@ def test_a_partition_goes_on_until_its_slice_is_over(harness: Harness) -> None:
         return fetch(partition, offset)
 
     source.page = slowly  # type: ignore[method-assign]
-    run = harness.app.start(Stones(), full=True)
+    run = harness.app.runs.start(Stones(), full=True)
     harness.work()
     assert run.refresh().state == "completed"
     assert list(source.asked) == [("part-0", 0), ("part-1", 0), ("part-0", 3), ("part-1", 3)]
@@ -300,18 +300,18 @@ def test_a_consolidation_that_raises_is_tried_three_times(harness: Harness) -> N
     source.put(range(12), 100, harness.clock.now())
     object.__setattr__(harness.app.settings, "consolidate_fetch", 4)
     source.consolidate_fails_on = "d0005"
-    run = harness.app.start(Stones())
+    run = harness.app.runs.start(Stones())
     for _ in range(6):
         harness.work()
         harness.clock.advance(70)
     assert run.refresh().state == "failed"
     assert "no price for d0005" in (run.error or "")
-    assert harness.app.watermark("stones") is None
+    assert harness.app.watermarks.get("stones") is None
     assert "d0005" not in canonical(harness.url)
     (alert,) = harness.store.alert_list("firing")
     assert alert.policy == "consolidation_failed"
     source.consolidate_fails_on = None
-    again = harness.app.start(Stones())
+    again = harness.app.runs.start(Stones())
     harness.work()
     assert again.refresh().state == "completed"
     assert len(canonical(harness.url)) == 12

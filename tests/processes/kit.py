@@ -193,11 +193,11 @@ class Bench:
 
     def outcomes(self, job: Job[Any]) -> list[str | None]:
         """How the attempts at it ended, in order."""
-        return [execution.outcome for execution in self.app.executions(job.id)]
+        return [execution.outcome for execution in job.executions()]
 
     def lines(self, job: Job[Any]) -> list[tuple[str, str]]:
         """What it said: level and message."""
-        return [(event.level, event.message) for event in self.app.events(job.id)]
+        return [(event.level, event.message) for event in job.events()]
 
     def rests(self, job: Job[Any], state: str) -> Job[Any]:
         """Wait until it rests, in that state."""
@@ -206,7 +206,7 @@ class Bench:
         return job
 
     def is_healthy(self) -> bool:
-        violations = self.app.verify()
+        violations = self.app.record.verify()
         assert violations == []
         return True
 

@@ -18,16 +18,16 @@ def test_a_retried_job_is_not_taken_for_cancelled(bench: Bench) -> None:
     neighbour = bench.send("hold", gate=str(others))
     job = bench.send("hold_async", gate=str(gate))
     gate.entered()
-    bench.app.cancel(job.id, actor="ana")
+    job.cancel(actor="ana")
     bench.rests(job, "cancelled")
-    bench.app.retry(job.id, actor="ana")
+    job.retry(actor="ana")
     gate.entered(2)
     # Other cancels, one after another, take longer than the retry lived under the old cancel.
     last = bench.gate()
     for n in range(4):
         later = bench.send("hold_async", gate=str(last))
         last.entered(n + 1)
-        bench.app.cancel(later.id, actor="ana")
+        later.cancel(actor="ana")
         bench.rests(later, "cancelled")
     gate.open()
     others.open()
@@ -46,11 +46,11 @@ def test_a_cancel_is_heard_long_before_the_next_renewal(bench: Bench) -> None:
     jobs = [bench.send(task, gate=str(gate)) for task in ("listen", "listen_async", "listen_apart")]
     gate.entered(3)
     for job in jobs:
-        bench.app.cancel(job.id, actor="ana", reason="no longer wanted")
+        job.cancel(actor="ana", reason="no longer wanted")
     for job in jobs:
-        until(lambda: bench.app.get(job.id).state == "cancelled", "the end of the job", seconds=20.0)  # noqa: B023
+        until(lambda: bench.app.jobs.get(job.id).state == "cancelled", "the end of the job", seconds=20.0)  # noqa: B023
         assert bench.outcomes(job) == ["cancelled"]
-        assert bench.app.why(job.id) == "it was cancelled while attempt 1 ran (cancel by ana: no longer wanted)"
+        assert job.why() == "it was cancelled while attempt 1 ran (cancel by ana: no longer wanted)"
 
 
 @pytest.mark.parametrize("kind", ["listens", "is deaf"])
@@ -73,10 +73,10 @@ def test_neighbours_do_not_feel_cancels_and_retries(bench: Bench, kind: str, who
     for n in range(rounds):
         for job, gate in zip(jobs, gates, strict=True):
             gate.entered(n + 1)
-            bench.app.cancel(job.id, actor="ana")
+            job.cancel(actor="ana")
         for job in jobs:
             bench.rests(job, "cancelled")
-            bench.app.retry(job.id, actor="ana")
+            job.retry(actor="ana")
     for gate in (*gates, others):
         gate.open()
     for job in jobs:

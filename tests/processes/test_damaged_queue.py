@@ -37,7 +37,7 @@ def test_every_other_job_runs_and_a_committed_one_does_not_run_again(bench: Benc
         if one != unknown:
             bench.rests(one, "succeeded")
     assert [bench.outcomes(one) for one in (*done, twice)] == [["done"]] * 3
-    assert bench.app.get(done[0].id).state == "succeeded"
+    assert bench.app.jobs.get(done[0].id).state == "succeeded"
     (alert,) = [row for row in bench.app.store.alert_list("firing", 100) if row.policy == "row_damaged"]
     assert alert.scope == "service:claim"
     assert "service claim cannot handle job" in worker.log

@@ -67,7 +67,7 @@ def test_killed_between_the_commit_there_and_the_mark_here(place: tuple[Bench, L
         assert bench.outcomes(job) == ["crashed", "done"]
         (line,) = [message for _, message in bench.lines(job)]
         assert line == "attempt 1 has committed in the other database: nothing is left to do"
-    followed = bench.app.jobs(task="follow")
+    followed = bench.app.jobs.list(task="follow")
     assert sorted(job.result for job in followed) == ["line 0", "line 1", "line 2"]
     assert bench.is_healthy()
 

@@ -147,7 +147,7 @@ def test_a_process_of_its_own_that_cannot_start_is_not_the_fault_of_the_job(sqli
     bench.worker(app="tests.processes.fragile:app")
     assert bench.rests(job, "succeeded").result == 3
     assert bench.outcomes(job) == ["released", "done"]
-    assert "could not start" in str(bench.app.executions(job.id)[0].error)
+    assert "could not start" in str(job.executions()[0].error)
 
 
 def test_nobody_holds_the_database_for_long(sqlite_bench: Bench) -> None:

@@ -86,15 +86,15 @@ def test_an_alias_carries_out_jobs_of_the_old_name(shop: Bench) -> None:
     """W6: renaming a function strands no job."""
     with Detent(shop.url) as old:
         sent = old.enqueue(old.task(name="old_name")(add).call(a=1, b=2))
-    assert shop.rests(shop.app.get(sent.id), "succeeded").result == 3
+    assert shop.rests(shop.app.jobs.get(sent.id), "succeeded").result == 3
 
 
 def test_a_job_that_nobody_knows_waits_untouched(shop: Bench) -> None:
     with Detent(shop.url) as other:
         stranger = other.enqueue(other.task(name="elsewhere")(add).call(a=1, b=2))
     shop.rests(shop.send("add", a=1, b=1), "succeeded")
-    assert shop.app.get(stranger.id).state == "pending"
-    assert shop.app.executions(stranger.id) == []
+    assert shop.app.jobs.get(stranger.id).state == "pending"
+    assert stranger.executions() == []
 
 
 def test_a_payload_that_no_longer_decodes_is_quarantined_at_once(shop: Bench) -> None:
@@ -104,7 +104,7 @@ def test_a_payload_that_no_longer_decodes_is_quarantined_at_once(shop: Bench) ->
 
     with Detent(shop.url) as old:
         sent = old.enqueue(old.task(name="add", retry=Retry(3))(add).call(a="one"))
-    found = shop.rests(shop.app.get(sent.id), "quarantined")
+    found = shop.rests(shop.app.jobs.get(sent.id), "quarantined")
     assert shop.outcomes(found) == ["error"]
     assert "no longer fits: add" in str(found.error)
 
@@ -136,7 +136,7 @@ def test_a_drained_worker_ends_by_itself_and_several_processes_share_the_work(be
     for gate in gates:
         gate.open()
     assert worker.ends() == 0, worker.log
-    assert {bench.app.get(job.id).state for job in jobs} == {"succeeded"}
+    assert {bench.app.jobs.get(job.id).state for job in jobs} == {"succeeded"}
     assert "worker w1: 2 processes of 1 slot\n" in worker.log
     assert worker.log.endswith("worker w1 ends, nothing is left to do: 2 succeeded, 0 retried, 0 dead\n")
     assert bench.is_healthy()
@@ -193,7 +193,7 @@ def test_a_worker_that_has_nothing_to_do_writes_nothing_but_that_it_lives(bench:
     """W3: an idle worker leaves jobs and their records alone, and what others do is no reason to claim."""
 
     def heartbeat() -> datetime | None:
-        return next((worker.seen_at for worker in bench.app.workers(within=60.0) if worker.tasks), None)
+        return next((worker.seen_at for worker in bench.app.workers.list(within=60.0) if worker.tasks), None)
 
     bench.worker(name="idle")
     until(heartbeat, "the first heartbeat")

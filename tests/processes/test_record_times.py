@@ -29,7 +29,7 @@ def test_a_job_that_succeeds_began_when_its_function_was_called(bench: Bench, ta
     called_by = held_for_a_while(bench, gate)
     gate.open()
     bench.rests(job, "succeeded")
-    (attempt,) = bench.app.executions(job.id)
+    (attempt,) = job.executions()
     assert attempt.started_at is not None
     assert attempt.done_at is not None
     assert attempt.leased_at <= attempt.started_at <= called_by < attempt.done_at
@@ -46,7 +46,7 @@ def test_a_job_whose_process_was_killed_began_when_its_function_was_called(bench
     kill(gate.entered()[0])
     gate.open()
     bench.rests(job, "succeeded")
-    first, second = bench.app.executions(job.id)
+    first, second = job.executions()
     assert first.started_at is not None
     assert first.aborted_at is not None
     assert first.leased_at <= first.started_at <= called_by < first.aborted_at <= second.leased_at
@@ -60,8 +60,8 @@ def test_a_renewal_tells_of_the_start(bench: Bench) -> None:
     bench.worker(lease=3.0)
     gate.entered()
     called_by = bench.app.store.now()
-    until(lambda: bench.app.executions(job.id)[0].started_at, "a renewal")
-    (attempt,) = bench.app.executions(job.id)
+    until(lambda: job.executions()[0].started_at, "a renewal")
+    (attempt,) = job.executions()
     assert attempt.started_at is not None
     assert attempt.leased_at <= attempt.started_at <= called_by
     gate.open()

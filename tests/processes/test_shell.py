@@ -76,7 +76,7 @@ def test_a_cancel_stops_the_whole_group(shop: Bench) -> None:
     tree = gate.entered(3)
     until(lambda: shop.lines(job) == [("info", "planted")], "its line")
     assert job.refresh().state == "running"
-    shop.app.cancel(job.id, actor="ana")
+    job.cancel(actor="ana")
     shop.rests(job, "cancelled")
     until(lambda: not any(map(is_alive, tree)), "the end of the tree")
 

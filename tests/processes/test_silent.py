@@ -8,7 +8,7 @@ from tests.processes.kit import Bench, is_alive, until
 
 def test_a_stalled_job_is_stopped_and_runs_again(bench: Bench) -> None:
     """R1: on the loop, on a thread and in a process of its own. It was cancelled and never ran again."""
-    bench.app.recover_automatically("default", actor="ana", stalled_after=scaled(1.0))
+    bench.app.queues.recovery("default", automatic=True, actor="ana", stalled_after=scaled(1.0))
     gates = {task: bench.gate() for task in ("hold_async", "hold", "hold_apart")}
     jobs = [bench.send(task, gate=str(gate)) for task, gate in gates.items()]
     worker = bench.worker()
@@ -18,7 +18,7 @@ def test_a_stalled_job_is_stopped_and_runs_again(bench: Bench) -> None:
     for job in jobs:
         bench.rests(job, "succeeded")
         assert bench.outcomes(job) == ["timed_out", "done"]
-        assert "stalled" in (bench.app.executions(job.id)[0].error or "")
+        assert "stalled" in (job.executions()[0].error or "")
     assert "no event" in worker.log
     assert bench.is_healthy()
 
@@ -26,7 +26,7 @@ def test_a_stalled_job_is_stopped_and_runs_again(bench: Bench) -> None:
 def test_a_stalled_job_that_holds_the_interpreter_ends_with_its_process(postgres_bench: Bench) -> None:
     """R1: an attempt is used up, and here it was the last one."""
     bench = postgres_bench
-    bench.app.recover_automatically("default", actor="ana", stalled_after=scaled(1.0))
+    bench.app.queues.recovery("default", automatic=True, actor="ana", stalled_after=scaled(1.0))
     gate = bench.gate()
     job = bench.send("hold_interpreter", gate=str(gate), seconds=600)
     bench.worker()

@@ -24,12 +24,12 @@ def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:
     gate.entered(3)
     for pid in [*worker.descendants(), worker.process.pid]:
         os.kill(pid, signal.SIGTERM)
-    until(lambda: any(one.stopping for one in bench.app.workers(within=60.0)), "the worker that knows it")
+    until(lambda: any(one.stopping for one in bench.app.workers.list(within=60.0)), "the worker that knows it")
     late = bench.send("add", a=1, b=1)
     gate.open()
     assert worker.ends() == 0
     assert [bench.outcomes(job) for job in jobs] == [["done"]] * 3
-    assert bench.app.get(late.id).state == "pending"
+    assert bench.app.jobs.get(late.id).state == "pending"
     assert bench.is_healthy()
 
 
@@ -59,12 +59,12 @@ def test_what_was_claimed_and_not_begun_is_claimable_at_once(bench: Bench) -> No
     behind = bench.send_many("add", 200, a=1, b=1)
     worker = bench.worker(slots=1, lease=600.0, grace=600.0)
     gate.entered()
-    until(lambda: len(bench.app.jobs(state="running")) > 1, "a reserve")
+    until(lambda: len(bench.app.jobs.list(state="running")) > 1, "a reserve")
     worker.signal(signal.SIGTERM)
-    until(lambda: len(bench.app.jobs(state="running")) == 1, "the rest handed back")
+    until(lambda: len(bench.app.jobs.list(state="running")) == 1, "the rest handed back")
     assert worker.process.poll() is None
     assert blocker.refresh().state == "running"
-    assert {bench.app.get(job.id).state for job in behind} == {"pending"}
+    assert {bench.app.jobs.get(job.id).state for job in behind} == {"pending"}
     released = [job for job in behind if bench.outcomes(job)]
     assert released
     assert all(set(bench.outcomes(job)) == {"released"} for job in released)
@@ -120,7 +120,7 @@ def test_a_killed_child_is_noticed_at_once(bench: Bench) -> None:
     gate.open()
     bench.rests(job, "succeeded")
     assert bench.outcomes(job) == ["crashed", "done"]
-    assert "SIGKILL" in str(bench.app.executions(job.id)[0].error)
+    assert "SIGKILL" in str(job.executions()[0].error)
 
 
 def test_a_child_does_not_outlive_its_guardian(sqlite_bench: Bench) -> None:

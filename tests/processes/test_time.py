@@ -116,7 +116,7 @@ def test_a_worker_that_stood_still_takes_nothing_away_from_itself(bench: Bench) 
     own jobs away, and used up their attempts."""
 
     def leased_until() -> datetime | None:
-        return bench.app.executions(job.id)[-1].expires_at
+        return job.executions()[-1].expires_at
 
     gate = bench.gate()
     job = bench.send("hold_once", gate=str(gate))
@@ -140,7 +140,7 @@ def test_a_running_job_is_cancelled(shop: Bench, task: str) -> None:
     gate = shop.gate()
     job = shop.send(task, gate=str(gate))
     (process,) = gate.entered()
-    shop.app.cancel(job.id, actor="ana", reason="no longer wanted")
+    job.cancel(actor="ana", reason="no longer wanted")
     shop.rests(job, "cancelled")
     assert shop.outcomes(job) == ["cancelled"]
     row = job.row
@@ -160,7 +160,7 @@ def test_a_job_that_hears_no_cancel_is_cancelled_with_its_process(
     job = bench.send(task, gate=str(gate), **arguments)
     bench.worker(lease=scaled(1.0), cancel_grace=scaled(0.3), grace=scaled(0.5))
     (process,) = gate.entered()
-    bench.app.cancel(job.id, actor="ana")
+    job.cancel(actor="ana")
     bench.rests(job, "cancelled")
     assert bench.outcomes(job) == ["cancelled"]
     until(lambda: not is_alive(process), "the end of its process")

@@ -31,7 +31,7 @@ def test_killed_after_the_effect(bench: Bench, task: str) -> None:
     gate = bench.gate()
     job = bench.rests(lost(bench, task, gate, pays=True), "succeeded")
     assert job.result == "found in the books"
-    assert lines(gate, ".paid") == lines(gate, ".asked") == [f"{bench.app.identity}//job/{job.id}"]
+    assert lines(gate, ".paid") == lines(gate, ".asked") == [f"{bench.app.identities.current()}//job/{job.id}"]
     assert bench.outcomes(job) == ["unknown", "done"]
     assert ("warning", "the probe says: done") in bench.lines(job)
     assert bench.is_healthy()
@@ -53,7 +53,10 @@ def test_out_of_time_after_the_effect(bench: Bench) -> None:
     job = bench.send("pay_in_time", gate=str(gate), pays=True)
     bench.worker()
     bench.rests(job, "succeeded")
-    assert (job.result, lines(gate, ".paid")) == ("found in the books", [f"{bench.app.identity}//job/{job.id}"])
+    assert (job.result, lines(gate, ".paid")) == (
+        "found in the books",
+        [f"{bench.app.identities.current()}//job/{job.id}"],
+    )
     assert bench.outcomes(job) == ["unknown", "done"]
 
 
@@ -63,6 +66,6 @@ def test_cancelled_and_deaf_after_it_began(bench: Bench) -> None:
     job = bench.send("hold_carefully", gate=str(gate))
     bench.worker(lease=scaled(1.0), cancel_grace=scaled(0.2))
     gate.entered()
-    bench.app.cancel(job.id, actor="ana", reason="enough")
+    job.cancel(actor="ana", reason="enough")
     bench.rests(job, "quarantined")
     assert bench.outcomes(job) == ["unknown"]

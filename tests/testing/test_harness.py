@@ -97,7 +97,7 @@ def test_async(detent):
         assert await detent.awork() == [crashed]
         detent.clock.advance(detent.lease + 1)
         await detent.awork()
-        assert (crashed.refresh().result, crashed.attempt) == ("passed", 2)
+        assert ((await crashed.refresh()).result, crashed.attempt) == ("passed", 2)
     asyncio.run(test())
 
 def test_loop(detent):
@@ -134,8 +134,8 @@ def test_hook(detent):
     assert detent.work() == [] and len(shop.failed) == 1
 
 def test_retention(detent):
-    detent.use(shop.app).schedules()
-    shop.app.pause_schedule("hourly", actor="test")
+    detent.use(shop.app).schedules.list()
+    shop.app.schedules.pause("hourly", actor="test")
     job = shop.pay.enqueue(order_id=7)
     detent.work()
     detent.clock.advance(timedelta(days=1))
@@ -145,12 +145,12 @@ def test_retention(detent):
     detent.work()
     with pytest.raises(errors.NotFound):
         job.refresh()
-    assert shop.app.verify() == []
+    assert shop.app.record.verify() == []
 
 def test_operation(detent):
     detent.use(shop.app)
     job = shop.pay.enqueue(order_id=7)
-    operation = shop.app.jobs(state="pending").cancel(actor="ana")
+    operation = shop.app.jobs.where(state="pending").cancel(actor="ana")
     detent.work()
     assert job.refresh().state == "cancelled"
     assert operation.refresh().changed == 1
@@ -168,7 +168,7 @@ def test_first(detent):
     assert job.refresh().result == 7
 
 def test_second(detent):
-    assert detent.use(shop.app).jobs() == []
+    assert detent.use(shop.app).jobs.list() == []
 """
 
 

@@ -90,10 +90,10 @@ def test_a_throw_away_database_and_a_worker_that_works_when_told(run: Run) -> No
 def test_welcome(detent):
     app = detent.use(shop.app)
     job = shop.welcome.enqueue(user_id=7)
-    assert job.state == "pending"
+    assert job.refresh().state == "pending"
     assert detent.work() == [job]
     assert job.refresh().result == "sent to 7 in attempt 1"
-    assert [line.message for line in app.events(job.id)] == ["writing"]
+    assert [line.message for line in job.events()] == ["writing"]
     assert detent.work() == []
 
 def test_a_fresh_application(detent):
@@ -103,7 +103,7 @@ def test_a_fresh_application(detent):
     job = add.enqueue(1, b=2)
     detent.work()
     assert job.wait().result == 3
-    assert len(detent.app.jobs(task=add.name)) == 1
+    assert len(detent.app.jobs.list(task=add.name)) == 1
 """) == {"passed": 2}  # fmt: skip
 
 
@@ -161,8 +161,8 @@ def test_crash(detent, payments):
         assert [row for row in payments() if row[0] == order] == [(order, happened_in)]
         assert job.result == {RESULT[task]}
         assert job.attempt == happened_in
-    assert len(shop.app.jobs(task="welcome")) == {INTENTS[task]}
-    assert shop.app.verify() == []
+    assert len(shop.app.jobs.list(task="welcome")) == {INTENTS[task]}
+    assert shop.app.record.verify() == []
 """) == {"passed": 1}  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def test_crash(detent, at, attempt):
     detent.work()
     assert job.refresh().result == f"sent to 7 in attempt {attempt}"
     assert job.attempt == attempt
-    assert [one.outcome for one in shop.app.executions(job.id)] == ["expired", "done"][2 - attempt:]
+    assert [one.outcome for one in job.executions()] == ["expired", "done"][2 - attempt:]
 
 def test_crash_nowhere(detent):
     with pytest.raises(ValueError, match="at: found 'lunch'; allowed: claimed, started, returned, committed"):
@@ -207,7 +207,7 @@ def test_fails(detent):
     assert False
 
 def test_is_back():
-    assert shop.app._wiring.bare_store.name.endswith("the-real-one.db")
+    assert shop.app._engine.bare_store.name.endswith("the-real-one.db")
 """) == {"passed": 1, "failed": 1}  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def test_first(detent, tmp_path):
     assert (tmp_path / "detent.db").exists()
 
 def test_second(detent):
-    assert detent.use(shop.app).jobs() == []
+    assert detent.use(shop.app).jobs.list() == []
 
 async def twin():
     return await shop.app.aio.enqueue(shop.welcome.call(user_id=7))

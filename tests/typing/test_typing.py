@@ -12,7 +12,7 @@ HEAD = """\
 from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from detent import Change, Context, Detent, Job, Retry, Run
+from detent import AsyncJob, BatchRun, Change, Context, Detent, Job, Retry
 
 app = Detent("sqlite:///shop.db")
 
@@ -77,24 +77,24 @@ job = app.enqueue(
 )
 jobs: list[Job[str]] = app.enqueue_many(welcome.call(user_id=u) for u in range(3))
 job = app.using(object()).enqueue(welcome.call(user_id=8), priority=3)
-app.get(str(job.id)); app.cancel("7", actor="ana", reason="wrong order"); app.why(7)
+app.jobs.get(str(job.id)).cancel(actor="ana", reason="wrong order"); job.why()
 
-run: Run = app.preview(Reprice(percent=10)).wait(timeout=60, until={"previewed"})
-run = app.preview(Later(), actor="ana", tenant="acme")
-counts: dict[str, int] = app.apply(run, actor="ana", only=["a"]).counts
-app.retry_failed(run.id, actor="ana"); app.roll_back(str(run.id), actor="ana", reason="too cheap")
-refs: list[str] = [one.ref for one in app.reconcile(run).mismatches]
+run: BatchRun = app.runs.preview(Reprice(percent=10)).wait(timeout=60, until={"previewed"})
+run = app.runs.preview(Later(), actor="ana", tenant="acme")
+counts: dict[str, int] = run.apply(actor="ana", only=["a"]).counts
+run.retry_failed(actor="ana"); run.roll_back(actor="ana", reason="too cheap")
+refs: list[str] = [one.ref for one in run.reconcile().mismatches()]
 
 def inline(ctx: Context) -> str:
     return welcome(ctx, 7) + welcome(ctx, user_id=7, lang="de")
 
 async def twin(ctx: Context) -> str:
-    job: Job[str] = await app.aio.enqueue(welcome.call(user_id=9), key="welcome:9")
-    jobs: list[Job[bytes]] = await app.aio.enqueue_many([fetch.call(url="x")])
+    job: AsyncJob[str] = await app.aio.enqueue(welcome.call(user_id=9), key="welcome:9")
+    jobs: list[AsyncJob[bytes]] = await app.aio.enqueue_many([fetch.call(url="x")])
     found: bytes = await fetch(ctx, "x")
     again: list[int] = await slow(ctx, url="x")
     job = await app.aio.using(object()).enqueue(welcome.call(user_id=1), tenant="acme")
-    return (await app.aio.wait(job, timeout=1)).result
+    return (await job.wait(timeout=1)).result
 """
 
 WRONG = {
@@ -113,10 +113,10 @@ WRONG = {
     "function instead of call": ("app.enqueue(welcome)", r'Argument 1 to "enqueue" of "Detent" has incompatible type'),
     "direct call": ('def f(ctx: Context) -> str: return welcome(ctx, "7")', r'incompatible type "str"; expected "int"'),
     "unawaited": ("def f(ctx: Context) -> bytes: return fetch(ctx, 'x')", r'got "Coroutine'),
-    "no actor": ("app.cancel(7)", r'Missing named argument "actor"'),
-    "field of a batch": ("app.preview(Reprice(percent='10'))", r'Argument "percent" .* expected "int"'),
-    "no batch": ("app.preview(7)", r'Argument 1 to "preview" .* incompatible type "int"'),
-    "no actor of an action": ("app.apply(7)", r'Missing named argument "actor"'),
+    "type of an actor": ("app.jobs.get(7).cancel(actor=7)", r'Argument "actor" .* expected "str \| None"'),
+    "field of a batch": ("app.runs.preview(Reprice(percent='10'))", r'Argument "percent" .* expected "int"'),
+    "no batch": ("app.runs.preview(7)", r'Argument 1 to "preview" .* incompatible type "int"'),
+    "action of a job on a run": ("app.runs.get(7, kind='batch').discard()", r'"BatchRun" has no attribute "discard"'),
     "type of a change": ("x: str = Reprice(percent=1).preview('a').after", r'has type "int", variable has type "str"'),
     "unknown option of a batch": ("app.batch(tolerates=3)", r'Unexpected keyword argument "tolerates"'),
     "unknown option of a task": ("app.task(quue='mail')", r'Unexpected keyword argument "quue"'),

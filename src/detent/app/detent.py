@@ -3,60 +3,39 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
-from detent.app.alerting import Alerting
-from detent.app.batching import Batching
-from detent.app.declared import Declared
-from detent.app.pipelining import Pipelining
-from detent.app.wiring import Wiring
-from detent.batch.tasks import BatchTasks
-from detent.client.aio import AioClient
-from detent.client.client import DirectClient, actor_and_reason, check_id, one
-from detent.client.follow import follow_events
+from detent.app.aio import AsyncDetent
+from detent.app.nouns import Nouns
+from detent.app.registry import Declarations, Registry
+from detent.batch.tasks import declare_tasks as batch_tasks
+from detent.client.client import DirectClient
+from detent.client.engine import Engine
+from detent.client.figures import figures_since
 from detent.client.job import Job
-from detent.client.operation import Jobs
-from detent.client.pipeline_run import PipelineRun
-from detent.client.replace import replace_job
-from detent.client.run import Run
-from detent.client.search import check_limit, checked_search, place_of, text_of
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
 from detent.declare.around import Around, AroundHook, hook_of
+from detent.declare.batch import Batch, BatchMethods, BatchOptions
 from detent.declare.context import Context
-from detent.declare.enqueue import SendingOptions, encode_metadata
+from detent.declare.enqueue import SendingOptions
 from detent.declare.fields import options_of
 from detent.declare.limit import Limit
+from detent.declare.pipeline import Pipeline, PipelineMethods, PipelineOptions
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
-from detent.errors import InvalidInput, NotFound, UnknownTask
-from detent.lifecycle.declare import Lifecycle
+from detent.errors import InvalidInput, UnknownTask
 from detent.model import jsondoor
 from detent.model.backoff import Retry
-from detent.model.clock import Clock, to_micros
+from detent.model.clock import Clock
+from detent.model.figure_records import Figures
 from detent.model.ids import Ids
-from detent.model.limit_records import NewLimit
-from detent.model.ops_records import OPS_TASK
-from detent.model.records import (
-    Cancelled,
-    Count,
-    EventRow,
-    ExecutionRow,
-    Moved,
-    RepairStep,
-    TransitionRow,
-    Violation,
-)
-from detent.model.service_records import NewSchedule
-from detent.ops.runs import Ops
-from detent.pipeline.tasks import PipelineTasks
-from detent.store.attaching import check_name, refuse_older
+from detent.model.service_records import CatchUp
+from detent.pipeline.tasks import declare_tasks as pipeline_tasks
+from detent.store.attaching import refuse_older
 from detent.store.contract import Store
 from detent.store.foreign.marker import prepare
-from detent.views.jobs import explain
-from detent.views.queues import QueueView, queues
 
 __all__ = ["Detent"]
 
@@ -64,15 +43,13 @@ log = logging.getLogger("detent.app")
 
 P = ParamSpec("P")
 R = TypeVar("R")
+B = TypeVar("B", bound=BatchMethods)
+K = TypeVar("K", bound=PipelineMethods)
 HookT = TypeVar("HookT", bound=AroundHook)
 
-_PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
-_ENTITY_ID_MAX = 200
-_LIST = 100
 
-
-class Detent(Declared, Alerting, Pipelining, Batching):
-    """A durable run engine on one database: declare tasks on it, send calls, look at jobs.
+class Detent(Nouns):
+    """A durable run engine on one database: declare tasks on it, send calls, and act on its nouns (`app.jobs`, …).
 
     Nothing is touched before the first use. An empty database is given its schema then; a database of another version
     is refused (`SchemaTooOld`, `SchemaTooNew`). Without a URL, `DETENT_DATABASE_URL` or the settings file says where.
@@ -80,15 +57,10 @@ class Detent(Declared, Alerting, Pipelining, Batching):
 
     def __init__(self, database_url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> None:
         self.settings = load_settings({"database_url": database_url, **settings})
-        self._wiring = Wiring(self.settings, clock)
-        self._tasks: dict[str, SendableTask[..., Any, Any]] = {}
-        self._wiring.belong_to(self, self._tasks)
-        self._declare_task = self._declare
-        self._pipelines: dict[str, PipelineTasks] = {}
-        self._batches: dict[str, BatchTasks] = {}
-        self._attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
-        self._schedules: dict[str, NewSchedule] = {}
-        self._queue_limits: dict[str, NewLimit] = {}
+        self._registry = Registry(self.settings, lambda: self._engine)
+        self._engine = Engine(self.settings, clock)
+        self._engine.tasks = self._registry.tasks
+        self._aio = AsyncDetent(self._engine, self._registry)
         self._on_failure: list[Callable[[Job[Any]], None]] = []
         self.around_hooks: list[Around] = []
 
@@ -162,289 +134,149 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         task: SendableTask[..., Any, Any] = SendableTask(
             function, name=name, aliases=aliases, options=options, settings=self.settings, sender=self
         )
-        names = (task.name, *task.aliases)
-        for name_ in names:
-            if name_ in self._tasks or names.count(name_) > 1:
-                raise InvalidInput("task", f"the name {name_!r} twice", "one task for each name")
-            if name_ == OPS_TASK:
-                raise InvalidInput("task", f"the name {name_!r}", "another name: that one is ops runs'")
-        self._check_limit(task)
-        self._tasks.update(dict.fromkeys(names, task))
-        return task
+        return self._registry.add_task(task)
 
-    @property
-    def tasks(self) -> Mapping[str, SendableTask[..., Any, Any]]:
-        """The declared tasks by name and alias."""
-        return dict(self._tasks)
+    @overload
+    def batch(self, kind: type[B], /) -> type[B]: ...
 
-    def find_task(self, name: str) -> SendableTask[..., Any, Any]:
-        """The task of that name or alias. `UnknownTask`."""
-        try:
-            return self._tasks[name]
-        except KeyError:
-            raise UnknownTask(name, sorted(self._tasks)) from None
-
-    def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
-        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
-        a table with rows in states that are not declared (`UnknownState`)."""
-        if lifecycle.name in self._attached:
-            raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
-        check_name(lifecycle)
-        for field, name in (("table", table), ("id", id), ("state", state)):
-            if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or (field != "table" and "." in name):
-                raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
-        self._attached[lifecycle.name] = (lifecycle, table, id, state)
-
-    @property
-    def lifecycles(self) -> Mapping[str, Lifecycle]:
-        """The attached lifecycles by name."""
-        return {name: found[0] for name, found in self._attached.items()}
-
-    # -- doing -------------------------------------------------------------------------------------------------
-
-    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
-        """Enqueue one call; when this returns, the job is accepted and durable.
-
-        The same `key` (per tenant) answers the same job; with another task or payload it raises `KeyConflict`. A key is
-        kept for ever, or for `key_ttl` seconds. With `debounce=seconds` the job waits so long, and a later call of the
-        task with the same key replaces it while it waits. `due_at` is the earliest time to run, `expires_at` the latest
-        to be claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as
-        they say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
-        """
-        return self._wiring.client.enqueue(call, **options)
-
-    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
-        """Enqueue many calls, all or nothing; options as for `enqueue`, but no key."""
-        return self._wiring.client.enqueue_many(calls, **options)
-
-    def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
-        """Enqueue by the task's name with its arguments as JSON text: the door for other languages and the CLI.
-        `UnknownTask`, `InvalidArguments`."""
-        found = self.find_task(task)
-        arguments = jsondoor.check_text(
-            payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
-        )
-        found.decode(arguments)
-        return self.enqueue(Call(found, arguments), **options)
-
-    def using(self, connection: Any) -> DirectClient:
-        """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""
-        return self._wiring.using(connection)
-
-    def prepare_foreign(self, connection: Any) -> None:
-        """Create, in a database that is not Detent's, the table in which `ctx.commit(connection)` marks what was
-        committed there. Commits the connection. Done again, it changes nothing."""
-        prepare(connection)
-
-    @property
-    def aio(self) -> AioClient:
-        """The async twin: the same names, awaited."""
-        return self._wiring.aio
-
-    def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
-        """Stop a job: a pending one at once, a running one hears of it within a second or two. `AlreadyCommitted`,
-        `InvalidTransition`."""
-        return self._wiring.client.cancel(job_id, actor=actor, reason=reason)
-
-    def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
-        """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is
-        later. `InvalidTransition`, `NotFound`."""
-        return self._wiring.client.retry(job_id, actor=actor, reason=reason)
-
-    def replace(self, job_id: int | str, payload: Mapping[str, Any] | str, /, *, actor: str, reason: str) -> Job[Any]:
-        """Enqueue a dead or failed job's task with corrected arguments, and discard the old job. Return the new job.
-
-        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
-        signature (`InvalidArguments`). The old job stays on record as it was, with who, why and the id of the new one,
-        which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a run
-        and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
-        """
-        who, why = actor_and_reason(actor, reason, self.settings)
-        if not why:
-            raise InvalidInput("reason", repr(reason), "a reason: what was wrong with the arguments")
-        number, wiring = check_id(job_id), self._wiring
-        task = self._tasks.get(self.get(number).task)
-        return self.get(replace_job(wiring.store, wiring.ids, task, number, payload, who, why, self.settings))
-
-    def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
-        """Give up a quarantined or failed job: cancelled. `InvalidTransition`, `NotFound`."""
-        return self._wiring.client.discard(job_id, actor=actor, reason=reason)
-
-    def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
-        """An operator's override along the moves declared as `force`, marked as such on record."""
-        return self._wiring.client.force(job_id, to_state, actor=actor, reason=reason)
-
-    def settle(self, job_id: int | str, *, done: bool, actor: str, reason: str, result: Any = None) -> Moved:
-        """Say what became of a job that is quarantined as unknown. Done: it has succeeded, with that result. Not done:
-        it is pending again, with all attempts anew, and its probe is not asked about what was before.
-        `NotUnknown`, `InvalidTransition`, `NotFound`."""
-        return self._wiring.client.settle(job_id, done=done, actor=actor, reason=reason, result=result)
-
-    def move(
+    @overload
+    def batch(
         self,
-        lifecycle: Lifecycle,
-        entity_id: object,
-        trigger: str,
+        /,
         *,
-        actor: str,
-        reason: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Moved:
-        """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
-        if lifecycle.name not in self._attached:
-            allowed = ", ".join(self._attached) or "none yet; app.attach attaches one"
-            raise InvalidInput("lifecycle", f"{lifecycle.name!r}, which is not attached", allowed)
-        if trigger not in lifecycle.triggers:
-            raise InvalidInput("trigger", repr(trigger), ", ".join(lifecycle.triggers))
-        who, why = actor_and_reason(actor, reason, self.settings)
-        text = encode_metadata(metadata, self.settings)
-        _, table, id_column, state_column = self._attached[lifecycle.name]
-        move = self._wiring.store.entity_move
-        return one(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        queue: str = "default",
+        priority: int = 0,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        idempotent: bool = True,
+        limit: Limit | None = None,
+        limit_key: str | Callable[[Any, str], str] | None = None,
+        cost: int | Callable[[Any, str], int] | None = None,
+        tolerate: float | None = None,
+        chunk: int = 500,
+        version: str = "",
+    ) -> Callable[[type[B]], type[B]]: ...
 
-    def pause(self, queue: str, *, actor: str, reason: str | None = None) -> Moved:
-        """Let no claim enter a queue until it is resumed."""
-        return self._wiring.store.queue_pause(self._queue(queue), *actor_and_reason(actor, reason, self.settings))
-
-    def resume(self, queue: str, *, actor: str, reason: str | None = None) -> Moved:
-        """Let claims enter a queue again."""
-        return self._wiring.store.queue_resume(self._queue(queue), *actor_and_reason(actor, reason, self.settings))
-
-    def _queue(self, name: str) -> str:
-        return jsondoor.text(name, field="queue", bytes_max=self.settings.name_max)
-
-    # -- looking -----------------------------------------------------------------------------------------------
-
-    def get(self, job_id: int | str) -> Job[Any]:
-        """The job as it stands. `NotFound`."""
-        return self._wiring.client.get(job_id)
-
-    def jobs(
+    def batch(
         self,
+        kind: type[Any] | None = None,
+        /,
         *,
-        state: str | None = None,
-        task: str | None = None,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        retry: Retry | None = None,
+        **options: Any,
+    ) -> Any:
+        """Declare a batch: `@app.batch`, or `@app.batch(limit=…, tolerate=…)`, above a dataclass with the methods
+        `targets`, `preview` and `apply`, and perhaps `revert` and `observe`.
+
+        `retry`, `timeout`, `idempotent`, `limit` and `queue` mean for each target what they mean for a task.
+        `limit_key` and `cost`, what applying or reverting a target takes of its limit, may be functions of the batch
+        and a ref. Where `idempotent=False` and the batch has `observe`, a target of which nobody knows whether it was
+        changed is looked at before it is tried again. `tolerate` is how many targets (5), or which share of them
+        (0.02), may fail without an alarm. `chunk` targets are previewed in one job. Raise `version` when what `apply`
+        does with a change is another thing than before: a run that was previewed under another version is not applied
+        without a word (`BatchChanged`).
+        """
+        chosen = options_of(BatchOptions, "batch", {"retry": retry or Retry(), **options})
+
+        def declare(found: type[Any]) -> type[Any]:
+            batch = Batch(found, name=name, aliases=aliases, options=chosen, settings=self.settings)
+            names = (batch.name, *batch.aliases)
+            for name_ in names:
+                if name_ in self._registry.batches or names.count(name_) > 1:
+                    raise InvalidInput("batch", f"the name {name_!r} twice", "one batch for each name")
+            tasks = batch_tasks(batch, self._registry.batch_ground, self._declare)
+            self._registry.batches.update(dict.fromkeys(names, tasks))
+            return found
+
+        return declare if kind is None else declare(kind)
+
+    @overload
+    def pipeline(self, kind: type[K], /) -> type[K]: ...
+
+    @overload
+    def pipeline(
+        self,
+        /,
+        *,
+        watermark: str | None = None,
+        name: str | None = None,
+        overlap: float | timedelta = 0.0,
+        tolerate: float = 0,
+        hold: float | timedelta = 0.0,
+        queue: str = "default",
+        priority: int = 0,
+        retry: Retry | None = None,
+        timeout: float | None = None,
+        limit: Limit | None = None,
+        limit_key: str | None = None,
+    ) -> Callable[[type[K]], type[K]]: ...
+
+    def pipeline(
+        self, kind: type[Any] | None = None, /, *, name: str | None = None, retry: Retry | None = None, **options: Any
+    ) -> Any:
+        """Declare a pipeline: `@app.pipeline(watermark="diamonds")` above a dataclass with the methods `plan`, `page`
+        and `consolidate`, and perhaps `retire` and `stage`, each plain or async.
+
+        `watermark` is the name under which it is kept up to when the source is known; the pipeline's own where none is
+        given. A run begins `overlap` before it. `tolerate` is how many partitions (2), or which share of them (0.1),
+        may fail: what the others brought is consolidated, and the watermark moves. `hold` is how long a run that was
+        skipped waits for somebody to force it, before it fails. `retry`, `timeout`, `limit`, `queue` and `priority`
+        mean for each partition what they mean for a task; attempts are counted since the last page.
+        """
+        chosen = options_of(PipelineOptions, "pipeline", {"retry": retry or Retry(), **options})
+
+        def declare(found: type[Any]) -> type[Any]:
+            pipeline = Pipeline(found, name=name, options=chosen, settings=self.settings)
+            pipelines = self._registry.pipelines
+            if pipeline.name in pipelines:
+                raise InvalidInput("pipeline", f"the name {pipeline.name!r} twice", "one pipeline for each name")
+            for other in pipelines.values():
+                if other.pipeline.watermark == pipeline.watermark:
+                    found_ = f"the watermark {pipeline.watermark!r} of {other.pipeline.name!r}"
+                    raise InvalidInput("watermark", found_, "one pipeline for each watermark")
+            pipelines[pipeline.name] = pipeline_tasks(pipeline, self._registry.pipeline_ground, self._declare)
+            return found
+
+        return declare if kind is None else declare(kind)
+
+    def schedule(
+        self,
+        cron: str,
+        call: Call[Any],
+        *,
+        zone: str = "UTC",
+        name: str | None = None,
+        catch_up: CatchUp = "latest",
+        tenant: str = "",
         queue: str | None = None,
-        tenant: str | None = None,
-        key: str | None = None,
-        correlation_id: str | None = None,
-        run: int | str | None = None,
-        worker: str | None = None,
-        error: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> Jobs:
-        """List jobs that fit, the newest first by creation, 100 of them unless `limit` says otherwise. `.next` of the
-        list is the `after` of the next page, None at the end.
+        priority: int | None = None,
+    ) -> str:
+        """Declare a schedule: enqueue a call at the times of a cron expression (five fields) in a time zone. Return its
+        name, which is the task's name if none is given.
 
-        A key (of the tenant), a run, a correlation id and a time of creation (`since`, `until`) are found by an index.
-        The other filters are compared: a part of an `error`, a `worker`, members of `metadata` (`{"order": 17}`). A
-        page looks at 100,000 jobs at most, so it may be short, or empty, and have a `next` all the same.
+        Nothing is written here. A worker writes the declaration when it starts, and so does `detent migrate --app`. It
+        is written only if it differs from what code declared before, so a pause and a change by `schedules.set` stay
+        until the declaration changes. Two different schedules of one name are refused. `InvalidInput`.
 
-        The list also acts on every job that fits: `app.jobs(state="quarantined", queue="mail").retry(actor="ana")`,
-        with `.count()` before. Such an operation looks at each job once, a portion at a time. `InvalidInput`.
+        Missed ticks: `latest` enqueues one job for the most recent tick, `all` one for each, `skip` none for ticks that
+        are more than a minute late. The jobs have the options of their task; if the task is unique while pending, a
+        tick enqueues nothing while an equal job waits.
         """
-        asked = {name: value for name, value in locals().items() if name not in ("self", "after", "limit")}
-        chosen = checked_search(asked, self.settings)
-        page = self._wiring.store.job_list(chosen, place_of(after), check_limit(_LIST if limit is None else limit))
-        cut_by = "after" if after is not None else "limit" if limit is not None else None
-        found = map(self._wiring.prepared.job, page.rows)
-        return Jobs(found, chosen, self._operations, cut_by=cut_by, next=text_of(page.next))
+        item = self._registry.new_schedule(cron, call, zone, name, catch_up, tenant, queue, priority)
+        self._registry.add_schedule(item)
+        return item.name
 
-    def get_run(self, run_id: int | str) -> Run | PipelineRun:
-        """A run of either kind as it stands; `batch_run` and `pipeline_run` know which. `NotFound`."""
-        if self._wiring.store.batch_get(check_id(run_id)) is not None:
-            return self.batch_run(run_id)
-        if self._wiring.store.pipeline_get(check_id(run_id)) is not None:
-            return self.pipeline_run(run_id)
-        raise NotFound("run", str(run_id))
+    def limit_queue(self, queue: str, limit: Limit) -> None:
+        """Declare the limit of a queue: how many of its jobs may run at once, or start in a time. `Limit()` lifts it.
 
-    def events(self, job_id: int | str, *, follow: bool = False) -> Iterator[EventRow]:
-        """The lines a job wrote, in order; with `follow`, those to come too, until the job rests."""
-        clock = self._wiring.prepared.clock
-        return follow_events(self._wiring.store, check_id(job_id), clock, self.settings, follow=follow)
-
-    def executions(self, job_id: int | str) -> list[ExecutionRow]:
-        """Every attempt at a job, ended or in flight."""
-        return self._wiring.store.job_executions(check_id(job_id))
-
-    def transitions(self, job_id: int | str) -> list[TransitionRow]:
-        """Every change of a job in order, with actor and reason; `executions` tells of its attempts."""
-        return self._wiring.store.transitions("job", str(check_id(job_id)))
-
-    def history(self, lifecycle: Lifecycle, entity_id: object) -> list[TransitionRow]:
-        """Every change of an entity of your own."""
-        return self._wiring.store.transitions(lifecycle.name, _entity_id(entity_id))
-
-    def state_as_of(self, job_id: int | str, at: datetime) -> str | None:
-        """The state of a job at a past moment; None before its beginning."""
-        to_micros(at, field="at")
-        return self._wiring.store.state_as_of("job", str(check_id(job_id)), at)
-
-    def counts(self, *, as_of: datetime | None = None) -> list[Count]:
-        """Jobs by tenant, queue and state, now or at a past moment within retention."""
-        if as_of is None:
-            return self._wiring.store.counts()
-        to_micros(as_of, field="as_of")
-        return self._wiring.store.counts_as_of(as_of)
-
-    def queues(self) -> list[QueueView]:
-        """Every queue that has a job on record or is paused: its jobs by state, and by whom and why it is paused."""
-        return queues(self._wiring.store)
-
-    def why(self, job_id: int | str) -> str:
-        """Why a job is where it is, in one sentence."""
-        return explain(self._wiring.store, check_id(job_id))
-
-    # -- keeping house -----------------------------------------------------------------------------------------
-
-    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
-        """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
-        limits. Return the names of what was applied; `watch` is called with each name as soon as it is applied.
-
-        `LifecycleTooOld` if the database has a newer version of an attached lifecycle, `ReleaseTooOld` or
-        `SchemaTooNew` if a newer release has migrated it, `SchemaUnreleased` if an unreleased one has: then nothing is
-        written.
+        Nothing is written here. A worker writes the declaration when it starts, and so does `detent migrate --app`; a
+        change by `queues.limit` or `detent queues limit` then stays until the declaration in the code changes.
         """
-        store = self._wiring.bare_store
-        attached = store.lifecycle_versions()
-        for lifecycle, *_ in self._attached.values():
-            refuse_older(store.name, lifecycle, attached.get(lifecycle.name))
-        applied = store.migrate(watch)
-        for lifecycle, table, id_column, state_column in self._attached.values():
-            store.guard_entity(lifecycle, table, id_column, state_column)
-        if self._declarations():
-            self.put_declared(again=True)
-        return applied
-
-    def verify(self) -> list[Violation]:
-        """Check every invariant; empty is healthy."""
-        return self._wiring.store.verify()
-
-    def repair(self, *, actor: str, reason: str, apply: bool = False) -> list[RepairStep]:
-        """Show what repair would do; with `apply`, do it, on record."""
-        who, why = actor_and_reason(actor, reason, self.settings)
-        if not why:
-            raise InvalidInput("reason", repr(reason), "a reason: a repair always has one")
-        return self._wiring.store.repair(who, why, apply=apply)
-
-    @property
-    def ops(self) -> Ops:
-        """Ops runs: builds, deploys and backups, that any language may queue and work on."""
-        return Ops(lambda: self._wiring.store, self._wiring.ids, self.settings, self._wiring.prepared.clock)
-
-    @property
-    def store(self) -> Store:
-        """The store, made ready: for workers and tools."""
-        return self._wiring.store
-
-    @property
-    def store_as_found(self) -> Store:
-        """The store, not made ready: for looking at a database whose schema may be missing or of another version."""
-        return self._wiring.bare_store
+        self._registry.add_queue_limit(queue, self._registry.queue_limit(queue, limit))
 
     def around(self, hook: HookT, /) -> HookT:
         """Declare a hook around every attempt at every task: a function of the context with one `yield`, or one that
@@ -462,6 +294,119 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         return hook
 
     @property
+    def tasks(self) -> Mapping[str, SendableTask[..., Any, Any]]:
+        """The declared tasks by name and alias."""
+        return dict(self._registry.tasks)
+
+    @property
+    def batches(self) -> Mapping[str, Batch]:
+        """The declared batches by name and alias."""
+        return {name: tasks.batch for name, tasks in self._registry.batches.items()}
+
+    @property
+    def pipelines(self) -> Mapping[str, Pipeline]:
+        """The declared pipelines by name."""
+        return {name: tasks.pipeline for name, tasks in self._registry.pipelines.items()}
+
+    def find_task(self, name: str) -> SendableTask[..., Any, Any]:
+        """Return the task of that name or alias. `UnknownTask`."""
+        try:
+            return self._registry.tasks[name]
+        except KeyError:
+            raise UnknownTask(name, sorted(self._registry.tasks)) from None
+
+    # -- sending -----------------------------------------------------------------------------------------------
+
+    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
+        """Enqueue one call; when this returns, the job is accepted and durable.
+
+        The same `key` (per tenant) answers the same job; with another task or payload it raises `KeyConflict`. A key is
+        kept for ever, or for `key_ttl` seconds. With `debounce=seconds` the job waits so long, and a later call of the
+        task with the same key replaces it while it waits. `due_at` is the earliest time to run, `expires_at` the latest
+        to be claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as
+        they say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
+        """
+        return self._engine.client.enqueue(call, **options)
+
+    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
+        """Enqueue many calls, all or nothing; options as for `enqueue`, but no key."""
+        return self._engine.client.enqueue_many(calls, **options)
+
+    def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
+        """Enqueue by the task's name with its arguments as JSON text: the door for other languages and the CLI.
+        `UnknownTask`, `InvalidArguments`."""
+        found = self.find_task(task)
+        arguments = jsondoor.check_text(
+            payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
+        )
+        found.decode(arguments)
+        return self.enqueue(Call(found, arguments), **options)
+
+    def using(self, connection: Any) -> DirectClient:
+        """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""
+        return self._engine.using(connection)
+
+    def prepare_foreign(self, connection: Any) -> None:
+        """Create, in a database that is not Detent's, the table in which `ctx.commit(connection)` marks what was
+        committed there. Commits the connection. Done again, it changes nothing."""
+        prepare(connection)
+
+    @property
+    def aio(self) -> AsyncDetent:
+        """The async twin: the same nouns and verbs, awaited."""
+        return self._aio
+
+    # -- the application itself --------------------------------------------------------------------------------
+
+    def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
+        """Return figures of the last 24 hours, or since another time within the last 31 days; of one task, or of all.
+
+        Success rates and retries by task, durations by task and outcome, transitions by task, batch runs and ops runs.
+        Attempts are counted when they end, from the beginning of the hour of `since`. Counts, means and maxima are
+        exact; a percentile is off by less than a quarter. `InvalidInput`.
+        """
+        return figures_since(self._engine.store, since, task, self.settings)
+
+    def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
+        """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
+        limits. Return the names of what was applied; `watch` is called with each name as soon as it is applied.
+
+        `LifecycleTooOld` if the database has a newer version of an attached lifecycle, `ReleaseTooOld` or
+        `SchemaTooNew` if a newer release has migrated it, `SchemaUnreleased` if an unreleased one has: then nothing is
+        written.
+        """
+        store, attached = self._engine.bare_store, self._registry.attached
+        versions = store.lifecycle_versions()
+        for lifecycle, *_ in attached.values():
+            refuse_older(store.name, lifecycle, versions.get(lifecycle.name))
+        applied = store.migrate(watch)
+        for lifecycle, table, id_column, state_column in attached.values():
+            store.guard_entity(lifecycle, table, id_column, state_column)
+        if self._registry.declarations():
+            self.put_declared(again=True)
+        return applied
+
+    def put_declared(self, *, again: bool = False) -> Declarations:
+        """Write the declared schedules and limits, and the times of the declared tasks, as a worker does when it
+        starts. A declaration that newer code has replaced is left alone, or written with `again`."""
+        return self._registry.put_declared(again=again)
+
+    @property
+    def store(self) -> Store:
+        """The store, made ready: for workers and tools."""
+        return self._engine.store
+
+    @property
+    def store_as_found(self) -> Store:
+        """The store, not made ready: for looking at a database whose schema may be missing or of another version."""
+        return self._engine.bare_store
+
+    @property
+    def ids(self) -> Ids:
+        """Reserved ids and random numbers."""
+        return self._engine.ids
+
+    @property
     def hears_failures(self) -> bool:
         """Whether a hook is declared."""
         return bool(self._on_failure)
@@ -470,31 +415,23 @@ class Detent(Declared, Alerting, Pipelining, Batching):
         """Call the hooks for a job that came to rest without success. A hook that raises is logged, no more."""
         for hook in self._on_failure:
             try:
-                hook(self.get(job_id))
+                hook(self.jobs.get(job_id))
             except Exception:
                 log.exception("on_failure hook %r failed for job %d", hook, job_id)
 
-    @property
-    def ids(self) -> Ids:
-        """Reserved ids and chance."""
-        return self._wiring.ids
-
-    def rewire(self, wiring: Wiring) -> Wiring:
-        """Put this application on another database; the wiring it had. For tests."""
-        before, self._wiring = self._wiring, wiring
-        wiring.belong_to(self, self._tasks)
+    def rewire(self, engine: Engine) -> Engine:
+        """Put this application on another engine, and return the one it had. For tests."""
+        before, self._engine = self._engine, engine
+        self._aio = AsyncDetent(engine, self._registry)
+        engine.tasks = self._registry.tasks
         return before
 
     def close(self) -> None:
-        """Let go of the database; what was sent is written first. Used again, it opens again."""
-        self._wiring.close()
+        """Write what was sent, and close the database. Used again, the application opens it again."""
+        self._engine.close()
 
     def __enter__(self) -> Detent:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _entity_id(value: object) -> str:
-    return jsondoor.text(str(value), field="entity id", bytes_max=_ENTITY_ID_MAX)

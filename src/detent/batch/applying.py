@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from detent.batch.context import InsideTarget
 from detent.batch.ground import Ground, Runs
-from detent.client.client import one
 from detent.client.colour import Colour, colour_of
+from detent.client.moves import one
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.probe import Probed

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from detent.batch.ground import Ground, Runs
-from detent.client.client import one
 from detent.client.colour import Colour, colour_of
+from detent.client.moves import one
 from detent.declare.batch import Batch
 from detent.declare.context import Context
 from detent.declare.signals import Critical, Fatal, Snooze, Throttled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from detent.batch.ground import Ground, Runs
 from detent.batch.planning import gives_up
-from detent.client.client import one
 from detent.client.colour import Colour, colour_of
+from detent.client.moves import one
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.signals import Critical, Snooze, Throttled

@@ -11,7 +11,7 @@ import msgspec
 from detent.cli import render
 from detent.cli.failures import OK, USAGE, CommandFailed, exit_code, say
 from detent.cli.session import Session
-from detent.client.client import check_id
+from detent.client.moves import check_id
 from detent.errors import DatabaseError, Refused
 
 __all__ = ["Answer", "act_on", "confirm"]

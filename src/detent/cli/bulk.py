@@ -80,7 +80,7 @@ def _each(
     **where: Any,
 ) -> list[Operation] | None:
     """The operations that were carried out; None where it was only asked how many it would affect."""
-    fits = [(app.jobs(**chosen), _affected(app, action, chosen)) for chosen in each]
+    fits = [(app.jobs.where(**chosen), _affected(app, action, chosen)) for chosen in each]
     count = sum(many for _, many in fits)
     if dry_run:
         _say_how_many(session, count)
@@ -92,7 +92,7 @@ def _each(
     done = []
     for jobs, many in fits:
         if many:
-            operation: Operation = getattr(jobs, action)(actor=session.who, reason=reason, **where)
+            operation: Operation = getattr(jobs, action)(reason=reason, **where)
             _watch(operation)
             if not session.json:
                 say_operation(session, operation)
@@ -104,7 +104,7 @@ def _affected(app: Detent, action: str, chosen: dict[str, Any]) -> int:
     """How many of those that fit are in a state in which it can be done to them."""
     asked = chosen.get("state")
     states = [state for state in _POSSIBLE[action] if asked in (None, state)]
-    return sum(app.jobs(**{**chosen, "state": state}).count() for state in states)
+    return sum(app.jobs.where(**{**chosen, "state": state}).count() for state in states)
 
 
 def _watch(operation: Operation) -> None:

@@ -11,7 +11,8 @@ import msgspec
 from detent.cli import render
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.session import Session
-from detent.client.operation import Jobs
+from detent.client.job import Job
+from detent.client.listing import ListPage
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
 
@@ -44,7 +45,7 @@ def _progress(text: str | None) -> str:
         return text
 
 
-def list_jobs(session: Session, jobs: Jobs, details: Sequence[JobDetails], *, where: str) -> None:
+def list_jobs(session: Session, jobs: ListPage[Job[Any]], details: Sequence[JobDetails], *, where: str) -> None:
     """Print jobs as a table or as JSON. `where` is the database: an empty answer names it, since it may not be the one
     that was meant. Columns that no job fills are left out."""
     rows, beside = [job.row for job in jobs], {one.job_id: one for one in details}
@@ -73,7 +74,7 @@ def list_jobs(session: Session, jobs: Jobs, details: Sequence[JobDetails], *, wh
     _say_more(jobs)
 
 
-def list_dead(session: Session, jobs: Jobs, *, where: str) -> None:
+def list_dead(session: Session, jobs: ListPage[Job[Any]], *, where: str) -> None:
     """Print dead jobs with their errors. State and creation are left out, so that the error has room on a terminal."""
     rows = [job.row for job in jobs]
     if session.json:
@@ -95,7 +96,7 @@ def list_dead(session: Session, jobs: Jobs, *, where: str) -> None:
     _say_more(jobs)
 
 
-def _say_more(jobs: Jobs) -> None:
+def _say_more(jobs: ListPage[Job[Any]]) -> None:
     if jobs.next is not None:
         render.note(f"there may be more: --after {jobs.next}")
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from detent.app.batch_run import BatchRun
+from detent.app.pipeline_run import PipelineRun
+from detent.app.reconciliation import Reconciliation
 from detent.cli import render
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.client.pipeline_run import PipelineRun
-from detent.client.run import Reconciliation, Run
 from detent.errors import RunTimeout
 from detent.model import jsondoor
 from detent.views.runs import run_view
@@ -25,25 +26,25 @@ __all__ = ["json_text", "list_runs", "run_object", "show_run", "watch", "watch_l
 _LOOK_EVERY = 0.5
 
 
-def run_object(run: Run, **more: Any) -> dict[str, Any]:
+def run_object(run: BatchRun, **more: Any) -> dict[str, Any]:
     """A run as the JSON object that every command gives for one."""
     told = {"kind": "batch", "counts": run.counts, "rests": run.rests, "tolerated": run.tolerated}
     return render.plain(run.row) | told | more
 
 
-def list_runs(session: Session, runs: Sequence[Run | PipelineRun]) -> None:
+def list_runs(session: Session, runs: Sequence[BatchRun | PipelineRun]) -> None:
     """A table, or an array, of runs of either kind."""
     if session.json:
-        render.json_value([run_object(run) if isinstance(run, Run) else _pipeline_object(run) for run in runs])
+        render.json_value([run_object(run) if isinstance(run, BatchRun) else _pipeline_object(run) for run in runs])
         return
     render.table(
         ["ID", "KIND", "NAME", "STATE", "PARTS", "DONE", "FAILED", "BY", "CREATED", "FINISHED"],
-        [_batch_line(run) if isinstance(run, Run) else _pipeline_line(run) for run in runs],
+        [_batch_line(run) if isinstance(run, BatchRun) else _pipeline_line(run) for run in runs],
         empty="no runs",
     )
 
 
-def _batch_line(run: Run) -> list[render.Cell]:
+def _batch_line(run: BatchRun) -> list[render.Cell]:
     row = run.row
     done = row.rolled_back if row.state == "rolled_back" else row.applied
     return [
@@ -64,7 +65,7 @@ def _pipeline_object(run: PipelineRun) -> dict[str, Any]:
     return render.plain(run.row) | {"kind": "pipeline"}
 
 
-def show_run(session: Session, app: Detent, run: Run) -> None:
+def show_run(session: Session, app: Detent, run: BatchRun) -> None:
     """One run with what failed, the looks at it and its moves."""
     view, history, looks = run_view(app.store, run.id), run.history(), run.reconciliations()
     if session.json:
@@ -119,7 +120,7 @@ def _show_causes(causes: Sequence[Any]) -> None:
         )
 
 
-def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, until: set[str] | None) -> int:
+def watch(session: Session, run: BatchRun, *, wait: bool, timeout: float | None, until: set[str] | None) -> int:
     """Say how the run stands, after waiting for it where that was asked; the exit code is how it went. Few enough
     failures are no failure."""
     if wait:
@@ -137,7 +138,7 @@ def watch(session: Session, run: Run, *, wait: bool, timeout: float | None, unti
     return OK if (went_well or asked_for) and not gave_up else FAILED
 
 
-def _worth_knowing(run: Run) -> list[str]:
+def _worth_knowing(run: BatchRun) -> list[str]:
     """What the states of its targets do not say to whoever is about to apply it, or has asked for it back."""
     row = run.row
     notes = {"could not be reverted": row.revert_failed}
@@ -146,7 +147,7 @@ def _worth_knowing(run: Run) -> list[str]:
     return [f"{count} {what}" for what, count in notes.items() if count]
 
 
-def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set[str] | None) -> None:
+def _wait_with_bar(session: Session, run: BatchRun, timeout: float | None, until: set[str] | None) -> None:
     """A bar for whoever watches; it begins anew with what the run does next."""
     if session.json or not sys.stderr.isatty():
         run.wait(timeout, until)
@@ -172,7 +173,7 @@ def _wait_with_bar(session: Session, run: Run, timeout: float | None, until: set
                 raise
 
 
-def _far(run: Run) -> tuple[str, int, int]:
+def _far(run: BatchRun) -> tuple[str, int, int]:
     row = run.row
     if row.state == "preview":
         return "preview", row.previewed + row.preview_failed, row.total
@@ -181,9 +182,9 @@ def _far(run: Run) -> tuple[str, int, int]:
     return "apply", row.applied + row.failed, row.applied + row.failed + row.queued + row.applying
 
 
-def watch_look(session: Session, run: Run, look: Reconciliation, timeout: float | None) -> int:
+def watch_look(session: Session, run: BatchRun, look: Reconciliation, timeout: float | None) -> int:
     """Wait for a look at the world and say what it found; 1 where something differs."""
-    found = look.wait(timeout).mismatches
+    found = look.wait(timeout).mismatches()
     if session.json:
         render.json_value({"run_id": str(run.id), "checked": look.checked, "mismatches": render.records(found)})
     else:

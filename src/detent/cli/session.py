@@ -55,9 +55,9 @@ class Session:
 
     @contextmanager
     def open(self) -> Iterator[Detent]:
-        """Open the application on a database that exists. Nothing is created: a mistyped URL is refused.
-        `SchemaMissing`, and what `open_or_new` refuses."""
-        with self.open_or_new() as app:
+        """Open the application on a database that exists, acting as the actor of this call. Nothing is created: a
+        mistyped URL is refused. `SchemaMissing`, and what `open_or_new` refuses."""
+        with self.open_or_new() as app, app.acting_as(self.who):
             app.store_as_found.ready(create=False)
             if ignored := self.ignored_url(app):
                 render.note(ignored)

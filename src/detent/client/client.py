@@ -1,32 +1,31 @@
-"""What a client does to jobs, over whichever connection it was given."""
+"""Sending calls and moving jobs, over whichever connection a client was given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
 from detent.client.debounce import debounced
-from detent.client.job import Job, Origin
+from detent.client.job import Job, JobSnapshot, Origin
+from detent.client.moves import cancel_job, check_id, discard_job, force_job, one, retry_job, settle_job
 from detent.declare.enqueue import Sending, SendingOptions, new_jobs, sending_of
-from detent.declare.settings import Settings
 from detent.declare.task import Call, Task
-from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
-from detent.lifecycle.library import JOB
-from detent.model import jsondoor
+from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model.alike import AlikeJobs, ids_of, kinds
-from detent.model.clock import Clock
-from detent.model.ids import Ids
-from detent.model.records import Cancelled, Enqueued, JobRow, Moved, NewJob
+from detent.model.records import Cancelled, Enqueued, Moved, NewJob
 from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer, single_call
 
-__all__ = ["Client", "DirectClient", "Prepared", "actor_and_reason", "check_id", "moved", "one"]
+if TYPE_CHECKING:
+    from detent.client.engine import Engine
+
+__all__ = ["Client", "DirectClient", "Prepared", "check_id", "one"]
 
 R = TypeVar("R")
-T = TypeVar("T")
+J = TypeVar("J", bound=JobSnapshot[Any])
 Take = Callable[[int], list[int]]
 
 
@@ -39,29 +38,16 @@ def job_enqueue(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Enqueued | De
 class Prepared:
     """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common.
 
-    Handles look through `verbs`, which are the application's own, also where a job was sent on a caller's connection:
-    that one may be closed, or in a transaction that sees nothing new, by the time somebody looks. With a `nonce` for
-    each request, handles also know their own job from another that was given its id after a rollback.
+    With a `nonce` for each request, handles also tell their own job from another one that was given its id after a
+    rollback.
     """
 
-    def __init__(
-        self,
-        ids: Ids,
-        settings: Settings,
-        clock: Clock,
-        verbs: Verbs,
-        take: Take | None = None,
-        nonce: Callable[[], int] | None = None,
-    ) -> None:
-        self._ids = ids
-        self._take = take or ids.take
-        self._nonce = nonce or ids.nonce
+    def __init__(self, engine: Engine, take: Take | None = None, nonce: Callable[[], int] | None = None) -> None:
+        self.engine = engine
+        self._take = take or engine.ids.take
+        self._nonce = nonce or engine.ids.nonce
         self._checks_nonce = nonce is not None
-        self.settings = settings
-        self.clock = clock
-        self._verbs = verbs
-        self.tasks: Mapping[str, Task[..., Any, Any]] = {}
-        """The tasks that the application knows by name: they say how results are read, and for how long."""
+        self.settings = engine.settings
 
     def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], Sequence[NewJob]]:
         """One job for each call, still without ids. Refuses what the door does not let in, and too many."""
@@ -82,14 +68,18 @@ class Prepared:
 
     def has_ids(self, count: int) -> bool:
         """Whether that many ids are at hand, without a round trip."""
-        return self._ids.left() >= count
+        return self.engine.ids.left() >= count
 
     def handles(
-        self, calls: Sequence[Call[R]], jobs: Sequence[NewJob], answers: Sequence[Enqueued | DetentError]
-    ) -> list[Job[R]]:
-        """A handle for each answer; raises the first refusal."""
-        handles: list[Job[R]] = []
-        task: Task[..., R, Any] | None = None
+        self,
+        kind: Callable[..., J],
+        calls: Sequence[Call[Any]],
+        jobs: Sequence[NewJob],
+        answers: Sequence[Enqueued | DetentError],
+    ) -> list[J]:
+        """Return a handle of that kind for each answer. Raise the first refusal."""
+        handles: list[J] = []
+        task: Task[..., Any, Any] | None = None
         # They have it in common: `number` took one for all.
         nonce_of_all = kinds(jobs)[0].nonce if self._checks_nonce and jobs else None
         for call, job_id, answer in zip(calls, ids_of(jobs), answers, strict=True):
@@ -98,20 +88,10 @@ class Prepared:
             is_ours = found.job_id == job_id
             if call.task is not task:
                 task = call.task
-                origin = self._origin(task.decode_result, task.options.result_ttl)
+                origin = Origin(self.engine, task.decode_result, task.options.result_ttl)
             nonce = nonce_of_all if is_ours else None
-            handles.append(Job(found.job_id, origin, found.created or is_ours, None, nonce))
+            handles.append(kind(found.job_id, origin, found.created or is_ours, None, nonce))
         return handles
-
-    def job(self, row: JobRow) -> Job[Any]:
-        """Return a handle with what was seen of the job. If the application knows its task, the handle reads the result
-        as the task does, and for as long as the task keeps it."""
-        task = self.tasks.get(row.task)
-        decode, kept = (None, None) if task is None else (task.decode_result, task.options.result_ttl)
-        return Job(row.id, self._origin(decode, kept), False, row)
-
-    def _origin(self, decode: Callable[[str | None], Any] | None, result_ttl: float | None) -> Origin:
-        return Origin(self._verbs, self.clock, self.settings, decode, result_ttl)
 
 
 class DirectClient:
@@ -142,8 +122,8 @@ class DirectClient:
         listed, checked = self._prepared.check(calls, sending)
         jobs = self._prepared.number(checked)
         if sending.debounce is not None and jobs:
-            return self._prepared.handles(listed, jobs, [self._debounce(jobs[0], sending.debounce)])
-        return self._prepared.handles(listed, jobs, self._enqueue(jobs)) if jobs else []
+            return self._prepared.handles(Job, listed, jobs, [self._debounce(jobs[0], sending.debounce)])
+        return self._prepared.handles(Job, listed, jobs, self._enqueue(jobs)) if jobs else []
 
     def _debounce(self, job: NewJob, seconds: float) -> Enqueued | DetentError:
         return debounced(self._verbs, job, seconds)
@@ -151,51 +131,41 @@ class DirectClient:
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
         return self._verbs.job_enqueue(jobs)
 
-    def cancel(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Cancelled:
+    def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
         """Stop a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
-        who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return one(self._verbs.job_cancel([check_id(job_id)], who, why)[0])
+        return cancel_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
-    def retry(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
+    def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Bring a job that rests without success back to pending. `InvalidTransition`, `NotFound`."""
-        who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return moved(self._verbs.job_retry([check_id(job_id)], who, why)[0], "retry")
+        return retry_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
-    def discard(self, job_id: int | str, *, actor: str, reason: str | None = None) -> Moved:
+    def discard(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Give up a quarantined or failed job. `InvalidTransition`, `NotFound`."""
-        who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        return moved(self._verbs.job_discard([check_id(job_id)], who, why)[0], "discard")
+        return discard_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
-    def force(self, job_id: int | str, to_state: str, *, actor: str, reason: str) -> Moved:
-        """An operator's override, on record as such. `InvalidTransition`, `NotFound`."""
-        who, why = actor_and_reason(actor, reason, self._prepared.settings)
-        if not why:
-            raise InvalidInput("reason", repr(reason), "a reason: an override always has one")
-        state = jsondoor.text(to_state, field="state", bytes_max=self._prepared.settings.name_max)
-        return moved(self._verbs.job_force(check_id(job_id), state, who, why), "force")
+    def force(self, job_id: int | str, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Move a job along a transition declared as `force`. `InvalidTransition`, `NotFound`."""
+        return force_job(self._verbs, check_id(job_id), state, actor, reason, self._prepared.settings)
 
-    def settle(self, job_id: int | str, *, done: bool, actor: str, reason: str, result: Any = None) -> Moved:
-        """What became of an effect that nobody knew of. `NotUnknown`, `InvalidTransition`, `NotFound`."""
-        settings = self._prepared.settings
-        who, why = actor_and_reason(actor, reason, settings)
-        if not why:
-            raise InvalidInput("reason", repr(reason), "a reason: how it was found out")
-        if not isinstance(done, bool):
-            raise InvalidInput("done", repr(done)[:80], "True or False")
-        if result is not None and not done:
-            raise InvalidInput("result", repr(result)[:80], "no result of what has not happened")
-        text = None
-        if result is not None:
-            text = jsondoor.encode(result, field="result", size_max=settings.result_max, depth_max=settings.depth_max)
-        return moved(self._verbs.effect_settle(check_id(job_id), done, who, why, text), "settle")
+    def settle(
+        self,
+        job_id: int | str,
+        *,
+        done: bool,
+        result: Any = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Moved:
+        """Record the outcome of a job whose effect is unknown. `NotUnknown`, `InvalidTransition`, `NotFound`."""
+        return settle_job(self._verbs, check_id(job_id), done, result, actor, reason, self._prepared.settings)
 
     def get(self, job_id: int | str) -> Job[Any]:
-        """The job as it stands. `NotFound`."""
+        """Return the job as this transaction sees it. `NotFound`."""
         number = check_id(job_id)
         (row,) = self._verbs.job_get([number])
         if row is None:
             raise NotFound("job", str(number))
-        return self._prepared.job(row)
+        return self._prepared.engine.job(row)
 
 
 class Client(DirectClient):
@@ -219,38 +189,3 @@ class Client(DirectClient):
             if job.key is not None:
                 return self.keyed
         return self.plain
-
-
-def one(answer: T | DetentError) -> T:
-    """The answer, or its refusal raised."""
-    if isinstance(answer, DetentError):
-        raise answer
-    return answer
-
-
-def moved(answer: Moved | DetentError, trigger: str) -> Moved:
-    """The answer, or its refusal raised, with what that trigger is for."""
-    if isinstance(answer, InvalidTransition):
-        ways = [way for way in JOB.transitions if (way.trigger, way.target) == (trigger, answer.to_state)]
-        answer.trigger, answer.sources = trigger, tuple(way.source for way in ways)
-    return one(answer)
-
-
-def check_id(job_id: int | str) -> int:
-    """A job's id as a whole number; text of digits is taken too, since ids are strings in JSON."""
-    if isinstance(job_id, str) and job_id.isascii() and job_id.isdigit() and len(job_id) < 20:
-        return int(job_id)
-    if isinstance(job_id, bool) or not isinstance(job_id, int) or not 0 <= job_id < 2**63:
-        raise InvalidInput("job id", repr(job_id)[:80], "a whole number below 2^63")
-    return job_id
-
-
-def actor_and_reason(actor: str, reason: str | None, settings: Settings) -> tuple[str, str | None]:
-    """Who and why, through the door."""
-    who = jsondoor.text(actor, field="actor", bytes_max=settings.name_max)
-    why = (
-        None
-        if reason is None
-        else jsondoor.text(reason, field="reason", bytes_max=settings.reason_max, allow_empty=True)
-    )
-    return who, why

@@ -1,4 +1,4 @@
-"""Following what a job writes."""
+"""Reading the events of a job, also those still to come."""
 
 from __future__ import annotations
 
@@ -7,27 +7,22 @@ from collections.abc import Iterator
 from detent.declare.settings import Settings
 from detent.errors import NotFound
 from detent.lifecycle.library import JOB
-from detent.model.clock import Clock
 from detent.model.records import EventRow
 from detent.store.contract import Verbs
 
-__all__ = ["event_pages", "follow_events"]
+__all__ = ["event_pages"]
 
 _PAGE = 500
 _FIRST_PAUSE = 0.01
 
 
-def follow_events(verbs: Verbs, job_id: int, clock: Clock, settings: Settings, *, follow: bool) -> Iterator[EventRow]:
-    """A job's lines in order, each once. With `follow` it goes on until the job rests. `NotFound`."""
-    for lines, pause in event_pages(verbs, job_id, settings, follow=follow):
-        yield from lines
-        clock.sleep(pause)
-
-
 def event_pages(
     verbs: Verbs, job_id: int, settings: Settings, *, follow: bool
 ) -> Iterator[tuple[list[EventRow], float]]:
-    """How `follow_events` follows: each step looks again, gives the new lines and says how long to pause then."""
+    """Yield the events of a job in order, page by page, each page with the pause before the next one should be read.
+
+    With `follow` this goes on until the job rests. `NotFound`.
+    """
     pause, after_seq = _FIRST_PAUSE, 0
     while True:
         (row,) = verbs.job_get([job_id])

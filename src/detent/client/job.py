@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import msgspec
 
-from detent.declare.settings import Settings
-from detent.errors import InvalidInput, JobFailed, JobTimeout, NotFound, ResultExpired
+from detent.client.follow import event_pages
+from detent.client.moves import cancel_job, discard_job, force_job, reason_needed, retry_job, settle_job
+from detent.client.pause import items_of, pauses_until, sleep_through
+from detent.client.replace import replace_job
+from detent.errors import JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
-from detent.model.clock import Clock
-from detent.model.records import JobDetails, JobRow
-from detent.store.contract import Verbs
+from detent.model.clock import to_micros
+from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
+from detent.views.jobs import explain
 
-__all__ = ["Job", "Origin"]
+if TYPE_CHECKING:
+    from detent.client.engine import Engine
+
+__all__ = ["Job", "JobSnapshot", "Origin"]
 
 R = TypeVar("R")
 
@@ -24,28 +30,29 @@ _FIRST_PAUSE = 0.005
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What handles of one task have in common: where they look, and how they read a result and for how long."""
+    """What the handles of one task share: the engine, and how and for how long a result is read."""
 
-    verbs: Verbs
-    clock: Clock
-    settings: Settings
+    engine: Engine
     decode: Callable[[str | None], Any] | None = None
     result_ttl: float | None = None
 
     def decode_result(self, text: str | None) -> Any:
-        """A result as its task has it; where that is not known, as JSON has it."""
+        """Return a result decoded by its task, or plain JSON values if the task is not known."""
         if self.decode is not None:
             return self.decode(text)
-        return None if text is None else jsondoor.decode(text, field="result", depth_max=self.settings.depth_max)
+        depth_max = self.engine.settings.depth_max
+        return None if text is None else jsondoor.decode(text, field="result", depth_max=depth_max)
 
 
-class Job(Generic[R]):
-    """A job by its id. It shows the job as of the last look: the first use looks, `refresh()` looks again.
+class JobSnapshot(Generic[R]):
+    """A job as it was when it was last read. Attributes never read the database; `refresh()` and `wait()` do.
 
-    Two handles are equal when they mean the same job. `created` is False where an earlier job answered the request.
+    A handle that `enqueue` returned knows its `id` and whether this call has `created` the job; `created` is False if
+    an earlier job had the key. Its other attributes raise `WrongPlace` until it has been read. Two handles are equal if
+    they mean the same job.
     """
 
-    __slots__ = ("__weakref__", "_nonce", "_origin", "_row", "created", "id")
+    __slots__ = ("__weakref__", "_last_move", "_nonce", "_origin", "_row", "created", "id")
 
     def __init__(
         self, job_id: int, origin: Origin, created: bool = False, row: JobRow | None = None, nonce: int | None = None
@@ -56,26 +63,40 @@ class Job(Generic[R]):
         self._row = row
         self._nonce = nonce
 
+    @classmethod
+    def like(cls, other: JobSnapshot[R]) -> Self:
+        """Return a handle of this class with what the other one knows."""
+        return cls(other.id, other._origin, other.created, other._row, other._nonce)._adopt(other)
+
+    def _adopt(self, other: JobSnapshot[R]) -> Self:
+        self._row = other._row
+        self._last_move = getattr(other, "_last_move", "")
+        return self
+
+    @property
+    def _engine(self) -> Engine:
+        return self._origin.engine
+
     def __repr__(self) -> str:
         return f"<Job {self.id}>" if self._row is None else f"<Job {self.id} {self._row.task} {self._row.state}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Job) and self.id == other.id
+        return isinstance(other, JobSnapshot) and self.id == other.id
 
     def __hash__(self) -> int:
         return hash(self.id)
 
     @property
     def row(self) -> JobRow:
-        """Everything on record about the job itself. `NotFound` where it is gone."""
+        """Everything on record about the job itself. `WrongPlace` if the handle has not been read yet."""
         if self._row is None:
-            self.refresh()
-            assert self._row is not None
+            found = f"on a handle of job {self.id} that has not been read"
+            raise WrongPlace("an attribute", found, "call refresh() to read the job, or wait() to wait for its end")
         return self._row
 
     @property
     def state(self) -> str:
-        """Where it is in its lifecycle."""
+        """The state of its lifecycle."""
         return self.row.state
 
     @property
@@ -89,45 +110,32 @@ class Job(Generic[R]):
         return self.row.task
 
     @property
+    def queue(self) -> str:
+        """The name of its queue."""
+        return self.row.queue
+
+    @property
     def tenant(self) -> str:
-        """Whose job it is."""
+        """The tenant it belongs to."""
         return self.row.tenant
 
     @property
     def payload(self) -> Any:
         """The arguments as JSON values."""
-        return jsondoor.decode(self.row.payload, depth_max=self._origin.settings.depth_max)
+        return jsondoor.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the client attached."""
+        """The metadata that the client attached."""
         if self.row.metadata is None:
             return {}
-        depth_max = self._origin.settings.depth_max
+        depth_max = self._engine.settings.depth_max
         found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=depth_max)
         return found
 
     @property
-    def key(self) -> str | None:
-        """The key it was enqueued with, while the key is kept. Reads the database."""
-        return None if (found := self._details()) is None else found.key
-
-    @property
-    def progress(self) -> dict[str, Any] | None:
-        """What it reported last with `ctx.progress` in its current attempt: `{"done": 30, "total": 90}`. Reads the
-        database."""
-        found = self._details()
-        if found is None or found.progress is None:
-            return None
-        told: dict[str, Any] = jsondoor.decode(found.progress, field="progress")
-        return told
-
-    def _details(self) -> JobDetails | None:
-        return next(iter(self._origin.verbs.job_details([self.id])), None)
-
-    @property
     def due_at(self) -> datetime:
-        """When it may be claimed next, or could be."""
+        """The earliest time at which it may be claimed."""
         return self.row.due_at
 
     @property
@@ -147,54 +155,143 @@ class Job(Generic[R]):
 
     @property
     def result(self) -> R:
-        """What its function returned. `JobFailed` where it rests without success, `JobTimeout` where it goes on,
-        `ResultExpired` where its task says for how long such results are kept, and that is over."""
+        """What its function returned. `JobFailed` if it rests without success, `JobTimeout` if it had not ended when it
+        was read, `ResultExpired` if its task keeps results for a time that is over."""
         row = self.row
         if row.state == "succeeded":
             self._check_kept(row)
             result: R = self._origin.decode_result(row.result)
             return result
         if row.state in JOB.rests:
-            raise JobFailed(self.id, row.state, row.error or self._last_move())
+            raise JobFailed(self.id, row.state, row.error or str(getattr(self, "_last_move", "")))
         raise JobTimeout(self.id, row.state, 0.0)
 
-    def refresh(self) -> Job[R]:
-        """Look again."""
-        (row,) = self._origin.verbs.job_get([self.id])
-        # Sent in a transaction that was rolled back, its id may have gone to another job since.
-        if row is None or (self._nonce is not None and row.nonce != self._nonce):
-            raise NotFound("job", str(self.id))
-        self._row = row
-        return self
-
-    def wait(self, timeout: float | None = None) -> Job[R]:
-        """This handle, when the job rests. `JobTimeout` (a TimeoutError) after `timeout` seconds; the job goes on."""
-        for pause in self.pauses(timeout):
-            self._origin.clock.sleep(pause)
-        return self
-
-    def pauses(self, timeout: float | None = None) -> Iterator[float]:
-        """How `wait` waits: each step looks again and says how long to pause, until the job rests or time is up."""
-        if timeout is not None and not timeout >= 0:
-            raise InvalidInput("timeout", repr(timeout), "zero or more seconds, or None for as long as it takes")
-        begun = self._origin.clock.monotonic()
-        pause = _FIRST_PAUSE
-        while not self.refresh().rests:
-            waited = self._origin.clock.monotonic() - begun
-            if timeout is not None and waited >= timeout:
-                raise JobTimeout(self.id, self.row.state, waited)
-            yield pause if timeout is None else min(pause, timeout - waited)
-            pause = min(pause * 1.5, self._origin.settings.wait_poll)
-
     def _check_kept(self, row: JobRow) -> None:
-        """Past its time a result is no more, whether or not anybody has swept it away yet."""
+        """Refuse a result that is past its time, even if retention has not deleted it yet."""
         until = row.result_dropped_at
         if row.result is not None and row.finished_at is not None and self._origin.result_ttl is not None:
             over_at = row.finished_at + timedelta(seconds=self._origin.result_ttl)
-            until = over_at if self._origin.clock.now() >= over_at else None
+            until = over_at if self._engine.clock.now() >= over_at else None
         if until is not None:
             raise ResultExpired(self.id, until)
 
-    def _last_move(self) -> str:
-        lines = self._origin.verbs.transitions("job", str(self.id))
-        return f"{lines[-1].trigger} by {lines[-1].actor}: {lines[-1].reason or 'no reason given'}" if lines else ""
+
+class Job(JobSnapshot[R]):
+    """The handle of a job: what it was when it was last read, and the verbs on it."""
+
+    __slots__ = ()
+
+    def refresh(self) -> Self:
+        """Read the job again, and return this handle. `NotFound`."""
+        store = self._engine.store
+        (row,) = store.job_get([self.id])
+        # If it was sent in a transaction that was rolled back, its id may belong to another job by now.
+        if row is None or (self._nonce is not None and row.nonce != self._nonce):
+            raise NotFound("job", str(self.id))
+        if row.error is None and row.state in JOB.rests and row.state != "succeeded":
+            lines = store.transitions("job", str(self.id))
+            last = lines[-1] if lines else None
+            self._last_move = f"{last.trigger} by {last.actor}: {last.reason or 'no reason given'}" if last else ""
+        self._row = row
+        return self
+
+    def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the job rests, and return this handle, read again. `JobTimeout` (a TimeoutError) after `timeout`
+        seconds; the job goes on."""
+        sleep_through(self._wait_steps(timeout), self._engine.clock)
+        return self
+
+    def _wait_steps(self, timeout: float | None = None) -> Iterator[float]:
+        engine = self._engine
+
+        def late(waited: float) -> JobTimeout:
+            return JobTimeout(self.id, self.state, waited)
+
+        return pauses_until(lambda: self.refresh().rests, timeout, engine.clock, engine.settings, late, _FIRST_PAUSE)
+
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
+        """Stop the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
+        `InvalidTransition`, `NotFound`."""
+        return cancel_job(self._engine.store, self.id, actor, reason, self._engine.settings)
+
+    def retry(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is
+        later. `InvalidTransition`, `NotFound`."""
+        return retry_job(self._engine.store, self.id, actor, reason, self._engine.settings)
+
+    def discard(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Give up a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
+        return discard_job(self._engine.store, self.id, actor, reason, self._engine.settings)
+
+    def force(self, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Move the job along a transition declared as `force`, marked as such on record. A reason is required.
+        `InvalidTransition`, `NotFound`."""
+        return force_job(self._engine.store, self.id, state, actor, reason, self._engine.settings)
+
+    def settle(self, *, done: bool, result: Any = None, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
+
+        If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
+        probe is not asked about what was before. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        """
+        return settle_job(self._engine.store, self.id, done, result, actor, reason, self._engine.settings)
+
+    def replace(
+        self, payload: Mapping[str, Any] | str, /, *, actor: str | None = None, reason: str | None = None
+    ) -> Job[Any]:
+        """Enqueue the task of a dead or failed job with corrected arguments, and discard this job. Return the new job.
+        A reason is required.
+
+        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
+        signature (`InvalidArguments`). The old job stays on record as it was, with actor, reason and the id of the new
+        one, which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a
+        run and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
+        """
+        engine = self._engine
+        who, why = reason_needed(actor, reason, engine.settings, "a reason: what was wrong with the arguments")
+        (row,) = engine.store.job_get([self.id])
+        if row is None:
+            raise NotFound("job", str(self.id))
+        task = engine.tasks.get(row.task)
+        new = replace_job(engine.store, engine.ids, task, self.id, payload, who, why, engine.settings)
+        (made,) = engine.store.job_get([new])
+        if made is None:
+            raise NotFound("job", str(new))
+        return engine.job(made)
+
+    def why(self) -> str:
+        """Return why the job is where it is, in one sentence. `NotFound`."""
+        return explain(self._engine.store, self.id)
+
+    def events(self, *, follow: bool = False) -> Iterator[EventRow]:
+        """Yield the events of the job in order; with `follow`, also those to come, until the job rests. `NotFound`."""
+        return items_of(self._events_pages(follow=follow), self._engine.clock)
+
+    def _events_pages(self, *, follow: bool = False) -> Iterator[tuple[list[EventRow], float]]:
+        yield from event_pages(self._engine.store, self.id, self._engine.settings, follow=follow)
+
+    def executions(self) -> list[ExecutionRow]:
+        """Return every attempt at the job, ended or in flight."""
+        return self._engine.store.job_executions(self.id)
+
+    def history(self) -> list[TransitionRow]:
+        """Return every transition of the job in order, with actor and reason."""
+        return self._engine.store.transitions("job", str(self.id))
+
+    def state_at(self, when: datetime) -> str | None:
+        """Return the state of the job at a past time; None before it was created."""
+        to_micros(when, field="when")
+        return self._engine.store.state_as_of("job", str(self.id), when)
+
+    def progress(self) -> dict[str, Any] | None:
+        """Return what the current attempt reported last with `ctx.progress`: `{"done": 30, "total": 90}`."""
+        found = self.details()
+        if found is None or found.progress is None:
+            return None
+        told: dict[str, Any] = jsondoor.decode(found.progress, field="progress")
+        return told
+
+    def details(self) -> JobDetails | None:
+        """Return what is recorded beside the job's row: its key while that is kept, the worker that holds or held it
+        last, and its progress as JSON text."""
+        return next(iter(self._engine.store.job_details([self.id])), None)

@@ -1,42 +1,41 @@
-"""Doing something to all jobs that fit, as one operation that can be watched and stopped."""
+"""Acting on all jobs that match a filter, as one operation that can be watched and stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
 
-from detent.client.client import actor_and_reason, one
-from detent.client.job import Job
-from detent.declare.settings import Settings
+from detent.client.acting import actor_and_reason
+from detent.client.handle import Handle
+from detent.client.moves import one
+from detent.client.pause import sleep_through
 from detent.declare.task import check_priority
 from detent.errors import InvalidInput, JobTimeout, NotFound
 from detent.model import jsondoor
-from detent.model.clock import Clock
-from detent.model.ids import Ids
 from detent.model.records import Moved
 from detent.model.service_records import Action, NewOperation, OperationRow
-from detent.store.contract import JobFilter, JobSearch, Verbs
+from detent.store.contract import JobFilter, JobSearch
 from detent.store.operations import metadata_text
 
-__all__ = ["Jobs", "Operation", "Operations"]
+if TYPE_CHECKING:
+    from detent.client.engine import Engine
+
+__all__ = ["JobSelection", "Operation", "OperationSnapshot"]
 
 _PORTION = 1000
 
 
-class Operation:
-    """An operation by its id, as of the last look: `refresh()` looks again.
-
-    Workers carry it on by themselves; `wait()` does its part too, so that it gets done where no worker runs.
-    """
-
-    def __init__(self, row: OperationRow, verbs: Verbs, clock: Clock, settings: Settings) -> None:
-        self.row = row
-        self._verbs = verbs
-        self._clock = clock
-        self._settings = settings
+class OperationSnapshot(Handle[OperationRow]):
+    """An operation as it was when it was last read."""
 
     def __repr__(self) -> str:
         return f"<Operation {self.id} {self.row.action} {self.state}: {self.changed} changed>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OperationSnapshot) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     @property
     def id(self) -> int:
@@ -55,64 +54,104 @@ class Operation:
 
     @property
     def refused(self) -> int:
-        """How many jobs fitted and could not be changed: the lifecycle has no such move from where they were."""
+        """How many matching jobs could not be changed: the lifecycle has no such move from the state they were in."""
         return self.row.refused
 
-    def refresh(self) -> Operation:
-        """Look again. `NotFound`."""
-        row = self._verbs.operation_get(self.id)
+
+class Operation(OperationSnapshot):
+    """The handle of an operation. Workers carry it out; `wait()` does a share of it, so it ends without workers too."""
+
+    def refresh(self) -> Self:
+        """Read the operation again, and return this handle. `NotFound`."""
+        row = self._engine.store.operation_get(self.id)
         if row is None:
             raise NotFound("operation", str(self.id))
         self.row = row
         return self
 
-    def step(self) -> Operation:
-        """Do the next portion of it, and look."""
-        self.row = one(self._verbs.operation_step(self.id, _PORTION))
+    def step(self) -> Self:
+        """Carry out the next portion, and return this handle, read again."""
+        self.row = one(self._engine.store.operation_step(self.id, _PORTION))
         return self
 
-    def wait(self, timeout: float | None = None) -> Operation:
-        """This operation, when it has ended. `JobTimeout` (a TimeoutError) after `timeout` seconds; it goes on."""
-        begun = self._clock.monotonic()
+    def wait(self, timeout: float | None = None) -> Self:
+        """Carry the operation out until it has ended, and return this handle. `JobTimeout` (a TimeoutError) after
+        `timeout` seconds; workers then go on with it."""
+        sleep_through(self._wait_steps(timeout), self._engine.clock)
+        return self
+
+    def _wait_steps(self, timeout: float | None = None) -> Iterator[float]:
+        clock = self._engine.clock
+        begun = clock.monotonic()
         while self.step().state == "running":
-            waited = self._clock.monotonic() - begun
+            waited = clock.monotonic() - begun
             if timeout is not None and waited >= timeout:
                 raise JobTimeout(self.id, "running", waited)
-        return self
+            yield 0.0
 
-    def cancel(self, *, actor: str, reason: str | None = None) -> Moved:
-        """Stop it where it is; what is done stays done."""
-        answer = one(self._verbs.operation_cancel(self.id, *actor_and_reason(actor, reason, self._settings)))
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Stop the operation; jobs that it has changed stay changed."""
+        store = self._engine.store
+        answer = one(store.operation_cancel(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         self.refresh()
         return answer
 
 
-class Operations:
-    """Begins operations, and finds them again."""
+class JobSelection:
+    """All jobs that match a filter. Each verb counts them or acts on every one of them as a tracked operation."""
 
-    def __init__(self, verbs: Callable[[], Verbs], ids: Ids, clock: Clock, settings: Settings) -> None:
-        self._verbs = verbs
-        self._ids = ids
-        self._clock = clock
-        self._settings = settings
+    def __init__(self, chosen: JobSearch, engine: Engine) -> None:
+        self._chosen = chosen
+        self._engine = engine
 
-    def start(
+    def count(self) -> int:
+        """Return how many jobs match now. Counts by state, task, queue and tenant are fast; others read every page."""
+        chosen, store = self._chosen, self._engine.store
+        every = JobFilter(chosen.state, chosen.task, chosen.queue, chosen.tenant)
+        if chosen == JobSearch(every.state, every.task, every.queue, every.tenant):
+            return store.job_count(every)
+        found, after = 0, None
+        while True:
+            page = store.job_list(chosen, after, _PORTION)
+            found += len(page.rows)
+            if page.next is None:
+                return found
+            after = page.next
+
+    def retry(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
+        """Bring all of them that rest without success back to pending."""
+        return self._start("retry", actor, reason)
+
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
+        """Stop all of them: pending ones at once, running ones within a second or two."""
+        return self._start("cancel", actor, reason)
+
+    def discard(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
+        """Give up all of them that are quarantined or failed."""
+        return self._start("discard", actor, reason)
+
+    def move(
         self,
-        chosen: JobSearch,
-        action: Action,
-        actor: str,
-        reason: str | None,
         *,
         queue: str | None = None,
         priority: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> Operation:
-        """Begin to do it to every job there is now that fits."""
-        who, why = actor_and_reason(actor, reason, self._settings)
+        """Put all of them that are pending into another queue, or give them another priority."""
+        if queue is None and priority is None:
+            raise InvalidInput("queue", "neither queue nor priority", "where to move them")
+        return self._start("move", actor, reason, queue=queue, priority=priority)
+
+    def _start(self, action: Action, actor: str | None, reason: str | None, **where: Any) -> Operation:
+        engine, chosen = self._engine, self._chosen
+        who, why = actor_and_reason(actor, reason, engine.settings)
+        queue, priority = where.get("queue"), where.get("priority")
         if queue is not None:
-            jsondoor.text(queue, field="queue", bytes_max=self._settings.name_max)
+            jsondoor.text(queue, field="queue", bytes_max=engine.settings.name_max)
         if priority is not None:
             check_priority(priority)
-        (number,) = self._ids.take(1)
+        (number,) = engine.ids.take(1)
         item = NewOperation(
             id=number,
             action=action,
@@ -133,88 +172,4 @@ class Operations:
             since=chosen.since,
             until=chosen.until,
         )
-        return self._handle(self._verbs().operation_start(item))
-
-    def get(self, operation_id: int) -> Operation:
-        """The operation as it stands. `NotFound`."""
-        row = self._verbs().operation_get(operation_id)
-        if row is None:
-            raise NotFound("operation", str(operation_id))
-        return self._handle(row)
-
-    def list(self, state: str | None, limit: int) -> list[Operation]:
-        """The newest first."""
-        return [self._handle(row) for row in self._verbs().operation_list(state, limit)]
-
-    def count(self, chosen: JobSearch) -> int:
-        """How many jobs fit. Page by page, if counts by state do not tell."""
-        every = JobFilter(chosen.state, chosen.task, chosen.queue, chosen.tenant)
-        if chosen == JobSearch(every.state, every.task, every.queue, every.tenant):
-            return self._verbs().job_count(every)
-        found, after = 0, None
-        while True:
-            page = self._verbs().job_list(chosen, after, _PORTION)
-            found += len(page.rows)
-            if page.next is None:
-                return found
-            after = page.next
-
-    def _handle(self, row: OperationRow) -> Operation:
-        return Operation(row, self._verbs(), self._clock, self._settings)
-
-
-class Jobs(list[Job[Any]]):
-    """The jobs that were asked for; and, for what is done to many at once, the filter itself.
-
-    As a list it holds at most as many as were asked for; `next` is the `after` of the next page, None at the end.
-    `count()` and the actions mean every job that fits, so the actions refuse a selection that was cut off (`cut_by`
-    names what by).
-    """
-
-    def __init__(
-        self,
-        found: Iterable[Job[Any]],
-        chosen: JobSearch,
-        operations: Operations,
-        *,
-        cut_by: str | None = None,
-        next: str | None = None,
-    ) -> None:
-        super().__init__(found)
-        self._chosen = chosen
-        self._operations = operations
-        self._cut_by = cut_by
-        self.next = next
-
-    def count(self, *value: Any) -> int:
-        """How many jobs fit, now: what an action would look at. With a value, how often it is in the list."""
-        if value:
-            return super().count(value[0])
-        return self._operations.count(self._chosen)
-
-    def retry(self, *, actor: str, reason: str | None = None) -> Operation:
-        """Bring all of them that rest without success back to pending."""
-        return self._start("retry", actor, reason)
-
-    def cancel(self, *, actor: str, reason: str | None = None) -> Operation:
-        """Stop all of them: pending at once, running at their next sign of life."""
-        return self._start("cancel", actor, reason)
-
-    def discard(self, *, actor: str, reason: str | None = None) -> Operation:
-        """Give all of them up that are quarantined or failed."""
-        return self._start("discard", actor, reason)
-
-    def move(
-        self, *, queue: str | None = None, priority: int | None = None, actor: str, reason: str | None = None
-    ) -> Operation:
-        """Put all of them that are pending into another queue, or give them another priority."""
-        if queue is None and priority is None:
-            raise InvalidInput("queue", "neither queue nor priority", "where to move them")
-        return self._start("move", actor, reason, queue=queue, priority=priority)
-
-    def _start(self, action: Action, actor: str, reason: str | None, **how: Any) -> Operation:
-        if self._cut_by is not None:
-            found = f"{action} of a selection that was cut off by {self._cut_by}"
-            allowed = f"a selection without it, since {action} means every job that fits; or the handles one by one"
-            raise InvalidInput(self._cut_by, found, allowed)
-        return self._operations.start(self._chosen, action, actor, reason, **how)
+        return Operation(engine.store.operation_start(item), engine)

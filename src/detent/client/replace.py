@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from detent.client.client import one
+from detent.client.moves import one
 from detent.declare.enqueue import Sending, new_job
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Task

@@ -1,47 +1,28 @@
-"""What a caller may ask of a list of jobs, checked; and the text that names a place in it."""
+"""Checking the filters of a list of jobs, and the text that names a place in the list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any
 
-from detent.client.client import check_id
+from detent.client.engine import Engine
+from detent.client.moves import check_id
 from detent.declare.settings import Settings
 from detent.errors import InvalidInput
 from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import JobPlace, RecordPlace, TransitionRow
+from detent.model.records import JobPlace
 from detent.store.words import JobSearch
 
-__all__ = ["JobsFilter", "RecordLines", "check_limit", "checked_search", "place_of", "text_of"]
+__all__ = ["checked_search", "place_of", "text_of"]
 
-_LIST_MAX = 10_000
 _NAMES = ("task", "queue", "tenant", "key", "correlation_id", "worker", "error")
 
 
-class JobsFilter(TypedDict, total=False):
-    """What `Detent.jobs` takes."""
-
-    state: str | None
-    task: str | None
-    queue: str | None
-    tenant: str | None
-    key: str | None
-    correlation_id: str | None
-    run: int | str | None
-    worker: str | None
-    error: str | None
-    metadata: Mapping[str, Any] | None
-    since: datetime | None
-    until: datetime | None
-    after: str | None
-    limit: int | None
-
-
-def checked_search(chosen: Mapping[str, Any], settings: Settings) -> JobSearch:
-    """Return what `Detent.jobs` was asked for. `InvalidInput`."""
+def checked_search(chosen: Mapping[str, Any], engine: Engine) -> JobSearch:
+    """Return the filters of `app.jobs.list` and `app.jobs.where`, checked. `InvalidInput`."""
+    settings = engine.settings
     state = chosen["state"]
     if state is not None and state not in JOB.states:
         raise InvalidInput("state", repr(state)[:80], ", ".join(JOB.states))
@@ -80,13 +61,6 @@ def _wanted(metadata: Mapping[str, Any], settings: Settings) -> tuple[tuple[str,
     return tuple(found)
 
 
-def check_limit(limit: int) -> int:
-    """Return how many to list. `InvalidInput`."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _LIST_MAX:
-        raise InvalidInput("limit", repr(limit), f"a whole number from 1 to {_LIST_MAX}")
-    return limit
-
-
 def text_of(place: JobPlace | None) -> str | None:
     """Return the text that `after` takes."""
     return None if place is None else f"{to_micros(place.created_at, field='after')}-{place.id}"
@@ -100,11 +74,3 @@ def place_of(text: str | None) -> JobPlace | None:
     if not (dash and all(part.isascii() and part.isdecimal() and len(part) < 20 for part in (micros, number))):
         raise InvalidInput("after", repr(text)[:80], "the `next` of the page before, such as 1767225600000000-17")
     return JobPlace(from_micros(int(micros)), int(number))
-
-
-class RecordLines(list[TransitionRow]):
-    """Lines of the record; `next` is the `after` of the next page, None at the end."""
-
-    def __init__(self, found: Iterable[TransitionRow], place: RecordPlace | None) -> None:
-        super().__init__(found)
-        self.next = None if place is None else text_of(JobPlace(place.at, place.n))

@@ -45,6 +45,9 @@ class Settings:
     database_url: str = field(
         default="sqlite:///detent.db", metadata={"means": "where the record is: sqlite:///path or postgresql://…"}
     )
+    actor: str = field(
+        default="client", metadata={"means": "who acts, for the record, unless a call or acting_as() names somebody"}
+    )
     payload_max: int = _limit(_MIB, 64, 64 * _MIB, "bytes of a job's payload as JSON")
     result_max: int = _limit(_MIB, 64, 64 * _MIB, "bytes of a job's result as JSON")
     metadata_max: int = _limit(16 * _KIB, 64, _MIB, "bytes of a job's metadata as JSON")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from detent.client.client import actor_and_reason, one
-from detent.client.follow import follow_events
+from detent.client.acting import actor_and_reason
+from detent.client.engine import Engine
+from detent.client.follow import event_pages
+from detent.client.listing import ListPage, check_limit
+from detent.client.moves import one
+from detent.client.pause import items_of
 from detent.declare.enqueue import encode_metadata
-from detent.declare.settings import Settings
 from detent.errors import InvalidInput, KeyConflict, NotFound
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
-from detent.model.clock import Clock, to_micros
-from detent.model.ids import Ids
+from detent.model.clock import to_micros
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsEnd, OpsRunRow
 from detent.model.records import EventRow
 from detent.ops.run import OpsRun, event_id, read_run_id, read_token, run_of
@@ -25,7 +27,7 @@ from detent.store.contract import Store
 __all__ = ["Ops"]
 
 _GIT_REF_MAX = 1000
-_LIST_MAX = 10_000
+_Events = list[EventRow]
 
 
 class Ops:
@@ -35,11 +37,13 @@ class Ops:
     claimed and not begun within five minutes is cancelled; one that is silent for ten has failed.
     """
 
-    def __init__(self, store: Callable[[], Store], ids: Ids, settings: Settings, clock: Clock) -> None:
-        self._store = store
-        self._ids = ids
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._ids = engine.ids
+        self._settings = engine.settings
+
+    def _store(self) -> Store:
+        return self._engine.store
 
     # -- asking for runs ---------------------------------------------------------------------------------------
 
@@ -82,7 +86,7 @@ class Ops:
             raise KeyConflict(key or "", "", queued.job_id)
         return run_of(row, depth_max=self._settings.depth_max, created=queued.created)
 
-    def cancel(self, run: OpsRun | str, *, actor: str, reason: str | None = None) -> OpsRun:
+    def cancel(self, run: OpsRun | str, *, actor: str | None = None, reason: str | None = None) -> OpsRun:
         """Stop a run, whoever holds it: its holder is refused from then on, and so hears of it. Cancelled already:
         nothing to do. `InvalidTransition` where it ended otherwise, `NotFound`."""
         job_id = read_run_id(run)
@@ -177,32 +181,35 @@ class Ops:
         """The run as it stands. `NotFound`."""
         return self._get(read_run_id(run))
 
-    def runs(
+    def list(
         self,
         *,
         project_id: str | None = None,
         env: str | None = None,
         state: str | None = None,
-        before: OpsRun | str | None = None,
         limit: int = 100,
-    ) -> list[OpsRun]:
-        """Runs, the newest first; below `before`, page by page."""
+        after: str | None = None,
+    ) -> ListPage[OpsRun]:
+        """List matching runs, the newest first. `.next` of the list is the `after` of the next page. `InvalidInput`."""
         if state is not None and state not in OPS_RUN.states:
             raise InvalidInput("state", repr(state)[:80], ", ".join(OPS_RUN.states))
-        if not 1 <= limit <= _LIST_MAX:
-            raise InvalidInput("limit", repr(limit)[:80], f"1 to {_LIST_MAX}")
-        below = None if before is None else read_run_id(before)
-        return [self._seen(row) for row in self._store().ops_list(project_id, env, state, below, limit)]
+        most, below = check_limit(limit), None if after is None else read_run_id(after)
+        found = [self._seen(row) for row in self._store().ops_list(project_id, env, state, below, most)]
+        return ListPage(found, found[-1].id if len(found) == most else None)
 
     def events(self, run: OpsRun | str, *, follow: bool = False) -> Iterator[EventRow]:
-        """A run's lines in order; with `follow` it goes on until the run has ended. `NotFound`."""
+        """Yield the events of a run in order; with `follow`, also those to come, until it has ended. `NotFound`."""
+        self._get(read_run_id(run))
+        return items_of(self._events_pages(run, follow=follow), self._engine.clock)
+
+    def _events_pages(self, run: OpsRun | str, *, follow: bool = False) -> Iterator[tuple[_Events, float]]:
         job_id = read_run_id(run)
         self._get(job_id)
-        return follow_events(self._store(), job_id, self._clock, self._settings, follow=follow)
+        yield from event_pages(self._store(), job_id, self._settings, follow=follow)
 
-    def environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
-        """Where runs go (of a project), by project and name."""
-        return self._store().ops_environments(project_id)
+    def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
+        """List environments (of a project), by project and name."""
+        return ListPage(self._store().ops_environments(project_id))
 
     def _get(self, job_id: int) -> OpsRun:
         (row,) = self._store().ops_get([job_id])

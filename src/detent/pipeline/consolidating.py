@@ -8,8 +8,8 @@ from typing import Any, TypeVar, assert_never
 
 import msgspec
 
-from detent.client.client import one
 from detent.client.colour import Colour, colour_of
+from detent.client.moves import one
 from detent.declare.context import Context
 from detent.declare.pipeline import Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled

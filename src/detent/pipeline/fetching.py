@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from detent.client.client import one
 from detent.client.colour import Colour, colour_of
+from detent.client.moves import one
 from detent.declare.context import Context
 from detent.declare.pipeline import Partition, Pipeline
 from detent.declare.signals import Fatal, Snooze, Throttled

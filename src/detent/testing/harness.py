@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import Any, Literal, get_args
 
 from detent.app.detent import Detent
-from detent.app.wiring import Wiring
 from detent.batch.due import begin_due
-from detent.client.job import Job
+from detent.client.engine import Engine
+from detent.client.job import Job, JobSnapshot
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.firing import fire_due
@@ -59,9 +59,9 @@ class Harness:
     def use(self, app: Detent) -> Detent:
         """Put an application on the test's database, and write what its code declares. It goes back to its own database
         when the test ends."""
-        wiring = Wiring(app.settings, self.clock, self.store)
-        self._exits.callback(app.rewire, app.rewire(wiring))
-        self._exits.callback(wiring.close)
+        engine = Engine(app.settings, self.clock, self.store)
+        self._exits.callback(app.rewire, app.rewire(engine))
+        self._exits.callback(engine.close)
         self._app = app
         app.put_declared(again=True)
         return app
@@ -78,7 +78,7 @@ class Harness:
         self._begin()
         while (claimed := self._claim(len(worked), most)) is not None:
             self.attempt(claimed)
-            worked.append(self.app.get(claimed.job_id))
+            worked.append(self.app.jobs.get(claimed.job_id))
         return worked
 
     async def awork(self, *, most: int = 10_000) -> list[Job[Any]]:
@@ -91,7 +91,7 @@ class Harness:
                 self._end(claimed, await attempt.run_async(os.getpid()))
             elif attempt is not None:
                 self._end(claimed, await asyncio.to_thread(attempt.run))
-            worked.append(self.app.get(claimed.job_id))
+            worked.append(self.app.jobs.get(claimed.job_id))
         return worked
 
     def attempt(self, claimed: Claimed) -> None:
@@ -100,7 +100,7 @@ class Harness:
         if attempt is not None:
             self._end(claimed, attempt.run())
 
-    def crash(self, job: Job[Any], at: CrashPoint = "started") -> None:
+    def crash(self, job: JobSnapshot[Any], at: CrashPoint = "started") -> None:
         """Let the worker die in the next attempt at this job, at that point of its life; its lease then runs out.
 
         `claimed`: before the function is called. `started`: the attempt is in progress on record, the function has not
@@ -146,7 +146,7 @@ class Harness:
         ids = self.app.ids
         made = len(fire_due(self.store, ids)) + begin_due(self.store, ids)
         for operation in self.store.operation_list("running", _BATCH):
-            self.app.operation(operation.id).wait()
+            self.app.operations.get(operation.id).wait()
             made += 1
         build_ops_recovery_service(self.store).run(self.clock.monotonic())
         failures = self.store.untold_take(sorted(self.app.tasks), _BATCH, self.lease)

@@ -9,10 +9,10 @@ from msgspec import Struct
 from detent.lifecycle.library import JOB
 from detent.store.contract import Verbs
 
-__all__ = ["QueueView", "queues"]
+__all__ = ["Queue", "queues"]
 
 
-class QueueView(Struct, frozen=True, kw_only=True):
+class Queue(Struct, frozen=True, kw_only=True):
     """A queue: whether claims may enter it, and its jobs by state, every state named."""
 
     name: str
@@ -23,7 +23,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     jobs: dict[str, int]
 
 
-def queues(verbs: Verbs) -> list[QueueView]:
+def queues(verbs: Verbs) -> list[Queue]:
     """Every queue that has a job on record or is paused, by name."""
     paused = {row.name: row for row in verbs.queue_list() if row.paused_at is not None}
     jobs = {name: dict.fromkeys(JOB.states, 0) for name in paused}
@@ -31,7 +31,7 @@ def queues(verbs: Verbs) -> list[QueueView]:
         states = jobs.setdefault(count.queue, dict.fromkeys(JOB.states, 0))
         states[count.state] = states.get(count.state, 0) + count.jobs
     return [
-        QueueView(
+        Queue(
             name=name,
             paused=name in paused,
             paused_at=paused[name].paused_at if name in paused else None,

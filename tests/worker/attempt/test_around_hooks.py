@@ -125,7 +125,7 @@ def test_a_hook_that_fails_fails_the_attempt_by_name(detent: Harness, number: in
     job = tasks(detent, retry=Retry(1))[number].enqueue()
     detent.work()
     assert job.refresh().state == "pending"
-    (execution,) = detent.app.executions(job.id)
+    (execution,) = job.executions()
     assert execution.outcome == "error"
     name = "odd" if place == "no context manager" else "broken"
     assert f"the hook {name} around task {job.row.task} failed" in (execution.error or "").replace("'", "")

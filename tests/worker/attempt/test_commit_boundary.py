@@ -60,7 +60,7 @@ class Place:
 def place(store_url: str) -> Iterator[Place]:
     with closing(Harness(store_url)) as harness:
         yield Place(harness)
-        assert harness.app.verify() == []
+        assert harness.app.record.verify() == []
 
 
 def _execute(sql: str, ctx: Context, tx: Any) -> None:
@@ -96,7 +96,7 @@ def test_what_is_said_in_a_block_is_kept_whatever_becomes_of_it(place: Place, fa
 
     job = place.run(inside)
     assert job.state == ("quarantined" if fails else "succeeded")
-    assert [line.message for line in place.app.events(job.id)] == ["counting"]
+    assert [line.message for line in job.events()] == ["counting"]
     assert place.ledger() == ([] if fails else ["one"])
 
 
@@ -117,7 +117,7 @@ def test_a_result_that_cannot_be_stored_undoes_the_block(place: Place) -> None:
 
     job = place.call(after)
     assert (job.state, place.ledger()) == ("succeeded", ["two"])
-    assert "error after the commit" in next(iter(place.app.events(job.id))).message
+    assert "error after the commit" in next(iter(job.events())).message
 
 
 def test_the_connection_comes_back_as_it_was(place: Place) -> None:
@@ -216,13 +216,13 @@ def test_a_block_that_is_never_entered_is_warned_of(place: Place, caplog: pytest
     """C2: `ctx.commit()` without `with` does nothing at all, and the job succeeds: somebody should hear of it."""
     job = place.call(lambda ctx: ctx.commit() and None)
     assert job.state == "succeeded"
-    (line,) = place.app.events(job.id)
+    (line,) = job.events()
     assert (line.level, line.message.partition(":")[0]) == (
         "warning",
         "ctx.commit() was called, but its block was never entered",
     )
     assert "never entered" in caplog.text
-    assert [one.level for one in place.app.events(place.run(lambda ctx, tx: None).id)] == []
+    assert [one.level for one in place.run(lambda ctx, tx: None).events()] == []
 
 
 def test_what_comes_after_the_block_is_refused(place: Place) -> None:

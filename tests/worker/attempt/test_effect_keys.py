@@ -73,7 +73,7 @@ def test_a_key_stays_the_same_in_every_attempt_and_process(store_url: str) -> No
     with shop(store_url) as (harness, seen):
         first = sent(harness.app)
         harness.work()
-        identity = harness.app.identity
+        identity = harness.app.identities.current()
         assert seen == [f"{identity}//job/{first.id}"] * 2
         assert len(identity) == 32
     with shop(store_url) as (later, again):
@@ -86,10 +86,10 @@ def test_a_new_identity_is_for_new_jobs(store_url: str) -> None:
     """C5: what was sent before keeps its key, so a repeated effect is still recognised; new jobs get other keys."""
     with shop(store_url) as (harness, seen):
         before = sent(harness.app)
-        old = harness.app.identity
-        renewed = harness.app.renew_identity(actor="ana", reason="restored into staging")
+        old = harness.app.identities.current()
+        renewed = harness.app.identities.renew(actor="ana", reason="restored into staging")
         assert renewed != old
-        assert harness.app.identity == renewed
+        assert harness.app.identities.current() == renewed
     with shop(store_url) as (harness, seen):
         after = sent(harness.app)
         harness.work()

@@ -123,7 +123,7 @@ class Place:
             return [row[0] for row in connection.execute("SELECT line FROM ledger ORDER BY line").fetchall()]
 
     def outcomes(self, job: Job[Any]) -> list[str | None]:
-        return [execution.outcome for execution in self.app.executions(job.id)]
+        return [execution.outcome for execution in job.executions()]
 
     def declare(self, body: Callable[[Context, str], Any], **options: Any) -> Any:
         def book(ctx: Context, line: str) -> Any:
@@ -143,7 +143,7 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     kind = getattr(request, "param", "sqlite")
     with closing(Harness(request.getfixturevalue(f"{kind}_store_url"))) as one:
         yield one
-        assert one.app.verify() == []
+        assert one.app.record.verify() == []
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_committed_once_in_another_database(
     assert (job.refresh().state, job.result) == ("succeeded", "booked in attempt 1")
     assert place.outcomes(job) == ["released", "done"]
     assert (place.ledger(), list(ran), list(after)) == (["one"], ["attempt 1"], ["one"])
-    messages = [line.message for line in place.app.events(job.id)]
+    messages = [line.message for line in job.events()]
     assert messages == ["attempt 1 has committed in the other database: nothing is left to do"]
     second = place.done(book, "two")
     assert (second.state, place.ledger()) == ("succeeded", ["one", "two"])
@@ -265,7 +265,7 @@ def test_in_our_own_database_it_is_one_transaction(harness: Harness, through: st
     job = place.done(place.declare(body))
     assert (job.state, job.result, place.outcomes(job)) == ("succeeded", "booked", ["error", "done"])
     assert place.ledger() == ["one in attempt 2"]
-    assert [one.state for one in place.app.jobs(task="follow")] == ["succeeded"]
+    assert [one.state for one in place.app.jobs.list(task="follow")] == ["succeeded"]
 
 
 def test_in_our_own_database_from_a_coroutine(postgres_store_url: str) -> None:
@@ -301,7 +301,7 @@ def test_a_statement_that_failed_and_was_forgiven(harness: Harness, other: str) 
 
     job = place.done(place.declare(body))
     assert (job.state, place.ledger(), place.outcomes(job)) == ("succeeded", ["one 2"], ["error", "done"])
-    said = harness.app.executions(job.id)[0].error or ""
+    said = job.executions()[0].error or ""
     assert "COMMIT cannot be called after a statement of the block has failed" in said
 
 
@@ -332,7 +332,7 @@ def test_used_up_after_the_block_was_entered_is_unknown(harness: Harness, other:
 
     job = place.done(place.declare(body))
     assert (job.state, place.outcomes(job)[-1]) == ("quarantined", "unknown")
-    place.app.settle(job.id, done=True, actor="ana", reason="it is in the books")
+    job.settle(done=True, actor="ana", reason="it is in the books")
     assert job.refresh().state == "succeeded"
 
 
@@ -387,7 +387,7 @@ def test_the_block_is_entered_once(harness: Harness, other: str) -> None:
 
     job = place.done(place.declare(body))
     assert (job.state, place.ledger()) == ("succeeded", ["one"])
-    assert "AlreadyCommitted" in next(iter(place.app.events(job.id))).message
+    assert "AlreadyCommitted" in next(iter(job.events())).message
 
 
 def test_a_transaction_that_the_block_did_not_end_itself_is_refused(harness: Harness, other: str) -> None:

@@ -58,17 +58,17 @@ class Place:
         self.harness.work()
 
     def outcomes(self, job: Job[Any]) -> list[str | None]:
-        return [execution.outcome for execution in self.app.executions(job.id)]
+        return [execution.outcome for execution in job.executions()]
 
     def said(self, job: Job[Any]) -> list[str]:
-        return [line.message for line in self.app.events(job.id)]
+        return [line.message for line in job.events()]
 
 
 @pytest.fixture
 def place(store_url: str) -> Iterator[Place]:
     with closing(Harness(store_url)) as harness:
         yield Place(harness, Bank())
-        assert harness.app.verify() == []
+        assert harness.app.record.verify() == []
 
 
 def test_it_had_happened(place: Place) -> None:
@@ -111,7 +111,7 @@ def test_the_probe_looks_also_where_no_attempt_is_left(place: Place) -> None:
     second = place.lost(place.app.find_task("pay"), at="started")
     place.work()
     assert (second.refresh().state, place.outcomes(second)) == ("quarantined", ["unknown", "error"])
-    assert place.bank.paid == [f"{place.app.identity}//job/{job.id}"]
+    assert place.bank.paid == [f"{place.app.identities.current()}//job/{job.id}"]
     assert "no attempt is left" in (second.error or "")
 
 
@@ -159,7 +159,7 @@ def test_a_cancel_waits_for_the_probe(place: Place) -> None:
     job = place.declare().enqueue(order_id=7)
     place.harness.crash(job, at="started")
     place.harness.work()
-    place.app.cancel(job.id, actor="ana", reason="wrong order")
+    job.cancel(actor="ana", reason="wrong order")
     place.work(31)
     assert (job.refresh().state, place.bank.paid) == ("cancelled", [])
     assert place.outcomes(job) == ["unknown", "cancelled"]
@@ -170,9 +170,9 @@ def test_a_person_says_that_it_has_happened(place: Place) -> None:
     job = place.lost(place.declare(ONCE, probe=None))
     place.work()
     assert job.refresh().state == "quarantined"
-    place.app.settle(job.id, done=True, actor="ana", reason="it is on the statement", result="paid 7")
+    job.settle(done=True, actor="ana", reason="it is on the statement", result="paid 7")
     assert (job.refresh().state, job.result) == ("succeeded", "paid 7")
-    last = place.app.transitions(job.id)[-1]
+    last = job.history()[-1]
     assert (last.trigger, last.actor, last.reason) == ("settle", "ana", "it is on the statement")
     assert len(place.bank.paid) == 1
 
@@ -185,7 +185,7 @@ def test_a_person_says_that_it_has_not(place: Place, with_probe: bool) -> None:
         place.work(100)
     assert job.refresh().state == "quarantined"
     asked = len(place.bank.asked)
-    place.app.settle(job.id, done=False, actor="ana", reason="nothing on the statement")
+    job.settle(done=False, actor="ana", reason="nothing on the statement")
     place.work()
     assert (job.refresh().state, job.result) == ("succeeded", "paid 7")
     assert (len(place.bank.paid), len(place.bank.asked)) == (1, asked)
@@ -197,7 +197,7 @@ def test_a_retry_asks_the_probe_again(place: Place) -> None:
     for _ in range(LOOKS + 2):
         place.work(100)
     place.bank.answer = Probed.done
-    place.app.retry(job.id, actor="ana")
+    job.retry(actor="ana")
     place.work()
     assert (job.refresh().state, len(place.bank.paid)) == ("succeeded", 1)
 
@@ -206,7 +206,7 @@ def test_without_a_probe_a_retry_is_a_persons_decision(place: Place) -> None:
     job = place.lost(place.declare(ONCE, probe=None))
     place.work()
     assert place.outcomes(job) == ["unknown"]
-    place.app.retry(job.id, actor="ana")
+    job.retry(actor="ana")
     place.work()
     assert (job.refresh().state, len(place.bank.paid)) == ("succeeded", 2)
 
@@ -215,13 +215,13 @@ def test_a_probe_that_is_gone_leaves_it_to_a_person(place: Place, store_url: str
     """C5: code that lost its probe does not repeat blindly what it finds."""
     job = place.lost(place.declare())
     place.harness.store.lease_reap(10)
-    assert place.app.get(job.id).state == "pending"
+    assert place.app.jobs.get(job.id).state == "pending"
     place.harness.use(Detent(store_url))
     place.app = place.harness.app
     place.declare(probe=None)
     place.work()
-    assert (place.app.get(job.id).state, len(place.bank.paid)) == ("quarantined", 1)
-    assert "has no probe" in (place.app.get(job.id).error or "")
+    assert (place.app.jobs.get(job.id).state, len(place.bank.paid)) == ("quarantined", 1)
+    assert "has no probe" in (place.app.jobs.get(job.id).error or "")
 
 
 def test_what_settle_refuses(place: Place) -> None:
@@ -229,11 +229,11 @@ def test_what_settle_refuses(place: Place) -> None:
     place.work()
     for wrong in ({"reason": ""}, {"done": 1}, {"done": False, "result": 7}, {"actor": ""}, {"result": {1}}):
         with pytest.raises(errors.InvalidInput):
-            place.app.settle(job.id, **({"done": True, "actor": "ana", "reason": "seen"} | wrong))  # type: ignore[arg-type]
+            job.settle(**({"done": True, "actor": "ana", "reason": "seen"} | wrong))  # type: ignore[arg-type]
     assert job.refresh().state == "quarantined"
     waiting = place.app.find_task("pay").enqueue(order_id=8)
     with pytest.raises(errors.InvalidTransition, match="cannot go from pending to succeeded"):
-        place.app.settle(waiting.id, done=True, actor="ana", reason="seen")
+        waiting.settle(done=True, actor="ana", reason="seen")
 
 
 def test_a_commit_of_our_own_needs_no_probe(place: Place) -> None:

@@ -79,7 +79,7 @@ def test_a_lease_lost_in_the_first_step_of_a_coroutine_frees_slot_and_line(ready
         assert slot.board.entries() == []
         assert slot.child._runner.core.is_empty
         slot.close()
-        assert (app.get(job.id).state, app.get(job.id).result) == ("succeeded", 1)
+        assert (app.jobs.get(job.id).state, app.jobs.get(job.id).result) == ("succeeded", 1)
 
 
 def test_a_cancel_reaches_a_coroutine_before_it_waits(ready_url: str) -> None:
@@ -123,5 +123,5 @@ def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, mo
 
         asyncio.run(asyncio.wait_for(both(), 60))
         slot.close()
-        executions = [app.executions(job.id)[0] for job in jobs]
+        executions = [job.executions()[0] for job in jobs]
         assert [("out of memory" in str(one.error), one.outcome) for one in executions] == [(True, "error")] * 2

@@ -36,7 +36,7 @@ def command() -> None:
 def list_(session: Session, state: str | None, limit: int) -> None:
     """List alerts, those that fire first."""
     with session.open() as app:
-        found = app.alerts(state=state, limit=limit)
+        found = app.alerts.list(state=state, limit=limit)
     if session.json:
         render.json_value([render.plain(one, id=one.id) for one in found])
         return
@@ -59,8 +59,8 @@ def list_(session: Session, state: str | None, limit: int) -> None:
 def show(session: Session, alert: str) -> None:
     """Show an alert, and what was told of it to whom."""
     with session.open() as app:
-        row = app.get_alert(alert)
-        told = app.alert_deliveries(alert)
+        row = app.alerts.get(alert)
+        told = app.alerts.deliveries(alert)
     if session.json:
         render.json_value(render.plain(row, id=row.id) | {"deliveries": render.records(told)})
         return
@@ -80,7 +80,7 @@ def show(session: Session, alert: str) -> None:
 def ack(session: Session, alert: str, reason: str | None) -> None:
     """Acknowledge an alert: sinks no longer send reminders of it."""
     with session.open() as app:
-        _say(session, "alert", app.acknowledge(alert, actor=session.who, reason=reason), "acknowledged")
+        _say(session, "alert", app.alerts.acknowledge(alert, reason=reason), "acknowledged")
 
 
 @command.command()
@@ -90,9 +90,8 @@ def ack(session: Session, alert: str, reason: str | None) -> None:
 def resolve(session: Session, alert: str, reason: str | None) -> None:
     """Resolve an alert by hand. It fires again if its cause comes back."""
     with session.open() as app:
-        row = app.get_alert(alert)
-        told = reason or "resolved by hand"
-        _say(session, "alert", app.resolve_alert(row.policy, told, scope=row.scope, actor=session.who), "resolved")
+        row = app.alerts.get(alert)
+        _say(session, "alert", app.alerts.resolve(row.id, reason=reason), "resolved")
 
 
 @command.command()
@@ -100,9 +99,9 @@ def resolve(session: Session, alert: str, reason: str | None) -> None:
 def policies(session: Session) -> None:
     """List the policies in force."""
     with session.open() as app:
-        found = app.alert_policies()
+        found = app.alerts.policies.list()
     if session.json:
-        render.json_value([render.plain(one, default=DEFAULTS.get(one.name) == one) for one in found.values()])
+        render.json_value([render.plain(one, default=DEFAULTS.get(one.name) == one) for one in found])
         return
     render.table(
         ["POLICY", "STATE", "SEVERITY", "WRONG WHEN", "EACH", "WINDOW", "AT LEAST", "CALM", "DEFAULT"],
@@ -112,7 +111,7 @@ def policies(session: Session) -> None:
                 *(span(one.window_seconds) if one.window_seconds else None, one.count_min or None),
                 *(span(one.calm_seconds), "yes" if DEFAULTS.get(one.name) == one else "no"),
             ]
-            for one in found.values()
+            for one in found
         ],
     )
 
@@ -140,9 +139,9 @@ def set_(session: Session, /, policy: str, reset: bool, reason: str | None, **sa
         raise click.UsageError("Say what to change, or --default alone to take back what was set.")
     with session.open() as app:
         if reset:
-            _say(session, "policy", app.reset_alert(policy, actor=session.who, reason=reason), "default")
+            _say(session, "policy", app.alerts.policies.remove(policy, reason=reason), "default")
             return
-        found = app.alert(policy, actor=session.who, reason=reason, **said)
+        found = app.alerts.policies.set(policy, reason=reason, **said)
     if session.json:
         render.json_value(render.plain(found))
     else:
@@ -158,7 +157,7 @@ def test(session: Session) -> int:
     By the settings of this call: those of the workers may be other ones.
     """
     with session.open() as app:
-        outcomes = app.try_sinks()
+        outcomes = app.alerts.test()
     if session.json:
         render.json_value([{"sink": name, "ok": one.ok, "said": one.said} for name, one in outcomes.items()])
     else:
@@ -178,7 +177,7 @@ def judge(session: Session) -> None:
     cron, where neither runs: for scripts that claim ops runs by SQL.
     """
     with session.open() as app:
-        changed = app.judge_alerts()
+        changed = app.alerts.judge()
     if session.json:
         render.json_value({"judged": changed is not None, "changed": changed or 0})
     elif changed is None:

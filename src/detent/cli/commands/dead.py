@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
@@ -58,7 +57,7 @@ def _many(function: Callable[..., Any]) -> Callable[..., Any]:
 def list_(session: Session, /, **chosen: Any) -> None:
     """List dead jobs with the error of each, those created last first."""
     with session.open() as app:
-        list_dead(session, app.jobs(state=_STATE, **chosen), where=app.store.name)
+        list_dead(session, app.jobs.list(state=_STATE, **chosen), where=app.store.name)
 
 
 @command.command()
@@ -74,7 +73,7 @@ def report(session: Session, /, limit: int, **chosen: Any) -> None:
     each with one job to look at.
     """
     with session.open() as app:
-        groups = app.dead_report(limit=limit, **chosen)
+        groups = app.dead.report(limit=limit, **chosen)
         where = app.store.name
     if session.json:
         render.json_value(render.records(groups))
@@ -100,10 +99,11 @@ def report(session: Session, /, limit: int, **chosen: Any) -> None:
 def show(session: Session, job_id: str) -> None:
     """Show a dead job with all its errors."""
     with session.open() as app:
-        row = app.get(job_id).row
+        job = app.jobs.get(job_id)
+        row = job.row
         if row.state != _STATE:
             raise CommandFailed(f"job {row.id} is not dead: it is {row.state}", NOT_FOUND)
-        show_job(session, row, app.store.job_details([row.id]), app.executions(job_id), app.transitions(job_id))
+        show_job(session, row, app.store.job_details([row.id]), job.executions(), job.history())
 
 
 @command.command()
@@ -146,8 +146,9 @@ def settle(session: Session, /, job_id: str, done: bool | None, result: str | No
         raise click.UsageError("--result goes with --done.")
     with session.open() as app:
         value = None if result is None else jsondoor.decode(result, field="--result")
-        act = partial(app.settle, done=done, actor=session.who, reason=reason, result=value)
-        return act_on(session, (job_id,), lambda one: act(one).state)
+        return act_on(
+            session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state
+        )
 
 
 @command.command()
@@ -162,7 +163,7 @@ def replace(session: Session, job_id: str, payload: str, reason: str) -> None:
     --app the arguments must fit the task's signature.
     """
     with session.open() as app:
-        job = app.replace(job_id, payload, actor=session.who, reason=reason)
+        job = app.jobs.get(job_id).replace(payload, reason=reason)
         if session.json:
             render.json_value(job_object(job.row))
         else:
@@ -191,5 +192,10 @@ def _act(
             return bulk(session, app, verb, chosen, what="dead jobs", reason=reason, dry_run=dry_run, yes=yes)
         if dry_run:
             raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
-        act = app.retry if verb == "retry" else app.discard
-        return act_on(session, ids, lambda one: act(one, actor=session.who, reason=reason).state)
+
+        def act(job_id: str) -> str:
+            job = app.jobs.get(job_id)
+            verb_of = job.retry if verb == "retry" else job.discard
+            return verb_of(reason=reason).state
+
+        return act_on(session, ids, act)

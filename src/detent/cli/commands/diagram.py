@@ -6,9 +6,7 @@ import click
 
 from detent.cli import render
 from detent.cli.command import Command
-from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.session import Session
-from detent.lifecycle.library import LIBRARY
 
 __all__ = ["command"]
 
@@ -22,15 +20,8 @@ def command(session: Session, name: str, svg: bool) -> None:
 
     One of Detent's own (job, execution, batch_run, …), or with --app one that the application attached.
     """
-    from detent.lifecycle import draw
-
-    known = dict(LIBRARY)
-    if session.application is not None:
-        with session.open_or_new() as app:
-            known |= app.lifecycles
-    if name not in known:
-        raise CommandFailed(f"there is no lifecycle {name!r}; there are: {', '.join(known)}", NOT_FOUND)
-    text = draw.svg(known[name]) if svg else draw.mermaid(known[name])
+    with session.open_or_new() as app:
+        text = app.lifecycles.diagram(name, format="svg" if svg else "mermaid")
     if session.json:
         render.json_value({"name": name, "format": "svg" if svg else "mermaid", "text": text})
     else:

@@ -56,7 +56,7 @@ def command(session: Session, name: str | None) -> int:
 def _worker(app: Detent, name: str) -> Finding:
     try:
         app.store_as_found.ready(create=False)
-        found = [one for one in app.workers(within=_SEEN_WITHIN) if one.name == name]
+        found = [one for one in app.workers.list(within=_SEEN_WITHIN) if one.name == name]
     except DetentError as error:
         return Finding("worker", "fail", str(error))
     if not found:
@@ -120,7 +120,7 @@ def _clocks(app: Detent) -> Finding:
 
 
 def _violations(app: Detent) -> Finding:
-    found = app.verify()
+    found = app.record.verify()
     if not found:
         return Finding("record", "ok", "no invariant is violated")
     names = ", ".join(sorted({one.invariant for one in found}))
@@ -128,7 +128,7 @@ def _violations(app: Detent) -> Finding:
 
 
 def _queues(app: Detent) -> Iterator[Finding]:
-    queues = app.queues()
+    queues = app.queues.list()
     total: dict[str, int] = {}
     for queue in queues:
         for state, jobs in queue.jobs.items():
@@ -144,14 +144,14 @@ def _queues(app: Detent) -> Iterator[Finding]:
 
 
 def _workers(app: Detent, pending: int) -> Finding:
-    alive = len(app.workers(within=_SEEN_WITHIN))
+    alive = len(app.workers.list(within=_SEEN_WITHIN))
     if alive or not pending:
         return Finding("workers", "ok", f"{alive} alive; see `detent workers list`" if alive else "none is alive")
     return Finding("workers", "warn", f"none is alive, and {pending} jobs are pending")
 
 
 def _alerts(app: Detent) -> Finding:
-    firing = app.alerts(state="firing")
+    firing = app.alerts.list(state="firing")
     if not firing:
         return Finding("alerts", "ok", "none fires")
     named = ", ".join(one.id for one in firing[:_ALERTS_NAMED])
@@ -160,16 +160,16 @@ def _alerts(app: Detent) -> Finding:
 
 
 def _schedules(app: Detent) -> Finding:
-    left = app.left_schedules()
+    left = app.schedules.left()
     if left:
         found = f"the code no longer declares: {', '.join(left[:_ALERTS_NAMED])}"
         more = f" and {len(left) - _ALERTS_NAMED} more" if len(left) > _ALERTS_NAMED else ""
         return Finding("schedules", "warn", f"{found}{more}; `detent schedules prune` removes them")
-    return Finding("schedules", "ok", f"{len(app.schedules())}; see `detent schedules list`")
+    return Finding("schedules", "ok", f"{len(app.schedules.list())}; see `detent schedules list`")
 
 
 def _oldest_pending(app: Detent) -> Finding:
-    jobs = app.jobs(state="pending", limit=1)
+    jobs = app.jobs.list(state="pending", limit=1)
     if not jobs:
         return Finding("oldest pending", "ok", "none")
     job = jobs[0]

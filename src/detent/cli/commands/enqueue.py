@@ -59,7 +59,7 @@ def command(session: Session, /, task: str, arguments: str, **options: Any) -> N
             task, _from_stdin(app.settings.payload_max) if arguments == _STDIN else arguments, **given
         )
         if session.json:
-            row = job.row
+            row = job.refresh().row
             render.json_value({"id": str(job.id), "created": job.created, "task": row.task, "state": row.state})
             return
         render.out(str(job.id))

@@ -21,7 +21,7 @@ def command() -> None:
 def show(session: Session) -> None:
     """Show the identities this database has had, oldest first."""
     with session.open() as app:
-        found = app.identities()
+        found = app.identities.list()
     if session.json:
         render.json_value([render.plain(one) for one in found])
         return
@@ -42,7 +42,7 @@ def renew(session: Session, reason: str | None) -> None:
     first: it is refused if a worker was seen in the last minute.
     """
     with session.open() as app:
-        identity = app.renew_identity(actor=session.who, reason=reason)
+        identity = app.identities.renew(reason=reason)
     if session.json:
         render.json_value({"identity": identity})
     else:

@@ -62,7 +62,7 @@ def list_(session: Session, /, metadata: tuple[str, ...], **chosen: Any) -> None
     first; after 100,000 jobs a page ends and names the place to go on after.
     """
     with session.open() as app:
-        jobs = app.jobs(metadata=_metadata(metadata), **chosen)
+        jobs = app.jobs.list(metadata=_metadata(metadata), **chosen)
         list_jobs(session, jobs, app.store.job_details([job.id for job in jobs]), where=app.store.name)
 
 
@@ -91,13 +91,14 @@ def show(session: Session, job_id: str, at: datetime | None) -> None:
     """
     with session.open() as app:
         if at is not None:
-            job = app.get(job_id)
-            moves = [one for one in app.transitions(job_id) if one.at <= at]
-            tried = [one for one in app.executions(job_id) if one.leased_at <= at]
-            show_past(session, job.row, at, app.state_as_of(job_id, at), tried, moves)
+            job = app.jobs.get(job_id)
+            moves = [one for one in job.history() if one.at <= at]
+            tried = [one for one in job.executions() if one.leased_at <= at]
+            show_past(session, job.row, at, job.state_at(at), tried, moves)
             return
-        row = app.get(job_id).row
-        show_job(session, row, app.store.job_details([row.id]), app.executions(job_id), app.transitions(job_id))
+        job = app.jobs.get(job_id)
+        details = app.store.job_details([job.id])
+        show_job(session, job.row, details, job.executions(), job.history())
 
 
 @command.command()
@@ -106,7 +107,7 @@ def show(session: Session, job_id: str, at: datetime | None) -> None:
 def counts(session: Session, at: datetime | None) -> None:
     """Count jobs by tenant, queue and state, now or at a past time within retention."""
     with session.open() as app:
-        found = [one for one in app.counts(as_of=at) if one.jobs]
+        found = [one for one in app.jobs.counts(at=at) if one.jobs]
     if session.json:
         render.json_value(render.records(found))
         return
@@ -126,7 +127,7 @@ def counts(session: Session, at: datetime | None) -> None:
 def events(session: Session, job_id: str, follow: bool) -> None:
     """Print the lines a job wrote. With --json --follow: one JSON object a line."""
     with session.open() as app:
-        lines = app.events(job_id, follow=follow)
+        lines = app.jobs.get(job_id).events(follow=follow)
         if session.json and not follow:
             render.json_value(render.records(lines))
             return
@@ -169,7 +170,7 @@ def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chos
         return _act_by_filter(session, "cancel", ("pending", "running"), reason, **chosen)
     with session.open() as app:
         words = {"running": "cancel requested; it is still running"}
-        return act_on(session, ids, lambda one: app.cancel(one, actor=session.who, reason=reason).state, words)
+        return act_on(session, ids, lambda one: app.jobs.get(one).cancel(reason=reason).state, words)
 
 
 @command.command()
@@ -184,7 +185,7 @@ def retry(session: Session, /, ids: tuple[str, ...], reason: str | None, **chose
     if _by_filter(ids, chosen):
         return _act_by_filter(session, "retry", ("failed", "quarantined"), reason, **chosen)
     with session.open() as app:
-        return act_on(session, ids, lambda one: app.retry(one, actor=session.who, reason=reason).state)
+        return act_on(session, ids, lambda one: app.jobs.get(one).retry(reason=reason).state)
 
 
 def _by_filter(ids: tuple[str, ...], chosen: dict[str, Any]) -> bool:
@@ -218,7 +219,8 @@ def _act_by_filter(
 def why(session: Session, job_id: str) -> None:
     """Say in one sentence why a job is where it is."""
     with session.open() as app:
-        sentence, state = app.why(job_id), app.get(job_id).state
+        job = app.jobs.get(job_id)
+        sentence, state = job.why(), job.state
         if session.json:
             render.json_value({"id": job_id, "state": state, "why": sentence})
         else:
@@ -232,7 +234,7 @@ def why(session: Session, job_id: str) -> None:
 def wait(session: Session, job_id: str, timeout: float | None) -> int:
     """Wait until a job rests. Exit code 0 when it succeeded, 1 when it rests otherwise, 124 when time is up."""
     with session.open() as app:
-        row = app.get(job_id).wait(timeout).row
+        row = app.jobs.get(job_id).wait(timeout).row
     if session.json:
         render.json_value(job_object(row))
     elif row.state == "succeeded":

@@ -11,6 +11,7 @@ import click
 from detent.cli import render
 from detent.cli.command import Group, duration, reason_option
 from detent.cli.session import Session
+from detent.declare.limit import Limit
 from detent.model.escape import line
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved, TransitionRow
@@ -102,8 +103,7 @@ def set_(
     if burst is not None and rate is None:
         raise click.UsageError("--burst goes with --rate.")
     with session.open() as app:
-        app.set_queue_limit(queue, concurrency=concurrency, rate=rate, per=per, burst=burst)
-        (row,) = app.limits(f"queue:{queue}")
+        row = app.queues.limit(queue, Limit(concurrency=concurrency, rate=rate, per=per, burst=burst))
     if session.json:
         render.json_value(render.plain(row))
     else:
@@ -122,7 +122,7 @@ def pause(session: Session, key: str, reason: str | None) -> None:
     KEY is that of a limit, or one that jobs have, such as shop:7.
     """
     with session.open() as app:
-        _say(session, app.pause_limit(key, actor=session.who, reason=reason))
+        _say(session, app.limits.pause(key, reason=reason))
 
 
 @command.command()
@@ -135,7 +135,7 @@ def resume(session: Session, key: str, reason: str | None) -> None:
     Ends a pause of any origin, closes the breaker and fills the bucket.
     """
     with session.open() as app:
-        _say(session, app.reset_limit(key, actor=session.who, reason=reason))
+        _say(session, app.limits.resume(key, reason=reason))
 
 
 @command.command()
@@ -149,12 +149,12 @@ def remove(session: Session, key: str, reason: str | None) -> None:
     again, and so does a worker that starts while no other worker runs. `limits set QUEUE --none` lifts a queue's limit.
     """
     with session.open() as app:
-        _say(session, app.remove_limit(key, actor=session.who, reason=reason))
+        _say(session, app.limits.remove(key, reason=reason))
 
 
 def _pages(app: Detent, after: str) -> Iterator[LimitRow]:
     """Yield every limit after a key, page by page."""
-    while page := app.limits(after=after):
+    while page := app.limits.list(after=after):
         yield from page
         after = page[-1].key
 

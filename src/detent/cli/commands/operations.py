@@ -70,7 +70,7 @@ def start(
 def list_(session: Session, state: str | None, limit: int) -> None:
     """List operations, the newest first."""
     with session.open() as app:
-        found = [one.row for one in app.operations(state=state, limit=limit)]
+        found = [one.row for one in app.operations.list(state=state, limit=limit)]
     if session.json:
         render.json_value(render.records(found))
         return
@@ -94,6 +94,6 @@ def list_(session: Session, state: str | None, limit: int) -> None:
 def cancel(session: Session, operation_id: str, reason: str | None) -> None:
     """Stop an operation where it is; what is done stays done."""
     with session.open() as app:
-        operation = app.operation(operation_id)
-        operation.cancel(actor=session.who, reason=reason)
+        operation = app.operations.get(operation_id)
+        operation.cancel(reason=reason)
         say_operation(session, operation)

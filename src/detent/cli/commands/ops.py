@@ -120,7 +120,7 @@ def claim(session: Session, worker: str) -> int:
     """
     with session.open() as app:
         run = app.ops.claim(worker)
-        if not app.workers():
+        if not app.workers.list():
             _judge(app)
     if run is None:
         if session.json:
@@ -139,7 +139,7 @@ def claim(session: Session, worker: str) -> int:
 def _judge(app: Detent) -> None:
     """Judge alerts if no worker runs that would. A claim never fails because of it."""
     try:
-        app.judge_alerts()
+        app.alerts.judge()
     except DetentError as error:
         say(f"alerts were not judged: {error}")
 
@@ -270,7 +270,7 @@ def finish(
 def cancel(session: Session, run: str, reason: str | None) -> None:
     """Stop a run. Its holder is refused from then on."""
     with session.open() as app:
-        _say(session, app.ops.cancel(run, actor=session.who, reason=reason))
+        _say(session, app.ops.cancel(run, reason=reason))
 
 
 @command.command("list")
@@ -287,7 +287,7 @@ def list_(
 ) -> None:
     """List runs, the newest first."""
     with session.open() as app:
-        runs = app.ops.runs(project_id=project, env=env, state=state, before=before, limit=limit)
+        runs = app.ops.list(project_id=project, env=env, state=state, limit=limit, after=before)
     if session.json:
         render.json_value([_object(run) for run in runs])
         return

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from detent.app.pipeline_run import PipelineRun
 from detent.cli import render
 from detent.cli.command import Group, duration, reason_option
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.client.pipeline_run import PipelineRun
 from detent.lifecycle.library import PIPELINE_RUN
 from detent.model.escape import line
 from detent.model.pipeline_records import PipelineRunRow
@@ -44,7 +44,14 @@ def list_(
 ) -> None:
     """List runs, the newest first."""
     with session.open() as app:
-        runs = app.pipeline_runs(state=state, name=name, tenant=tenant, before_id=before, limit=limit)
+        runs = app.runs.list(
+            kind="pipeline",
+            state=state,
+            name=name,
+            tenant=tenant,
+            limit=limit,
+            after=None if before is None else str(before),
+        )
     if session.json:
         render.json_value(render.records(run.row for run in runs))
         return
@@ -71,12 +78,12 @@ def _row(row: PipelineRunRow) -> list[render.Cell]:
 def show(session: Session, run_id: str) -> None:
     """Show a run: how far it is, its partitions, how long it took, and what failed of what."""
     with session.open() as app:
-        show_pipeline_run(session, app, app.pipeline_run(run_id))
+        show_pipeline_run(session, app, app.runs.get(run_id, kind="pipeline"))
 
 
 def show_pipeline_run(session: Session, app: Detent, run: PipelineRun) -> None:
     """Everything about one run."""
-    view, moves = pipeline_view(app.store, run.id), run.transitions()
+    view, moves = pipeline_view(app.store, run.id), run.history()
     if session.json:
         told = render.plain(view, run=render.plain(view.run), slowest=render.records(view.slowest))
         failures = render.records(view.failures)
@@ -156,9 +163,7 @@ def start(
 ) -> int:
     """Start a run of a pipeline, with its fields as JSON."""
     with session.open_with_tasks() as app:
-        run = app.start_named(
-            pipeline, payload, full=full, force=force, tenant=tenant, actor=session.who, reason=reason
-        )
+        run = app.runs.start_named(pipeline, payload, full=full, force=force, tenant=tenant, reason=reason)
         if wait:
             run.wait(timeout)
     _say(session, run)
@@ -172,8 +177,8 @@ def start(
 def force(session: Session, run_id: str, reason: str) -> None:
     """Consolidate what is there of a run that was skipped, in spite of its failed partitions."""
     with session.open() as app:
-        app.force_run(run_id, actor=session.who, reason=reason)
-        _say(session, app.pipeline_run(run_id))
+        app.runs.get(run_id, kind="pipeline").force(reason=reason)
+        _say(session, app.runs.get(run_id, kind="pipeline"))
 
 
 @command.command()
@@ -189,7 +194,7 @@ def retry(session: Session, run_id: str, reason: str | None, wait: bool, timeout
     consolidated already, only the consolidation goes on.
     """
     with session.open() as app:
-        run = app.retry_run(run_id, actor=session.who, reason=reason)
+        run = app.runs.get(run_id, kind="pipeline").retry(reason=reason)
         if wait:
             run.wait(timeout)
     _say(session, run)
@@ -201,7 +206,7 @@ def retry(session: Session, run_id: str, reason: str | None, wait: bool, timeout
 def watermarks(session: Session) -> None:
     """List up to when each source is known."""
     with session.open() as app:
-        found = app.watermarks()
+        found = app.watermarks.list()
     if session.json:
         render.json_value(render.records(found))
         return

@@ -26,7 +26,7 @@ def command() -> None:
 def list_(session: Session) -> None:
     """List queues with their jobs by state."""
     with session.open() as app:
-        found = app.queues()
+        found = app.queues.list()
     if session.json:
         render.json_value([render.plain(one) for one in found])
         return
@@ -53,8 +53,8 @@ def list_(session: Session) -> None:
 def pause(session: Session, queue: str, reason: str | None) -> None:
     """Let no claim enter a queue until it is resumed; what is running goes on."""
     with session.open() as app:
-        is_new = all(one.name != queue for one in app.queues())
-        _say(session, app.pause(queue, actor=session.who, reason=reason))
+        is_new = all(one.name != queue for one in app.queues.list())
+        _say(session, app.queues.pause(queue, reason=reason))
     if is_new:
         render.note(f"no job has ever been in queue {line(queue)}; `detent queues list` shows those there are")
 
@@ -66,7 +66,7 @@ def pause(session: Session, queue: str, reason: str | None) -> None:
 def resume(session: Session, queue: str, reason: str | None) -> None:
     """Let claims enter a queue again."""
     with session.open() as app:
-        _say(session, app.resume(queue, actor=session.who, reason=reason))
+        _say(session, app.queues.resume(queue, reason=reason))
 
 
 def _say(session: Session, moved: Moved) -> None:

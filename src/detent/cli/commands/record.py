@@ -36,7 +36,7 @@ def search(session: Session, /, **chosen: Any) -> None:
     ordinary steps of attempts are in `detent jobs show`.
     """
     with session.open() as app:
-        found, where = app.search_record(**chosen), app.store.name
+        found, where = app.record.search(**chosen), app.store.name
     if session.json:
         render.json_value(render.records(found))
     else:

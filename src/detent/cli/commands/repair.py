@@ -28,14 +28,14 @@ def command(session: Session, yes: bool, reason: str | None) -> int:
     if yes and not reason:
         raise click.UsageError("--yes needs --reason: a repair is on record with both actor and reason.")
     with session.open() as app:
-        plan = app.repair(actor=session.who, reason=reason or "looking")
+        plan = app.record.repair(reason=reason or "looking")
         possible = sum(step.can for step in plan)
         apply = bool(possible) and (yes or (reason is not None and session.asks))
         if apply and not yes:
             _show(session, plan, applied=False)
             confirm(session, f"carry out {possible} steps", yes=False)
         if apply:
-            plan = app.repair(actor=session.who, reason=reason or "", apply=True)
+            plan = app.record.repair(reason=reason or "", apply=True)
         _show(session, plan, applied=apply)
     if possible and not apply:
         render.note("nothing was changed; --yes --reason TEXT carries it out")

@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from detent.app.batch_run import BatchRun, TargetChange
+from detent.app.export import FORMATS
+from detent.app.pipeline_run import PipelineRun
 from detent.cli import render
 from detent.cli.acting import confirm
 from detent.cli.command import Group, duration, reason_option
@@ -16,11 +19,7 @@ from detent.cli.commands.pipelines import show_pipeline_run
 from detent.cli.failures import OK
 from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
 from detent.cli.session import Session
-from detent.client.export import FORMATS
-from detent.client.pipeline_run import PipelineRun
-from detent.client.run import Run, TargetChange
 from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN, TARGET
-from detent.model import jsondoor
 
 __all__ = ["command"]
 
@@ -84,13 +83,10 @@ def list_(
     limit: int,
 ) -> None:
     """List batch runs and pipeline runs, the newest first."""
-    found: list[Run | PipelineRun] = []
     with session.open() as app:
-        if kind != "pipeline" and state in (None, *BATCH_RUN.states):
-            found += app.runs(state=state, batch=name, tenant=tenant, before_id=before, limit=limit)
-        if kind != "batch" and state in (None, *PIPELINE_RUN.states):
-            found += app.pipeline_runs(state=state, name=name, tenant=tenant, before_id=before, limit=limit)
-    list_runs(session, sorted(found, key=lambda run: run.id, reverse=True)[:limit])
+        chosen: dict[str, Any] = {"kind": kind, "state": state, "name": name, "tenant": tenant}
+        found = app.runs.list(**chosen, limit=limit, after=None if before is None else str(before))
+    list_runs(session, found)
 
 
 @command.command()
@@ -99,7 +95,7 @@ def list_(
 def show(session: Session, run_id: str) -> None:
     """Show a run: how far it is, what failed and why, and every move of it."""
     with session.open() as app:
-        run = app.get_run(run_id)
+        run = app.runs.get(run_id)
         if isinstance(run, PipelineRun):
             show_pipeline_run(session, app, run)
         else:
@@ -119,9 +115,7 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
     JSON are the batch's own fields. Needs an application.
     """
     with session.open_with_tasks() as app:
-        declared = app.find_batch(batch)
-        text = jsondoor.check_text(payload, field=batch, size_max=app.settings.payload_max)
-        run = app.preview(declared.told(text), actor=session.who, reason=reason)
+        run = app.runs.preview_named(batch, payload, reason=reason)
         return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
@@ -136,7 +130,7 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
 def diff(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
     """Show what a run would change, or has changed: before and after of its targets."""
     with session.open() as app:
-        run = app.batch_run(run_id)
+        run = app.runs.get(run_id, kind="batch")
         changes = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
         found = [change for change, _ in zip(changes, range(limit), strict=False)]
     if session.json:
@@ -168,7 +162,7 @@ def export(session: Session, /, run_id: str, file: str, kind: str | None, only: 
     with session.open() as app:
         to = sys.stdout if file == "-" else Path(file)
         found = kind or ("json" if file.endswith(".json") else "csv")
-        count = app.batch_run(run_id).export(to, found, only=only or None, **chosen)
+        count = app.runs.get(run_id, kind="batch").export(to, found, only=only or None, **chosen)
     if file != "-":
         render.note(f"{count} targets")
 
@@ -231,17 +225,17 @@ def _act(
 ) -> int:
     refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
     with session.open_with_tasks() as app:
-        run = app.batch_run(run_id)
+        run = app.runs.get(run_id, kind="batch")
         which = f"{len(refs)} targets" if refs else _all_of(run, action)
         for newer, changed in run.newer_runs().items() if action == "roll_back" else ():
             render.note(f"run {newer} has changed targets of run {run.id} since: {', '.join(changed)}")
         confirm(session, f"{action.replace('_', ' ')} {which} of run {run.id} ({run.batch})", yes=yes)
-        do: Callable[..., Run] = getattr(app, action)
-        run = do(run, actor=session.who, **({"only": refs} if refs else {}), **more)
+        do: Callable[..., BatchRun] = getattr(run, action)
+        run = do(**({"only": refs} if refs else {}), **more)
         return watch(session, run, wait=wait, timeout=timeout, until=None)
 
 
-def _all_of(run: Run, action: str) -> str:
+def _all_of(run: BatchRun, action: str) -> str:
     row = run.row
     touched = row.queued + row.applying + row.applied + row.failed + row.rolled_back
     left = max(row.previewed - touched - row.unchanged, 0)
@@ -259,7 +253,8 @@ def reconcile(session: Session, run_id: str, timeout: float | None) -> int:
     Exit code 1 where a target is not what it was made.
     """
     with session.open_with_tasks() as app:
-        return watch_look(session, app.batch_run(run_id), app.reconcile(run_id, actor=session.who), timeout)
+        run = app.runs.get(run_id, kind="batch")
+        return watch_look(session, run, run.reconcile(), timeout)
 
 
 @command.command()
@@ -269,7 +264,7 @@ def reconcile(session: Session, run_id: str, timeout: float | None) -> int:
 def mismatches(session: Session, run_id: str, every: bool) -> None:
     """List targets that were found not to be what they were made."""
     with session.open() as app:
-        found = app.batch_run(run_id).mismatches(open_only=not every)
+        found = app.runs.get(run_id, kind="batch").mismatches(open_only=not every)
     if session.json:
         render.json_value(render.records(found))
         return
@@ -289,7 +284,7 @@ def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, 
     It is a preview: `detent runs apply` applies it.
     """
     with session.open_with_tasks() as app:
-        run = app.put_right(run_id, actor=session.who, reason=reason)
+        run = app.runs.get(run_id, kind="batch").correct(reason=reason)
         return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
@@ -303,9 +298,9 @@ def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any
     """Let the dead jobs of a run go; its failed targets stay failed."""
     refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
     with session.open() as app:
-        run = app.batch_run(run_id)
+        run = app.runs.get(run_id, kind="batch")
         confirm(session, f"discard the dead jobs of run {run.id}", yes=yes)
-        moved = app.discard_failed(run, actor=session.who, reason=reason, only=refs or None)
+        moved = run.discard_failed(reason=reason, only=refs or None)
     if session.json:
         render.json_value({"discarded": len(moved)})
     else:
@@ -321,4 +316,4 @@ def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any
 def wait(session: Session, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
     """Wait for a run. Exit code 0 where it did well, or as few targets failed as are tolerated; 124 after --timeout."""
     with session.open() as app:
-        return watch(session, app.batch_run(run_id), wait=True, timeout=timeout, until=set(until) or None)
+        return watch(session, app.runs.get(run_id, kind="batch"), wait=True, timeout=timeout, until=set(until) or None)

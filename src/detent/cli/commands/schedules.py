@@ -30,7 +30,7 @@ def list_(session: Session) -> None:
     the code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
     """
     with session.open() as app:
-        found, origins = app.schedules(), app.schedule_origins()
+        found, origins = app.schedules.list(), app.schedules.origins()
     if session.json:
         render.json_value([render.plain(one, origin=origins[one.name]) for one in found])
         return
@@ -54,7 +54,7 @@ def list_(session: Session) -> None:
 def next_(session: Session, name: str, count: int) -> None:
     """Say when the next ticks are, in UTC."""
     with session.open() as app:
-        ticks = app.next_ticks(name, count)
+        ticks = app.schedules.next(name, count)
     if session.json:
         render.json_value(ticks)
         return
@@ -69,7 +69,7 @@ def next_(session: Session, name: str, count: int) -> None:
 def pause(session: Session, name: str, reason: str | None) -> None:
     """Let no tick come until it is resumed."""
     with session.open() as app:
-        _say(session, app.pause_schedule(name, actor=session.who, reason=reason))
+        _say(session, app.schedules.pause(name, reason=reason))
 
 
 @command.command()
@@ -82,7 +82,7 @@ def resume(session: Session, name: str, reason: str | None) -> None:
     Those of the pause are not made up for.
     """
     with session.open() as app:
-        _say(session, app.resume_schedule(name, actor=session.who, reason=reason))
+        _say(session, app.schedules.resume(name, reason=reason))
 
 
 @command.command("run-now")
@@ -95,7 +95,7 @@ def run_now(session: Session, name: str, reason: str | None) -> None:
     The next tick stays where it is. A paused schedule can be run too.
     """
     with session.open() as app:
-        job = app.run_schedule(name, actor=session.who, reason=reason)
+        job = app.schedules.run_now(name, reason=reason)
     if session.json:
         render.json_value({"schedule": name, "job_id": str(job.id), "created": job.created})
     else:
@@ -113,7 +113,7 @@ def remove(session: Session, name: str, reason: str | None) -> None:
     while no other worker runs. To stop a declared schedule, pause it.
     """
     with session.open() as app:
-        _say(session, app.unschedule(name, actor=session.who, reason=reason))
+        _say(session, app.schedules.remove(name, reason=reason))
 
 
 @command.command()
@@ -127,10 +127,10 @@ def prune(session: Session, reason: str | None, yes: bool) -> None:
     not declare now. Jobs that they enqueued stay.
     """
     with session.open_with_tasks() as app:
-        names = app.left_schedules()
+        names = app.schedules.left()
         if names:
             confirm(session, f"remove {len(names)} schedules: {', '.join(map(line, names))}", yes=yes)
-        moved = app.prune_schedules(actor=session.who, reason=reason)
+        moved = app.schedules.prune(reason=reason)
     if session.json:
         render.json_value([{"schedule": one.entity_id, "state": one.state} for one in moved])
         return

@@ -41,7 +41,7 @@ def list_(session: Session, queue: str | None, stale_after: float, stalled_after
     task (stale_after, stalled_after) go before these.
     """
     with session.open() as app:
-        found = app.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)
+        found = app.jobs.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)
     if session.json:
         render.json_value(render.records(found))
         return
@@ -57,7 +57,7 @@ def list_(session: Session, queue: str | None, stale_after: float, stalled_after
 def queues(session: Session) -> None:
     """List the queues whose silent jobs are stopped and run again without asking."""
     with session.open() as app:
-        found = app.recoveries()
+        found = app.queues.recoveries()
     if session.json:
         render.json_value(render.records(found))
         return
@@ -77,8 +77,10 @@ def queues(session: Session) -> None:
 def automatic(session: Session, queue: str, stale_after: float, stalled_after: float, reason: str | None) -> None:
     """Let workers stop silent jobs of a queue and run them again, without asking."""
     with session.open() as app:
-        times = {"stale_after": stale_after, "stalled_after": stalled_after}
-        _say(session, app.recover_automatically(queue, actor=session.who, reason=reason, **times))
+        moved = app.queues.recovery(
+            queue, automatic=True, stale_after=stale_after, stalled_after=stalled_after, reason=reason
+        )
+        _say(session, moved)
 
 
 @command.command()
@@ -88,7 +90,7 @@ def automatic(session: Session, queue: str, stale_after: float, stalled_after: f
 def approval(session: Session, queue: str, reason: str | None) -> None:
     """Leave silent jobs of a queue to a person."""
     with session.open() as app:
-        _say(session, app.recover_by_approval(queue, actor=session.who, reason=reason))
+        _say(session, app.queues.recovery(queue, automatic=False, reason=reason))
 
 
 def _say(session: Session, moved: Moved) -> None:

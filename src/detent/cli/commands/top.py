@@ -59,7 +59,7 @@ class _Look:
         self.database = store.name
         self.queues: list[dict[str, Any]] = [
             {"name": one.name, "paused": one.paused, "jobs": one.jobs, "succeeded_per_second": None}
-            for one in app.queues()
+            for one in app.queues.list()
         ]
         if before is not None:
             done = {one["name"]: one["jobs"]["succeeded"] for one in before.queues}

@@ -47,7 +47,7 @@ def command(session: Session) -> int:
 def _watched(app: Detent) -> list[Violation]:
     """How far it is, on a terminal: many jobs take minutes."""
     if not sys.stderr.isatty():
-        return app.verify()
+        return app.record.verify()
     with click.progressbar(length=1, label="invariants", show_pos=True, file=sys.stderr) as bar:
 
         def watch(left: int) -> None:

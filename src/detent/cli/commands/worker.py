@@ -145,7 +145,7 @@ def _declare(app: Detent) -> None:
     program that starts again must not take the newer schedule back.
     """
     log = logging.getLogger("detent.worker")
-    found = app.put_declared(again=not app.workers())
+    found = app.put_declared(again=not app.workers.list())
     if found.written:
         log.info("declarations written: %s", ", ".join(found.written))
     if found.replaced:
@@ -176,7 +176,7 @@ def _announce(session: Session, app: Detent, options: WorkerOptions) -> None:
 def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
-    from detent.app.alerting import sink_options
+    from detent.alerts.settings import sink_options
     from detent.model.clock import SystemClock
     from detent.worker.database_wait import wait_for_database
     from detent.worker.services.archive import check_directory

@@ -27,7 +27,7 @@ def list_(session: Session, within: float) -> None:
     Each shows itself once a second, with what it knows and holds.
     """
     with session.open() as app:
-        found = app.workers(within=within)
+        found = app.workers.list(within=within)
     if session.json:
         render.json_value(render.records(found))
         return

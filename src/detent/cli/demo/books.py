@@ -122,7 +122,7 @@ def fill(app: Detent) -> int:
 def progress(app: Detent) -> Progress:
     """How far it is now."""
     states: Counter[str] = Counter()
-    for one in app.counts():
+    for one in app.jobs.counts():
         states[one.state] += one.jobs
     at_rest = sum(jobs for state, jobs in states.items() if state in JOB.rests)
     return Progress(at_rest, sum(EXPECTED.values()), states["running"], states["quarantined"])
@@ -130,13 +130,13 @@ def progress(app: Detent) -> Progress:
 
 def holders(app: Detent) -> Counter[str]:
     """Which worker holds how many jobs at this moment."""
-    attempts = [attempt for job in app.jobs(state="running") for attempt in app.executions(job.id)]
+    attempts = [attempt for job in app.jobs.list(state="running") for attempt in job.executions()]
     return Counter(attempt.worker for attempt in attempts if attempt.outcome is None)
 
 
 def look(app: Detent) -> Books:
     """Read the record and the ledger, and check every invariant."""
-    jobs = [job.row for job in app.jobs(limit=_LIST_MAX)]
+    jobs = [job.row for job in app.jobs.list(limit=_LIST_MAX)]
     with closing(plain_connection(app.settings.database_url)) as connection:
         ledger = connection.execute("SELECT job_id, task FROM ledger ORDER BY job_id").fetchall()
-    return Books(jobs, ledger, app.verify())
+    return Books(jobs, ledger, app.record.verify())

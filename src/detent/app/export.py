@@ -13,7 +13,7 @@ import msgspec
 from detent.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from detent.client.run import TargetChange
+    from detent.app.batch_run import TargetChange
 
 __all__ = ["FORMATS", "export_changes"]
 

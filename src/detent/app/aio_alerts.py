@@ -1,0 +1,133 @@
+"""The async twin of: `app.alerts`: what is wrong, when it is, and where it is reported."""
+
+# Generated from app/alerts.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from detent.alerts.sinks import Outcome
+from detent.app.alerts import Alerts, Policies
+from detent.client.listing import ListPage
+from detent.model.alert_records import AlertRow, DeliveryRow, Each, Measure, Policy, Severity
+from detent.model.records import Moved
+
+__all__ = ["AsyncAlerts", "AsyncPolicies"]
+
+
+class AsyncAlerts:
+    """The async twin of `Alerts`: the same verbs, awaited."""
+
+    def __init__(self, sync: Alerts) -> None:
+        self._sync = sync
+
+    @property
+    def policies(self) -> AsyncPolicies:
+        """The policies that decide when an alert fires."""
+        return AsyncPolicies(self._sync.policies)
+
+    async def list(self, *, state: str | None = None, limit: int = 100, after: str | None = None) -> ListPage[AlertRow]:
+        """List alerts: those that fire first, the newest of each first. `.next` of the list is the `after` of the next
+        page. `InvalidInput`.
+        """
+        return await asyncio.to_thread(self._sync.list, state=state, limit=limit, after=after)
+
+    async def get(self, alert_id: str) -> AlertRow:
+        """Return an alert by its id. `NotFound`."""
+        return await asyncio.to_thread(self._sync.get, alert_id)
+
+    async def acknowledge(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Acknowledge an alert: no more reminders of it are sent. `NotFound`."""
+        return await asyncio.to_thread(self._sync.acknowledge, alert_id, actor=actor, reason=reason)
+
+    async def raise_(
+        self,
+        policy: str,
+        message: str,
+        *,
+        scope: str = "",
+        severity: Severity = "warning",
+        facts: Mapping[str, Any] | None = None,
+    ) -> Moved:
+        """Raise an alert of your own. Raised again, also by others, it stays one alert that is reported once, until it
+        is resolved: by `resolve`, or a day after it was last raised. `InvalidInput`.
+        """
+        return await asyncio.to_thread(self._sync.raise_, policy, message, scope=scope, severity=severity, facts=facts)
+
+    async def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Resolve an alert by its id. It is a no-op if it does not fire; it fires again if its cause comes back."""
+        return await asyncio.to_thread(self._sync.resolve, alert_id, actor=actor, reason=reason)
+
+    async def deliveries(self, alert_id: str, *, limit: int = 100) -> ListPage[DeliveryRow]:
+        """List the notifications about an alert and what became of each, the newest first. `NotFound`."""
+        return await asyncio.to_thread(self._sync.deliveries, alert_id, limit=limit)
+
+    async def judge(self) -> int | None:
+        """Judge all policies once, and send what is to be reported. Workers do this by themselves; call it if none
+        runs. Return how many alerts changed, or None if it was done within the last 15 seconds.
+        """
+        return await asyncio.to_thread(self._sync.judge)
+
+    async def test(self) -> dict[str, Outcome]:
+        """Send a test message to every sink of the settings now, and return the answers by sink. The pager is also told
+        that it is over.
+        """
+        return await asyncio.to_thread(self._sync.test)
+
+
+class AsyncPolicies:
+    """The async twin of `Policies`: the same verbs, awaited."""
+
+    def __init__(self, sync: Policies) -> None:
+        self._sync = sync
+
+    async def list(self) -> ListPage[Policy]:
+        """List the policies in force: the defaults, with those that were set in their place and besides."""
+        return await asyncio.to_thread(self._sync.list)
+
+    async def get(self, name: str) -> Policy:
+        """Return the policy of that name. `NotFound`."""
+        return await asyncio.to_thread(self._sync.get, name)
+
+    async def set(
+        self,
+        name: str,
+        *,
+        measure: Measure | None = None,
+        each: Each | None = None,
+        severity: Severity | None = None,
+        threshold: float | None = None,
+        window: float | None = None,
+        count_min: int | None = None,
+        calm: float | None = None,
+        message: str | None = None,
+        enabled: bool | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Policy:
+        """Change a policy, or create one: `app.alerts.policies.set("dead_letters_many", threshold=20)`.
+
+        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless that is
+        `event`; `window` and `calm` are seconds. `InvalidInput`.
+        """
+        return await asyncio.to_thread(
+            self._sync.set,
+            name,
+            measure=measure,
+            each=each,
+            severity=severity,
+            threshold=threshold,
+            window=window,
+            count_min=count_min,
+            calm=calm,
+            message=message,
+            enabled=enabled,
+            actor=actor,
+            reason=reason,
+        )
+
+    async def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Remove what was set of a policy: its default is in force again, or there is none."""
+        return await asyncio.to_thread(self._sync.remove, name, actor=actor, reason=reason)

@@ -1,0 +1,56 @@
+"""The async twin of: `app.lifecycles`: lifecycles for tables of your own."""
+
+# Generated from app/lifecycles.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from detent.app.lifecycles import Lifecycles
+from detent.client.listing import ListPage
+from detent.lifecycle.declare import Lifecycle
+from detent.model.records import Moved, TransitionRow
+
+__all__ = ["AsyncLifecycles"]
+
+
+class AsyncLifecycles:
+    """The async twin of `Lifecycles`: the same verbs, awaited."""
+
+    def __init__(self, sync: Lifecycles) -> None:
+        self._sync = sync
+
+    def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
+        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
+        a table with rows in states that are not declared (`UnknownState`).
+        """
+        return self._sync.attach(lifecycle, table=table, id=id, state=state)
+
+    async def list(self) -> ListPage[Lifecycle]:
+        """List the attached lifecycles."""
+        return await asyncio.to_thread(self._sync.list)
+
+    async def move(
+        self,
+        lifecycle: Lifecycle,
+        entity_id: object,
+        trigger: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Moved:
+        """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
+        return await asyncio.to_thread(
+            self._sync.move, lifecycle, entity_id, trigger, metadata=metadata, actor=actor, reason=reason
+        )
+
+    async def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
+        """Return every transition of an entity of your own, in order, with actor and reason."""
+        return await asyncio.to_thread(self._sync.history, lifecycle, entity_id)
+
+    async def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
+        """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""
+        return await asyncio.to_thread(self._sync.diagram, name, format=format)

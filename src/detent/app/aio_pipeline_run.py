@@ -1,0 +1,58 @@
+"""The async twin of: The handle of a pipeline run."""
+
+# Generated from app/pipeline_run.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from typing import Self
+
+from detent.app.pipeline_run import PipelineRun, PipelineRunSnapshot
+from detent.client.aio_steps import aitems_of, asleep_through
+from detent.model.pipeline_records import PartitionRow
+from detent.model.records import TransitionRow
+
+__all__ = ["AsyncPipelineRun"]
+
+
+class AsyncPipelineRun(PipelineRunSnapshot):
+    """The async twin of `PipelineRun`: the same verbs, awaited."""
+
+    async def refresh(self) -> Self:
+        """Read the run again, and return this handle. `NotFound`."""
+        return self._adopt(await asyncio.to_thread(PipelineRun.like(self).refresh))
+
+    async def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
+        """Wait until the run is in one of the states `until`; without it, until it has completed or failed. Return this
+        handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on.
+        """
+        sync: PipelineRun = PipelineRun.like(self)
+        await asleep_through(sync._wait_steps(timeout, until), sync._engine.clock)
+        return self._adopt(sync)
+
+    async def retry(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Bring a failed or skipped run back to work. Return this handle, read again.
+
+        Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records
+        were consolidated already, only the consolidation goes on. `InvalidTransition` if the run is at work or has
+        completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run has
+        completed or what the run would go on with is gone. `NotFound`.
+        """
+        return self._adopt(await asyncio.to_thread(PipelineRun.like(self).retry, actor=actor, reason=reason))
+
+    async def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return
+        this handle, read again. `InvalidTransition`, `NotFound`.
+        """
+        return self._adopt(await asyncio.to_thread(PipelineRun.like(self).force, actor=actor, reason=reason))
+
+    async def partitions(self, state: str | None = None) -> AsyncIterator[PartitionRow]:
+        """Yield its partitions (in that state), by number. `InvalidInput`."""
+        sync = PipelineRun.like(self)
+        async for item in aitems_of(sync._partitions_pages(state), sync._engine.clock):
+            yield item
+
+    async def history(self) -> list[TransitionRow]:
+        """Return every transition of the run in order, with actor and reason."""
+        return await asyncio.to_thread(PipelineRun.like(self).history)

@@ -1,0 +1,31 @@
+"""The async twin of: The handle of a reconciliation: comparing what a batch run applied with the world."""
+
+# Generated from app/reconciliation.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from typing import Self
+
+from detent.app.reconciliation import Mismatch, Reconciliation, ReconciliationSnapshot
+from detent.client.aio_steps import asleep_through
+
+__all__ = ["AsyncReconciliation"]
+
+
+class AsyncReconciliation(ReconciliationSnapshot):
+    """The async twin of `Reconciliation`: the same verbs, awaited."""
+
+    async def wait(self, timeout: float | None = None) -> Self:
+        """Wait until every applied target was compared, and return this handle, read again. `RunTimeout`, or `RunStuck`
+        if it gave up.
+        """
+        sync: Reconciliation = Reconciliation.like(self)
+        await asleep_through(sync._wait_steps(timeout), sync._engine.clock)
+        return self._adopt(sync)
+
+    async def mismatches(self) -> list[Mismatch]:
+        """Return the targets that no longer match what was applied, each with ref, expected and actual. Call `wait()`
+        first.
+        """
+        return await asyncio.to_thread(Reconciliation.like(self).mismatches)

@@ -1,0 +1,224 @@
+"""`app.alerts`: what is wrong, when it is, and where it is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from detent.alerts.courier import sinks_of
+from detent.alerts.policies import check_policy, in_force
+from detent.alerts.round import judge_once
+from detent.alerts.settings import sink_options
+from detent.alerts.sinks import Outcome
+from detent.client.acting import actor_and_reason
+from detent.client.engine import Engine
+from detent.client.listing import LIST_MAX, ListPage, check_limit
+from detent.client.moves import one
+from detent.errors import InvalidInput, NotFound
+from detent.model import jsondoor
+from detent.model.alert_records import AlertRow, DeliveryRow, Each, Measure, Notice, Policy, Severity
+from detent.model.records import Moved
+
+__all__ = ["Alerts", "Policies"]
+
+_JUDGED_EVERY = 15.0
+_STATES = ("firing", "resolved")
+_NEW: dict[str, Any] = {
+    "each": "whole",
+    "severity": "warning",
+    "threshold": None,
+    "window_seconds": 0.0,
+    "count_min": 0,
+    "calm_seconds": 300.0,
+    "message": "{value} of {scope} is beyond {threshold}",
+}
+
+
+class Alerts:
+    """The alerts on record, such as `dead_letters_many` or `breaker_open/limit:shop`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def policies(self) -> Policies:
+        """The policies that decide when an alert fires."""
+        return Policies(self._engine)
+
+    def list(self, *, state: str | None = None, limit: int = 100, after: str | None = None) -> ListPage[AlertRow]:
+        """List alerts: those that fire first, the newest of each first. `.next` of the list is the `after` of the next
+        page. `InvalidInput`."""
+        if state is not None and state not in _STATES:
+            raise InvalidInput("state", repr(state)[:80], ", ".join(_STATES))
+        most = check_limit(limit)
+        rows = self._engine.store.alert_list(state, LIST_MAX)
+        begin = 0 if after is None else next((n + 1 for n, row in enumerate(rows) if row.id == after), len(rows))
+        found = rows[begin : begin + most]
+        return ListPage(found, found[-1].id if len(rows) > begin + most else None)
+
+    def get(self, alert_id: str) -> AlertRow:
+        """Return an alert by its id. `NotFound`."""
+        most = 2 * self._engine.settings.reason_max
+        policy, _, scope = jsondoor.text(alert_id, field="alert", bytes_max=most).partition("/")
+        for row in self._engine.store.alert_list(None, LIST_MAX):
+            if (row.policy, row.scope) == (policy, scope):
+                return row
+        raise NotFound("alert", alert_id)
+
+    def acknowledge(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Acknowledge an alert: no more reminders of it are sent. `NotFound`."""
+        who = actor_and_reason(actor, reason, self._engine.settings)
+        row = self.get(alert_id)
+        return one(self._engine.store.alert_ack(row.policy, row.scope, *who))
+
+    def raise_(
+        self,
+        policy: str,
+        message: str,
+        *,
+        scope: str = "",
+        severity: Severity = "warning",
+        facts: Mapping[str, Any] | None = None,
+    ) -> Moved:
+        """Raise an alert of your own. Raised again, also by others, it stays one alert that is reported once, until it
+        is resolved: by `resolve`, or a day after it was last raised. `InvalidInput`."""
+        settings = self._engine.settings
+        if severity not in get_args(Severity):
+            raise InvalidInput("severity", repr(severity)[:80], ", ".join(get_args(Severity)))
+        text = None
+        if facts is not None:
+            text = jsondoor.encode(
+                dict(facts), field="facts", size_max=settings.metadata_max, depth_max=settings.depth_max
+            )
+        said = jsondoor.text(message, field="message", bytes_max=settings.reason_max)
+        return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text)
+
+    def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Resolve an alert by its id. It is a no-op if it does not fire; it fires again if its cause comes back."""
+        policy, _, scope = alert_id.partition("/") if isinstance(alert_id, str) else (alert_id, "", "")
+        who, said = actor_and_reason(actor, reason, self._engine.settings)
+        return self._engine.store.alert_resolve(
+            *_named(policy, scope, self._engine), said or "resolved by hand", actor=who
+        )
+
+    def deliveries(self, alert_id: str, *, limit: int = 100) -> ListPage[DeliveryRow]:
+        """List the notifications about an alert and what became of each, the newest first. `NotFound`."""
+        row = self.get(alert_id)
+        return ListPage(self._engine.store.alert_deliveries(row.policy, row.scope, check_limit(limit)))
+
+    def judge(self) -> int | None:
+        """Judge all policies once, and send what is to be reported. Workers do this by themselves; call it if none
+        runs. Return how many alerts changed, or None if it was done within the last 15 seconds."""
+        engine = self._engine
+        options = sink_options(engine.settings, engine.bare_store.name)
+        return judge_once(engine.store, options, engine.ids.take(1)[0], _JUDGED_EVERY)
+
+    def test(self) -> dict[str, Outcome]:
+        """Send a test message to every sink of the settings now, and return the answers by sink. The pager is also told
+        that it is over."""
+        engine = self._engine
+        now = engine.store.now()
+        outcomes: dict[str, Outcome] = {}
+        for sink in sinks_of(sink_options(engine.settings, engine.bare_store.name)):
+            notice = Notice(
+                n=0,
+                policy="test",
+                scope="",
+                episode=int(now.timestamp()),
+                kind="firing",
+                severity=sink.route.severities[0],
+                message="this is a test: nothing is wrong",
+                facts=None,
+                value=None,
+                since=now,
+                at=now,
+            )
+            outcome = sink.send([notice])
+            if outcome.ok and not sink.summarises:
+                outcome = sink.send([replace(notice, kind="resolved")])
+            outcomes[sink.route.sink] = outcome
+        return outcomes
+
+
+class Policies:
+    """The policies of alerts: the defaults, and those that were set."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def list(self) -> ListPage[Policy]:
+        """List the policies in force: the defaults, with those that were set in their place and besides."""
+        return ListPage(self._in_force().values())
+
+    def get(self, name: str) -> Policy:
+        """Return the policy of that name. `NotFound`."""
+        found = self._in_force().get(name)
+        if found is None:
+            raise NotFound("policy", repr(name))
+        return found
+
+    def set(
+        self,
+        name: str,
+        *,
+        measure: Measure | None = None,
+        each: Each | None = None,
+        severity: Severity | None = None,
+        threshold: float | None = None,
+        window: float | None = None,
+        count_min: int | None = None,
+        calm: float | None = None,
+        message: str | None = None,
+        enabled: bool | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Policy:
+        """Change a policy, or create one: `app.alerts.policies.set("dead_letters_many", threshold=20)`.
+
+        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless that is
+        `event`; `window` and `calm` are seconds. `InvalidInput`.
+        """
+        checked, _ = _named(name, "", self._engine)
+        who = actor_and_reason(actor, reason, self._engine.settings)
+        said = {
+            "measure": measure,
+            "each": each,
+            "severity": severity,
+            "threshold": threshold,
+            "window_seconds": window,
+            "count_min": count_min,
+            "calm_seconds": calm,
+            "message": message,
+            "enabled": enabled,
+        }
+        changes = {field: value for field, value in said.items() if value is not None}
+        policies = self._in_force()
+        known = policies.get(checked)
+        if known is None and measure is None:
+            raise InvalidInput("name", f"{checked!r}, which is no policy", ", ".join(policies))
+        if known is None:
+            policy = Policy(**_NEW | {"name": checked} | changes)
+            if policy.measure == "event" and message is None:
+                policy = replace(policy, message=checked)
+        else:
+            policy = replace(known, **changes)
+        self._engine.store.alert_policy_put(check_policy(policy), *who)
+        return policy
+
+    def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Remove what was set of a policy: its default is in force again, or there is none."""
+        settings = self._engine.settings
+        checked = jsondoor.text(name, field="name", bytes_max=settings.name_max)
+        return self._engine.store.alert_policy_drop(checked, *actor_and_reason(actor, reason, settings))
+
+    def _in_force(self) -> dict[str, Policy]:
+        return in_force(self._engine.store.alert_policy_list())
+
+
+def _named(policy: str, scope: str, engine: Engine) -> tuple[str, str]:
+    name = jsondoor.text(policy, field="policy", bytes_max=engine.settings.name_max)
+    if "/" in name:
+        raise InvalidInput("policy", repr(name)[:80], "a name without a slash, which stands before the scope")
+    return name, jsondoor.text(scope, field="scope", bytes_max=engine.settings.reason_max, allow_empty=True)

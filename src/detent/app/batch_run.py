@@ -1,0 +1,493 @@
+"""The handle of a batch run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from msgspec import Struct
+
+from detent.app.export import export_changes
+from detent.app.reconciliation import Mismatch, Reconciliation, mismatches_of
+from detent.app.registry import Registry
+from detent.batch.tasks import BatchTasks
+from detent.client.acting import actor_and_reason
+from detent.client.engine import Engine
+from detent.client.handle import Handle
+from detent.client.listing import ListPage
+from detent.client.moves import one
+from detent.client.pause import items_of, pauses_until, sleep_through
+from detent.declare.enqueue import encode_metadata
+from detent.errors import BatchChanged, DetentError, InvalidInput, NotFound, RunStuck, RunTimeout
+from detent.lifecycle.library import BATCH_RUN, TARGET
+from detent.model import jsondoor
+from detent.model.batch_records import (
+    BatchAction,
+    BatchFilter,
+    BatchRunRow,
+    NewAction,
+    NewBatchRun,
+    ReconciliationRow,
+    TargetRow,
+)
+from detent.model.records import EventRow, Moved, TransitionRow
+
+__all__ = ["BatchRun", "BatchRunSnapshot", "TargetChange", "begin_batch_run"]
+
+log = logging.getLogger("detent.batch")
+
+_PAGE = 1000
+_UNTIL = frozenset({*BATCH_RUN.states, "previewed"})
+_NEWER_RUNS = 20
+_REFS_SHOWN = 5
+_COUNTED = ("queued", "applying", "applied", "failed", "rolled_back")
+_DISCARDED_AT_ONCE = 500
+
+
+class TargetChange(Struct, frozen=True, kw_only=True):
+    """A target as the preview found it, what it would be or is now, and where it stands. `error` is why its preview, or
+    its last attempt, failed. `conflict` is true if it was refused because others had changed it; then `found` is what
+    it was."""
+
+    ref: str
+    state: str
+    changed: bool | None
+    before: Any
+    after: Any
+    error: str | None
+    attempts: int
+    job_id: int | None
+    conflict: bool = False
+    found: Any = None
+
+
+class BatchRunSnapshot(Handle[BatchRunRow]):
+    """A batch run as it was when it was last read."""
+
+    def __init__(self, row: BatchRunRow, engine: Engine, registry: Registry) -> None:
+        super().__init__(row, engine)
+        self._registry = registry
+
+    @classmethod
+    def like(cls, other: Handle[BatchRunRow]) -> Self:
+        """Return a handle of this class with what the other one knows."""
+        assert isinstance(other, BatchRunSnapshot)
+        return cls(other.row, other._engine, other._registry)
+
+    def __repr__(self) -> str:
+        return f"<BatchRun {self.id} {self.row.batch} {self.state}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BatchRunSnapshot) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self.row.id
+
+    @property
+    def state(self) -> str:
+        """Where it is in its lifecycle."""
+        return self.row.state
+
+    @property
+    def batch(self) -> str:
+        """The name of its batch."""
+        return self.row.batch
+
+    @property
+    def payload(self) -> Any:
+        """The batch's own fields as JSON values."""
+        return jsondoor.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
+
+    @property
+    def total(self) -> int:
+        """How many targets are known so far."""
+        return self.row.total
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its targets by state, those that there are: `{"applied": 180, "failed": 20}`."""
+        found = {state: getattr(self.row, state) for state in _COUNTED}
+        found = {"preview": self.row.total - sum(found.values()), **found}
+        return {state: count for state, count in found.items() if count}
+
+    @property
+    def is_previewed(self) -> bool:
+        """Whether the change of every target is worked out."""
+        return self.row.previewed_at is not None
+
+    @property
+    def tolerated(self) -> bool:
+        """Whether so few targets failed that nobody need be told; also where none did."""
+        return self.row.tolerated
+
+    @property
+    def error(self) -> str | None:
+        """The critical error that stopped the run, or the error of the job that it waits for."""
+        return self.row.critical or self.row.error
+
+    @property
+    def conflicts(self) -> int:
+        """How many targets were refused because others had changed them."""
+        return self.row.conflicts
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens to it by itself: previewed, ended, or rolled back as far as it can be."""
+        row = self.row
+        if row.outstanding or row.reverting or row.queued or row.applying:
+            return False
+        return self.is_previewed if row.state == "preview" else row.state in (*BATCH_RUN.rests, "rolled_back")
+
+
+class BatchRun(BatchRunSnapshot):
+    """The handle of a batch run: what it was when it was last read, and the verbs on it."""
+
+    def refresh(self) -> Self:
+        """Read the run again, and return this handle. `NotFound`."""
+        row = self._engine.store.batch_get(self.id)
+        if row is None:
+            raise NotFound("run", str(self.id))
+        self.row = row
+        return self
+
+    def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
+        """Wait until the run is in one of the states `until`, where `previewed` is the state preview with every change
+        worked out. Without `until`, wait until the run rests. Return this handle, read again.
+
+        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on. `RunStuck` if it will not get there by
+        itself: a job that the whole run waits for is dead, or the run has ended in another state. A run that waits for
+        approval, in preview, is waited for.
+        """
+        sleep_through(self._wait_steps(timeout, until), self._engine.clock)
+        return self
+
+    def _wait_steps(self, timeout: float | None = None, until: Collection[str] | None = None) -> Iterator[float]:
+        wanted = None if until is None else _checked_until(until)
+        engine = self._engine
+        yield from pauses_until(lambda: self._has_come(wanted), timeout, engine.clock, engine.settings, self._late)
+
+    def _has_come(self, wanted: frozenset[str] | None) -> bool:
+        row = self.refresh().row
+        if wanted is None:
+            there = self.rests
+        else:
+            there = row.state in wanted or ("previewed" in wanted and row.state == "preview" and self.is_previewed)
+        if not there and row.stuck:
+            raise RunStuck(self.id, row.state, row.error or "")
+        if not there and wanted is not None and row.state != "preview" and self.rests:
+            why = f"it has ended and will not become {' or '.join(sorted(wanted))} by itself"
+            raise RunStuck(self.id, row.state, why, "Retry its failed targets, or wait for another state.")
+        return there
+
+    def _late(self, waited: float) -> RunTimeout:
+        return RunTimeout(self.id, self.state, waited)
+
+    # -- acting ------------------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        *,
+        only: Iterable[str] | None = None,
+        unchanged: bool = False,
+        leave_failed: bool = False,
+        accept_changed: bool = False,
+        overwrite: bool = False,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Self:
+        """Apply what the preview showed: all targets that would change, or `only` those refs. The others stay in
+        preview and can be applied later, by another call. `unchanged` takes those that would stay as they are, too;
+        `leave_failed` leaves out those that could not be previewed. Return this handle, read again.
+
+        If the batch has `observe`, each target is compared with the preview first. A target that others have changed
+        since is not changed: it fails with a conflict. `overwrite=True` changes it without that check.
+
+        `PreviewNotReady` before every change is worked out, or if some could not be and are not left out;
+        `BatchChanged` if the batch's code has changed since the preview, unless `accept_changed`; `InvalidTransition`
+        if nothing is left to apply; `InvalidInput` for refs that the run does not have.
+        """
+        tasks = self.refresh()._tasks()
+        row = self.row
+        if row.state != "rolled_back" and row.fingerprint != tasks.batch.fingerprint and not accept_changed:
+            raise BatchChanged(row.id, row.batch)
+        options = {"unchanged": unchanged, "leave_failed": leave_failed, "overwrite": overwrite}
+        return self._act(tasks, "apply", actor, reason, only, **options)
+
+    def retry_failed(
+        self,
+        *,
+        only: Iterable[str] | None = None,
+        overwrite: bool = False,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Self:
+        """Try failed targets again, all or `only` those, each under the effect key it had; `overwrite` as for `apply`.
+        `RunBusy` while they are being applied, or once a rollback was asked for; `InvalidTransition`,
+        `InvalidInput`."""
+        return self._act(self.refresh()._tasks(), "retry_failed", actor, reason, only, overwrite=overwrite)
+
+    def roll_back(self, *, overwrite: bool = False, actor: str | None = None, reason: str | None = None) -> Self:
+        """Bring all applied targets back to what they were; the run is rolled back when they are. Called again, it
+        retries the reverts that gave up. If the batch has `observe`, a target that no longer is what this run made of
+        it is not reverted, unless `overwrite` is true. `newer_runs()` tells which later runs have changed the same
+        targets; they are logged as a warning.
+
+        `RunBusy` while targets are being applied or reverted, `InvalidTransition`, `InvalidInput` if the batch has no
+        `revert`."""
+        tasks = self.refresh()._tasks()
+        row = self.row
+        if tasks.revert is None:
+            raise InvalidInput(
+                "run", f"batch {row.batch!r} has no revert", "a batch with revert(self, ctx, ref, change)"
+            )
+        newer = self.newer_runs()
+        self._act(tasks, "roll_back", actor, reason, None, overwrite=overwrite)
+        for run_id, refs in newer.items():
+            log.warning(
+                "run %d is being rolled back, though run %d has changed some of its targets since: %s",
+                *(row.id, run_id, ", ".join(refs)),
+            )
+        return self
+
+    def reconcile(self, *, actor: str | None = None, reason: str | None = None) -> Reconciliation:
+        """Compare every applied target with the world now; `run.reconcile().wait().mismatches()` are those that
+        differ. While a comparison is under way, return that one. `InvalidTransition`, `RunBusy`, `InvalidInput` if the
+        batch has no `observe`."""
+        tasks = self.refresh()._tasks()
+        row, engine = self.row, self._engine
+        if not tasks.batch.observes:
+            raise InvalidInput("run", f"batch {row.batch!r} has no observe", "a batch with observe(self, ref)")
+        who, _ = actor_and_reason(actor, reason, engine.settings)
+        job = self._registry.batch_ground.job(tasks.reconcile.call(run=row.id), row)
+        return Reconciliation(one(engine.store.reconcile_begin(row.id, None, job, who)), engine)
+
+    def correct(self, *, actor: str | None = None, reason: str | None = None) -> BatchRun:
+        """Begin a run over the targets that no longer are what this run made of them: from what they are to what they
+        should be. It is a preview, read and applied like any other. `InvalidInput` if no mismatch is known."""
+        tasks = self.refresh()._tasks()
+        row = self.row
+        if not row.mismatches:
+            raise InvalidInput("run", f"run {row.id} without open mismatches", "one of which a look found some")
+        attached = encode_metadata({"puts_right": str(row.id)}, self._engine.settings)
+        together = row.correlation_id or str(row.id)
+        new = begin_batch_run(
+            self._engine, self._registry, tasks, row.payload, actor, reason, row.tenant, together, attached, row.id
+        )
+        return BatchRun(new, self._engine, self._registry)
+
+    def discard_failed(
+        self, *, only: Iterable[str] | None = None, actor: str | None = None, reason: str | None = None
+    ) -> ListPage[Moved]:
+        """Discard the dead jobs of the run: its failed targets stay failed."""
+        who, why = actor_and_reason(actor, reason, self._engine.settings)
+        chosen = None if only is None else _refs(only)
+        ids = [one.apply_job_id for one in self.targets(state="failed", only=chosen) if one.apply_job_id]
+        answers: list[Moved | DetentError] = []
+        for first in range(0, len(ids), _DISCARDED_AT_ONCE):
+            answers += self._engine.store.job_discard(ids[first : first + _DISCARDED_AT_ONCE], who, why)
+        return ListPage(answer for answer in answers if isinstance(answer, Moved))
+
+    def _tasks(self) -> BatchTasks:
+        return self._registry.batch_tasks(self.batch)
+
+    def _act(
+        self,
+        tasks: BatchTasks,
+        action: BatchAction,
+        actor: str | None,
+        reason: str | None,
+        only: Iterable[str] | None,
+        *,
+        unchanged: bool = False,
+        leave_failed: bool = False,
+        overwrite: bool = False,
+    ) -> Self:
+        engine = self._engine
+        who, why = actor_and_reason(actor, reason, engine.settings)
+        (action_id,) = engine.ids.take(1)
+        refs = None if only is None else _refs(only)
+        item = NewAction(
+            id=action_id,
+            run_id=self.id,
+            action=action,
+            actor=who,
+            reason=why,
+            refs=refs,
+            unchanged=unchanged,
+            leave_failed=leave_failed,
+            overwrite=overwrite,
+        )
+        driver = self._registry.batch_ground.job(tasks.step.call(run=self.id, action=action_id), self.row)
+        self.row = one(engine.store.batch_act(item, driver))
+        return self
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def changes(
+        self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
+    ) -> Iterator[TargetChange]:
+        """Yield its targets in the order of the plan, with before and after: those of a state, those of `only` some
+        refs, those that would change or not. `InvalidInput`."""
+        return items_of(self._changes_pages(state=state, only=only, changed=changed), self._engine.clock)
+
+    def _changes_pages(
+        self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
+    ) -> Iterator[tuple[list[TargetChange], float]]:
+        for rows, pause in self._targets_pages(state=state, only=only, changed=changed):
+            yield [_change(row) for row in rows], pause
+
+    def targets(
+        self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
+    ) -> Iterator[TargetRow]:
+        """Yield its targets as they are on record. Filters as for `changes`. `InvalidInput`."""
+        return items_of(self._targets_pages(state=state, only=only, changed=changed), self._engine.clock)
+
+    def _targets_pages(
+        self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
+    ) -> Iterator[tuple[list[TargetRow], float]]:
+        if state is not None and state not in TARGET.states:
+            raise InvalidInput("state", repr(state)[:80], ", ".join(TARGET.states))
+        refs = None if only is None else tuple(only)
+        after_n, store = 0, self._engine.store
+        while True:
+            page = store.target_list(self.id, state=state, refs=refs, changed=changed, after_n=after_n, limit=_PAGE)
+            yield page, 0.0
+            if len(page) < _PAGE:
+                return
+            after_n = page[-1].n
+
+    def export(
+        self,
+        to: str | Path | TextIO,
+        format: str = "csv",
+        *,
+        state: str | None = None,
+        only: Collection[str] | None = None,
+        changed: bool | None = None,
+    ) -> int:
+        """Write the difference to a file as `csv` or `json`, and return the number of targets. A path gets the whole
+        file or nothing."""
+        return export_changes(self.changes(state=state, only=only, changed=changed), to, format)
+
+    def events(self, *, only: Collection[str] | None = None) -> Iterator[tuple[str, EventRow]]:
+        """Yield the events of the jobs of its targets, target by target, each with the ref it is about."""
+        return items_of(self._events_pages(only=only), self._engine.clock)
+
+    def _events_pages(
+        self, *, only: Collection[str] | None = None
+    ) -> Iterator[tuple[list[tuple[str, EventRow]], float]]:
+        for targets, _ in self._targets_pages(only=only):
+            for target in targets:
+                for job_id in (target.apply_job_id, target.revert_job_id):
+                    if job_id is not None:
+                        yield [(target.ref, line) for line in self._lines(job_id)], 0.0
+
+    def _lines(self, job_id: int) -> Iterator[EventRow]:
+        after_seq = 0
+        while page := self._engine.store.job_events(job_id, after_seq, _PAGE):
+            yield from page
+            after_seq = page[-1].seq
+
+    def newer_runs(self) -> dict[int, list[str]]:
+        """Return runs of the same batch that began later and have changed targets that this run has applied: by id,
+        with the first of those refs. A sample: the first 1,000 applied targets of this run, and the newest 20 others.
+        """
+        begun, store = self.row.started_at, self._engine.store
+        mine = [target.ref for target in store.target_list(self.id, state="applied")]
+        if begun is None or not mine:
+            return {}
+        chosen = BatchFilter(batch=self.batch, tenant=self.row.tenant)
+        found: dict[int, list[str]] = {}
+        for row in self._engine.store.batch_list(chosen, None, _NEWER_RUNS):
+            if row.id != self.id and row.applied and row.started_at is not None and row.started_at > begun:
+                changed = self._engine.store.target_list(row.id, refs=mine, state="applied", limit=_REFS_SHOWN)
+                found |= {row.id: [target.ref for target in changed]} if changed else {}
+        return found
+
+    def history(self) -> list[TransitionRow]:
+        """Return every transition of the run in order, with actor and reason."""
+        return self._engine.store.transitions(BATCH_RUN.name, str(self.id))
+
+    def mismatches(self, *, open_only: bool = True) -> list[Mismatch]:
+        """Return the targets that no longer match what was applied, as the last reconciliation found them; with
+        `open_only=False`, also those that match again."""
+        return [*mismatches_of(self._engine.store, self.id, open_only)]
+
+    def reconciliations(self) -> list[ReconciliationRow]:
+        """Return every reconciliation of the run, the newest first."""
+        return self._engine.store.reconciliation_list(self.id)
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else jsondoor.decode(text, field="change")
+
+
+def _checked_until(until: Collection[str]) -> frozenset[str]:
+    wanted = frozenset({until} if isinstance(until, str) else until)
+    if not wanted or wanted - _UNTIL:
+        raise InvalidInput("until", repr(sorted(wanted - _UNTIL))[:80], ", ".join(sorted(_UNTIL)))
+    return wanted
+
+
+def begin_batch_run(
+    engine: Engine,
+    registry: Registry,
+    tasks: BatchTasks,
+    payload: str,
+    actor: str | None,
+    reason: str | None,
+    tenant: str,
+    correlation_id: str | None,
+    metadata: str | None,
+    puts_right: int | None = None,
+) -> BatchRunRow:
+    """Create a run of a batch with the job that plans it."""
+    who, why = actor_and_reason(actor, reason, engine.settings)
+    count, share = tasks.batch.options.tolerated
+    (run_id,) = engine.ids.take(1)
+    new = NewBatchRun(
+        id=run_id,
+        batch=tasks.batch.name,
+        payload=payload,
+        fingerprint=tasks.batch.fingerprint,
+        actor=who,
+        reason=why,
+        tenant=tenant,
+        correlation_id=correlation_id,
+        metadata=metadata,
+        tolerate_count=count,
+        tolerate_share=share,
+    )
+    asked = {"run": run_id} if puts_right is None else {"run": run_id, "puts_right": puts_right}
+    return one(engine.store.batch_create(new, registry.batch_ground.job(tasks.plan.call(**asked), new)))
+
+
+def _change(row: TargetRow) -> TargetChange:
+    return TargetChange(
+        ref=row.ref,
+        state=row.state,
+        changed=row.changed,
+        before=_value(row.before),
+        after=_value(row.after),
+        error=row.preview_error or row.error,
+        attempts=row.attempts,
+        job_id=row.apply_job_id,
+        conflict=row.conflict is not None,
+        found=_value(row.conflict),
+    )
+
+
+def _refs(only: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(only, str):
+        raise InvalidInput("only", f"the string {only!r:.80}", "a list of refs")
+    refs = tuple(only)
+    for ref in refs:
+        jsondoor.text(ref, field="ref", bytes_max=512)
+    return refs

@@ -1,0 +1,144 @@
+"""`app.jobs` and `app.dead`: finding jobs and acting on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from detent.client.engine import Engine
+from detent.client.job import Job
+from detent.client.listing import ListPage, check_limit
+from detent.client.moves import check_id
+from detent.client.operation import JobSelection
+from detent.client.search import checked_search, place_of, text_of
+from detent.declare.task import check_seconds
+from detent.errors import NotFound
+from detent.model import jsondoor
+from detent.model.clock import to_micros
+from detent.model.records import Count
+from detent.model.service_records import DeadGroup, SilentRow
+
+__all__ = ["DeadJobs", "Jobs"]
+
+_STALE_AFTER = 300.0
+_STALLED_AFTER = 600.0
+
+
+class Jobs:
+    """The jobs on record."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def get(self, job_id: int | str) -> Job[Any]:
+        """Return the handle of a job. `NotFound`."""
+        number = check_id(job_id)
+        (row,) = self._engine.store.job_get([number])
+        if row is None:
+            raise NotFound("job", str(number))
+        return self._engine.job(row)
+
+    def list(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+        key: str | None = None,
+        correlation_id: str | None = None,
+        run: int | str | None = None,
+        worker: str | None = None,
+        error: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> ListPage[Job[Any]]:
+        """List matching jobs, the newest first by creation. `.next` of the list is the `after` of the next page.
+
+        A key (of the tenant), a run, a correlation id and a time of creation (`since`, `until`) are found by an index.
+        The other filters are compared: a part of an `error`, a `worker`, members of `metadata` (`{"order": 17}`). A
+        page looks at 100,000 jobs at most, so it may be short or empty and have a `next` all the same. `InvalidInput`.
+        """
+        chosen = checked_search({name: value for name, value in locals().items() if name != "self"}, self._engine)
+        page = self._engine.store.job_list(chosen, place_of(after), check_limit(limit))
+        return ListPage(map(self._engine.job, page.rows), text_of(page.next))
+
+    def where(
+        self,
+        *,
+        state: str | None = None,
+        task: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+        key: str | None = None,
+        correlation_id: str | None = None,
+        run: int | str | None = None,
+        worker: str | None = None,
+        error: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> JobSelection:
+        """Describe a selection of jobs, by the filters of `list`, without reading anything. It can be counted, and
+        acted on as a whole: `app.jobs.where(state="quarantined", queue="mail").retry()`. `InvalidInput`."""
+        chosen = checked_search({name: value for name, value in locals().items() if name != "self"}, self._engine)
+        return JobSelection(chosen, self._engine)
+
+    def counts(self, *, at: datetime | None = None) -> ListPage[Count]:
+        """Count jobs by tenant, queue and state, now or at a past time within retention."""
+        if at is None:
+            return ListPage(self._engine.store.counts())
+        to_micros(at, field="at")
+        return ListPage(self._engine.store.counts_as_of(at))
+
+    def silent(
+        self,
+        *,
+        queue: str | None = None,
+        stale_after: float = _STALE_AFTER,
+        stalled_after: float = _STALLED_AFTER,
+        limit: int = 100,
+    ) -> ListPage[SilentRow]:
+        """List running jobs that are silent, the longest silent first. A job is `stale` if it has not begun
+        `stale_after` seconds after its claim, and `stalled` if it has begun and wrote no event for `stalled_after`
+        seconds. The options of its task take precedence. To give up such a job, cancel it."""
+        for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
+            check_seconds(field, seconds)
+        if queue is not None:
+            jsondoor.text(queue, field="queue", bytes_max=self._engine.settings.name_max)
+        return ListPage(self._engine.store.job_silent(queue, stale_after, stalled_after, limit))
+
+
+class DeadJobs:
+    """Jobs that failed for good: those in the state `quarantined`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def list(
+        self,
+        *,
+        task: str | None = None,
+        queue: str | None = None,
+        tenant: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> ListPage[Job[Any]]:
+        """List dead jobs, the newest first by creation."""
+        return Jobs(self._engine).list(
+            state="quarantined", task=task, queue=queue, tenant=tenant, limit=limit, after=after
+        )
+
+    def report(
+        self, *, task: str | None = None, queue: str | None = None, tenant: str | None = None, limit: int = 100
+    ) -> ListPage[DeadGroup]:
+        """Summarise why jobs died. One group for each task, queue, reason and kind of error, with the number of jobs,
+        their ages, their attempts and one of them as an example. The largest groups come first."""
+        for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
+            if name is not None:
+                jsondoor.text(name, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
+        return ListPage(self._engine.store.dead_report(task, queue, tenant, check_limit(limit)))

@@ -1,0 +1,88 @@
+"""`app.lifecycles`: lifecycles for tables of your own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from detent.app.registry import Registry
+from detent.client.acting import actor_and_reason
+from detent.client.engine import Engine
+from detent.client.listing import ListPage
+from detent.client.moves import one
+from detent.declare.enqueue import encode_metadata
+from detent.errors import InvalidInput, NotFound
+from detent.lifecycle import draw
+from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.library import LIBRARY
+from detent.model import jsondoor
+from detent.model.records import Moved, TransitionRow
+from detent.store.attaching import check_name
+
+__all__ = ["Lifecycles"]
+
+_PLAIN_NAME = re.compile(r"([A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
+_ENTITY_ID_MAX = 200
+
+
+class Lifecycles:
+    """The lifecycles that the code attaches to its tables, and Detent's own."""
+
+    def __init__(self, engine: Engine, registry: Registry) -> None:
+        self._engine = engine
+        self._registry = registry
+
+    def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
+        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
+        a table with rows in states that are not declared (`UnknownState`)."""
+        attached = self._registry.attached
+        if lifecycle.name in attached:
+            raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
+        check_name(lifecycle)
+        for field, name in (("table", table), ("id", id), ("state", state)):
+            if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or (field != "table" and "." in name):
+                raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
+        attached[lifecycle.name] = (lifecycle, table, id, state)
+
+    def list(self) -> ListPage[Lifecycle]:
+        """List the attached lifecycles."""
+        return ListPage(found[0] for found in self._registry.attached.values())
+
+    def move(
+        self,
+        lifecycle: Lifecycle,
+        entity_id: object,
+        trigger: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
+    ) -> Moved:
+        """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
+        attached = self._registry.attached
+        if lifecycle.name not in attached:
+            allowed = ", ".join(attached) or "none yet; app.lifecycles.attach attaches one"
+            raise InvalidInput("lifecycle", f"{lifecycle.name!r}, which is not attached", allowed)
+        if trigger not in lifecycle.triggers:
+            raise InvalidInput("trigger", repr(trigger), ", ".join(lifecycle.triggers))
+        who, why = actor_and_reason(actor, reason, self._engine.settings)
+        text = encode_metadata(metadata, self._engine.settings)
+        _, table, id_column, state_column = attached[lifecycle.name]
+        move = self._engine.store.entity_move
+        return one(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
+
+    def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
+        """Return every transition of an entity of your own, in order, with actor and reason."""
+        return ListPage(self._engine.store.transitions(lifecycle.name, _entity_id(entity_id)))
+
+    def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
+        """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""
+        known = LIBRARY | {name: found[0] for name, found in self._registry.attached.items()}
+        if name not in known:
+            raise NotFound("lifecycle", f"{name!r}; there are: {', '.join(known)}")
+        return draw.svg(known[name]) if format == "svg" else draw.mermaid(known[name])
+
+
+def _entity_id(value: object) -> str:
+    return jsondoor.text(str(value), field="entity id", bytes_max=_ENTITY_ID_MAX)

@@ -1,0 +1,113 @@
+"""The async twin of: The handle of a job."""
+
+# Generated from client/job.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from detent.client.aio_steps import aitems_of, asleep_through
+from detent.client.job import Job, JobSnapshot
+from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
+
+__all__ = ["AsyncJob"]
+
+R = TypeVar("R")
+
+
+class AsyncJob(JobSnapshot[R]):
+    """The async twin of `Job`: the same verbs, awaited."""
+
+    __slots__ = ()
+
+    async def refresh(self) -> Self:
+        """Read the job again, and return this handle. `NotFound`."""
+        return self._adopt(await asyncio.to_thread(Job.like(self).refresh))
+
+    async def wait(self, timeout: float | None = None) -> Self:
+        """Wait until the job rests, and return this handle, read again. `JobTimeout` (a TimeoutError) after `timeout`
+        seconds; the job goes on.
+        """
+        sync: Job[R] = Job.like(self)
+        await asleep_through(sync._wait_steps(timeout), sync._engine.clock)
+        return self._adopt(sync)
+
+    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
+        """Stop the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
+        `InvalidTransition`, `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).cancel, actor=actor, reason=reason)
+
+    async def retry(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Bring a failed, quarantined or cancelled job back to pending. It is due now, or at its due time if that is
+        later. `InvalidTransition`, `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).retry, actor=actor, reason=reason)
+
+    async def discard(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Give up a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
+        return await asyncio.to_thread(Job.like(self).discard, actor=actor, reason=reason)
+
+    async def force(self, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Move the job along a transition declared as `force`, marked as such on record. A reason is required.
+        `InvalidTransition`, `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).force, state, actor=actor, reason=reason)
+
+    async def settle(
+        self, *, done: bool, result: Any = None, actor: str | None = None, reason: str | None = None
+    ) -> Moved:
+        """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
+
+        If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
+        probe is not asked about what was before. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        """
+        return await asyncio.to_thread(Job.like(self).settle, done=done, result=result, actor=actor, reason=reason)
+
+    async def replace(
+        self, payload: Mapping[str, Any] | str, /, *, actor: str | None = None, reason: str | None = None
+    ) -> AsyncJob[Any]:
+        """Enqueue the task of a dead or failed job with corrected arguments, and discard this job. Return the new job.
+        A reason is required.
+
+        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
+        signature (`InvalidArguments`). The old job stays on record as it was, with actor, reason and the id of the new
+        one, which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a
+        run and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
+        """
+        return AsyncJob.like(await asyncio.to_thread(Job.like(self).replace, payload, actor=actor, reason=reason))
+
+    async def why(self) -> str:
+        """Return why the job is where it is, in one sentence. `NotFound`."""
+        return await asyncio.to_thread(Job.like(self).why)
+
+    async def events(self, *, follow: bool = False) -> AsyncIterator[EventRow]:
+        """Yield the events of the job in order; with `follow`, also those to come, until the job rests. `NotFound`."""
+        sync = Job.like(self)
+        async for item in aitems_of(sync._events_pages(follow=follow), sync._engine.clock):
+            yield item
+
+    async def executions(self) -> list[ExecutionRow]:
+        """Return every attempt at the job, ended or in flight."""
+        return await asyncio.to_thread(Job.like(self).executions)
+
+    async def history(self) -> list[TransitionRow]:
+        """Return every transition of the job in order, with actor and reason."""
+        return await asyncio.to_thread(Job.like(self).history)
+
+    async def state_at(self, when: datetime) -> str | None:
+        """Return the state of the job at a past time; None before it was created."""
+        return await asyncio.to_thread(Job.like(self).state_at, when)
+
+    async def progress(self) -> dict[str, Any] | None:
+        """Return what the current attempt reported last with `ctx.progress`: `{"done": 30, "total": 90}`."""
+        return await asyncio.to_thread(Job.like(self).progress)
+
+    async def details(self) -> JobDetails | None:
+        """Return what is recorded beside the job's row: its key while that is kept, the worker that holds or held it
+        last, and its progress as JSON text.
+        """
+        return await asyncio.to_thread(Job.like(self).details)

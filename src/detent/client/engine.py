@@ -1,0 +1,83 @@
+"""The engine below an application: its store, ids, clock, settings and tasks, wired together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from detent.client.client import Client, DirectClient, Prepared
+from detent.client.job import Job, Origin
+from detent.declare.settings import Settings
+from detent.declare.task import Task
+from detent.model.clock import Clock, SystemClock
+from detent.model.ids import ReservedIds
+from detent.model.records import JobRow
+from detent.store.contract import Store
+from detent.store.open import open_store
+from detent.store.writer import Writer, mutex
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Creating one touches nothing; the store is made ready when it is first used."""
+
+    def __init__(self, settings: Settings, clock: Clock | None, store: Store | None = None) -> None:
+        self.settings = settings
+        self.clock: Clock = clock or SystemClock()
+        self.is_ready = store is not None
+        self.bare_store = store or open_store(
+            settings.database_url, clock=self.clock, connections_max=settings.connections_max
+        )
+        self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=mutex())
+        self.tasks: Mapping[str, Task[..., Any, Any]] = {}
+        """The tasks that the application knows by name: they tell how a result is decoded, and how long it is kept."""
+        self._requests = itertools.count(1)
+        self.prepared = Prepared(self)
+        plain = Writer(self.bare_store, batch_max=settings.write_batch_max)
+        keyed = Writer(self.bare_store, batch_max=settings.write_batch_max)
+        self.bare_client = Client(self.bare_store, self.prepared, plain, keyed)
+
+    @property
+    def store(self) -> Store:
+        """The store, made ready. Several threads may come first at once: each may safely make it ready."""
+        if not self.is_ready:
+            self.bare_store.ready()
+            self.is_ready = True
+        return self.bare_store
+
+    @property
+    def client(self) -> Client:
+        """The client that shares transactions through the writers."""
+        _ = self.store
+        return self.bare_client
+
+    def job(self, row: JobRow) -> Job[Any]:
+        """Return a handle of a job that was read. If the application knows its task, the handle decodes the result as
+        the task does, and only for as long as the task keeps it."""
+        task = self.tasks.get(row.task)
+        decode, kept = (None, None) if task is None else (task.decode_result, task.options.result_ttl)
+        return Job(row.id, Origin(self, decode, kept), False, row)
+
+    def using(self, connection: Any) -> DirectClient:
+        """Return the client on the caller's own connection."""
+        store = self.store
+        store.on(connection)
+
+        def take_inside(count: int) -> list[int]:
+            first = store.on(connection).ids_reserve(count)
+            return list(range(first, first + count))
+
+        def nonce() -> int:
+            return (self.ids.nonce() + next(self._requests)) % 2**63
+
+        # Ids that were reserved inside a transaction are given again after its rollback.
+        inside = (take_inside, nonce) if store.ids_by_transaction else (None, None)
+        return DirectClient(lambda: store.on(connection), Prepared(self, *inside))
+
+    def close(self) -> None:
+        """Write what was submitted, then close the database."""
+        self.bare_client.plain.close()
+        self.bare_client.keyed.close()
+        self.bare_store.close()

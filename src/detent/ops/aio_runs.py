@@ -1,0 +1,129 @@
+"""The async twin of: What people and scripts do with ops runs."""
+
+# Generated from ops/runs.py by `python -m tests.surface.twins`. Change that file instead.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from detent.client.aio_steps import aitems_of
+from detent.client.listing import ListPage
+from detent.model.ops_records import EnvironmentRow, OpsEnd
+from detent.model.records import EventRow
+from detent.ops.run import OpsRun
+from detent.ops.runs import Ops
+
+__all__ = ["AsyncOps"]
+
+
+class AsyncOps:
+    """The async twin of `Ops`: the same verbs, awaited."""
+
+    def __init__(self, sync: Ops) -> None:
+        self._sync = sync
+
+    async def queue(
+        self,
+        project_id: str,
+        env: str,
+        *,
+        git_sha: str | None = None,
+        git_ref: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> OpsRun:
+        """Queue a run of a revision for an environment of a project; either is made where it is new.
+
+        The same key answers the same run, whatever its metadata; for another project, environment, sha or ref it is
+        refused (`KeyConflict`). Keys of runs are apart from keys of jobs. A run that no worker has claimed by
+        `expires_at` is cancelled. `InvalidInput`.
+        """
+        return await asyncio.to_thread(
+            self._sync.queue,
+            project_id,
+            env,
+            git_sha=git_sha,
+            git_ref=git_ref,
+            metadata=metadata,
+            key=key,
+            expires_at=expires_at,
+        )
+
+    async def cancel(self, run: OpsRun | str, *, actor: str | None = None, reason: str | None = None) -> OpsRun:
+        """Stop a run, whoever holds it: its holder is refused from then on, and so hears of it. Cancelled already:
+        nothing to do. `InvalidTransition` where it ended otherwise, `NotFound`.
+        """
+        return await asyncio.to_thread(self._sync.cancel, run, actor=actor, reason=reason)
+
+    async def claim(self, worker: str) -> OpsRun | None:
+        """The run that was queued first, for this worker alone, with its token; None where none waits."""
+        return await asyncio.to_thread(self._sync.claim, worker)
+
+    async def event(
+        self,
+        run: OpsRun | str,
+        message: str,
+        *,
+        level: str = "info",
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Append a line, which is a sign of life; the first one makes a claimed run running. The name of the line.
+
+        A line under a key is stored once; without one, the same line again within ten seconds is the same line. A run
+        that `claim` gave brings its token along. `LeaseLost` where nobody holds it, or another claim does; `NotFound`.
+        """
+        return await asyncio.to_thread(
+            self._sync.event, run, message, level=level, payload=payload, key=key, token=token
+        )
+
+    async def renew(self, run: OpsRun | str, *, token: str | None = None) -> str:
+        """Extend the lease of a run to ten minutes from now, without a line: for a worker that has nothing to say.
+        Return the run's state, which stays. `LeaseLost` where nobody holds it, or another claim does, as after a
+        cancel; `NotFound`.
+        """
+        return await asyncio.to_thread(self._sync.renew, run, token=token)
+
+    async def finish(
+        self, run: OpsRun | str, state: OpsEnd, *, metadata: Mapping[str, Any] | None = None, token: str | None = None
+    ) -> OpsRun:
+        """End a run as success, failed or cancelled; its metadata is merged with what it was queued with.
+
+        The same end again changes nothing. In the record a cancel is by `cancelled_by` of the metadata for its
+        `reason`, and a failure has its `error`.
+        `InvalidTransition`, `LeaseLost`, `NotFound`.
+        """
+        return await asyncio.to_thread(self._sync.finish, run, state, metadata=metadata, token=token)
+
+    async def get(self, run: OpsRun | str) -> OpsRun:
+        """The run as it stands. `NotFound`."""
+        return await asyncio.to_thread(self._sync.get, run)
+
+    async def list(
+        self,
+        *,
+        project_id: str | None = None,
+        env: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> ListPage[OpsRun]:
+        """List matching runs, the newest first. `.next` of the list is the `after` of the next page. `InvalidInput`."""
+        return await asyncio.to_thread(
+            self._sync.list, project_id=project_id, env=env, state=state, limit=limit, after=after
+        )
+
+    async def events(self, run: OpsRun | str, *, follow: bool = False) -> AsyncIterator[EventRow]:
+        """Yield the events of a run in order; with `follow`, also those to come, until it has ended. `NotFound`."""
+        sync = self._sync
+        async for item in aitems_of(sync._events_pages(run, follow=follow), sync._engine.clock):
+            yield item
+
+    async def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
+        """List environments (of a project), by project and name."""
+        return await asyncio.to_thread(self._sync.environments, project_id)

@@ -1,0 +1,1 @@
+"""The doors of Detent, compared with each other."""
