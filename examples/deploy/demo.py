@@ -99,7 +99,7 @@ def play(app: Detent, directory: Path) -> None:
         )
         try:
             for run in runs:
-                for event in app.ops.events(run, follow=True):
+                for event in app.ops.follow(run):
                     print(f"  {run.id}  {event.level:<7}  {event.message}")
             worker.wait(240)
         finally:

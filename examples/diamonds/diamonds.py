@@ -1,7 +1,7 @@
 """A supplier's diamonds, priced by our rules, in our own table: a pipeline with a watermark.
 
 The supplier is at SUPPLIER_URL, the database at DETENT_DATABASE_URL. `detent worker diamonds:app` works; a run is
-started by `detent pipelines start diamonds --app diamonds:app`, or by a schedule.
+started by `detent runs start diamonds --app diamonds:app`, or by a schedule.
 """
 
 from __future__ import annotations

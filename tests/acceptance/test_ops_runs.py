@@ -91,7 +91,7 @@ class PythonDoor:
         return Run(found.state, found.claimed_by, found.started_at, found.finished_at, found.metadata)
 
     def events(self, run: str) -> list[tuple[str, str, dict[str, Any]]]:
-        lines = self.app.ops.events(run)
+        lines = self.app.ops.follow(run, wait=False)
         return [(one.level, one.message, json.loads(one.payload or "{}")) for one in lines]
 
 

@@ -19,14 +19,14 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     head, row = shell.run("alerts", "list", "--firing").rows
     assert head[:3] == ["ALERT", "STATE", "SEVERITY"]
     assert row[:3] == ["disk_full/host:db1", "firing", "critical"]
-    ended = shell.run("alerts", "ack", "disk_full/host:db1", "--actor", "ana", "--reason", "on it")
+    ended = shell.run("alerts", "acknowledge", "disk_full/host:db1", "--actor", "ana", "--reason", "on it")
     assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: acknowledged\n")
-    shown = shell.run("alerts", "show", "disk_full/host:db1")
+    shown = shell.run("alerts", "get", "disk_full/host:db1")
     assert "\x1b" not in shown.out
     assert "no notification was sent yet" in shown.err
-    found = shell.run("alerts", "show", "disk_full/host:db1", "--json").json
+    found = shell.run("alerts", "get", "disk_full/host:db1", "--json").json
     assert (found["acknowledged_by"], found["deliveries"]) == ("ana", [])
-    assert shell.run("alerts", "ack", "nothing").code == 3
+    assert shell.run("alerts", "acknowledge", "nothing").code == 3
     ended = shell.run("alerts", "resolve", "disk_full/host:db1", "--actor", "ana", "--reason", "cleaned up")
     assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: resolved\n")
     assert shell.run("alerts", "resolve", "disk_full/host:db1").out.endswith("resolved (nothing to do)\n")
@@ -38,18 +38,18 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
 
 def test_policies_are_set_and_taken_back(sqlite_shell: Shell) -> None:
     """M2, U2: without any code."""
-    ended = sqlite_shell.run("alerts", "set", "dead_letters_many", "--threshold", 20, "--calm", "1m")
+    ended = sqlite_shell.run("alerts", "policies", "set", "dead_letters_many", "--threshold", 20, "--calm", "1m")
     assert (ended.code, ended.out) == (0, "policy dead_letters_many: warning when dead_letters > 20\n")
-    found = {one["name"]: one for one in sqlite_shell.run("alerts", "policies", "--json").json}
+    found = {one["name"]: one for one in sqlite_shell.run("alerts", "policies", "list", "--json").json}
     assert (found["dead_letters_many"]["threshold"], found["dead_letters_many"]["default"]) == (20.0, False)
     assert (found["success_rate_low"]["threshold"], found["success_rate_low"]["default"]) == (0.97, True)
-    assert sqlite_shell.run("alerts", "set", "dead_letters_many", "--off").out.endswith(", off\n")
-    assert sqlite_shell.run("alerts", "set", "dead_letters_many", "--default").out == (
+    assert sqlite_shell.run("alerts", "policies", "set", "dead_letters_many", "--off").out.endswith(", off\n")
+    assert sqlite_shell.run("alerts", "policies", "remove", "dead_letters_many").out == (
         "policy dead_letters_many: default\n"
     )
-    assert "97 %" in sqlite_shell.run("alerts", "policies").out
-    assert sqlite_shell.run("alerts", "set", "dead_letters_many", "--default", "--off").code == 2
-    refused = sqlite_shell.run("alerts", "set", "success_rate_low", "--threshold", 97)
+    assert "97 %" in sqlite_shell.run("alerts", "policies", "list").out
+    assert sqlite_shell.run("alerts", "policies", "set", "dead_letters_many").code == 2
+    refused = sqlite_shell.run("alerts", "policies", "set", "success_rate_low", "--threshold", 97)
     assert refused.code == 2
     assert "from 0 to 1" in refused.err
 

@@ -104,18 +104,20 @@ def test_what_is_meant_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, 
 
 def test_silent_jobs_are_listed_and_left_to_a_person_unless_a_queue_says_otherwise(shell: Shell, world: World) -> None:
     """R1: automatically, or on approval, per queue."""
-    assert shell.run("silent", "list").err == "no silent jobs\n"
+    assert shell.run("jobs", "silent").err == "no silent jobs\n"
     job = world.running()
-    ended = shell.run("silent", "list", "--stale-after", "1ms")
+    ended = shell.run("jobs", "silent", "--stale-after", "1ms")
     assert [row[:2] for row in ended.rows] == [["ID", "KIND"], [str(job), "stale"]]
-    (found,) = shell.run("silent", "list", "--stale-after", "1ms", "--json").json
+    (found,) = shell.run("jobs", "silent", "--stale-after", "1ms", "--json").json
     assert (found["job_id"], found["kind"], found["worker"]) == (str(job), "stale", "w1")
-    assert shell.run("silent", "queues").err.startswith("none: ")
-    said = shell.run("silent", "automatic", "mail", "--stalled-after", "1h", "--actor", "ana", "--reason", "it hangs")
+    assert shell.run("queues", "recoveries").err.startswith("none: ")
+    said = shell.run(
+        "queues", "recovery", "mail", "--automatic", "--stalled-after", "1h", "--actor", "ana", "--reason", "it hangs"
+    )
     assert (said.code, said.out) == (0, "queue mail: automatic\n")
-    (row,) = shell.run("silent", "queues", "--json").json
+    (row,) = shell.run("queues", "recoveries", "--json").json
     assert (row["queue"], row["stale_after"], row["stalled_after"], row["changed_by"]) == ("mail", 300.0, 3600.0, "ana")
-    assert shell.run("silent", "approval", "mail", "--json").json == {
+    assert shell.run("queues", "recovery", "mail", "--by-approval", "--json").json == {
         "queue": "mail",
         "recovery": "approval",
         "changed": True,

@@ -134,12 +134,12 @@ def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None
     """C5: by a person, with a reason, on record."""
     happened, not_yet, known = world.unknown(), world.unknown(), world.dead()
     told = ("--actor", "ana", "--reason", "asked the bank")
-    assert shell.run("dead", "settle", happened, "--done", "--result", '"paid"', *told).code == 0
-    assert shell.run("dead", "settle", not_yet, "--not-done", *told).code == 0
+    assert shell.run("jobs", "settle", happened, "--done", "--result", '"paid"', *told).code == 0
+    assert shell.run("jobs", "settle", not_yet, "--not-done", *told).code == 0
     assert (world.state(happened), world.state(not_yet)) == ("succeeded", "pending")
     job = world.app.jobs.get(happened)
     assert (job.row.result, world.app.jobs.get(happened).history()[-1].actor) == ('"paid"', "ana")
-    refused = shell.run("dead", "settle", known, "--done", *told)
+    refused = shell.run("jobs", "settle", known, "--done", *told)
     assert (refused.code, world.state(known)) == (4, "quarantined")
     assert "not as unknown" in refused.err
 
@@ -152,6 +152,6 @@ def test_settling_says_what_it_needs(shell: Shell, world: World) -> None:
         (("--not-done", "--result", "7", "--reason", "seen"), "--result goes with --done"),
         (("--done", "--result", "{", "--reason", "seen"), "--result"),
     ):
-        ended = shell.run("dead", "settle", job, *wrong)
+        ended = shell.run("jobs", "settle", job, *wrong)
         assert (ended.code, says in ended.err) == (2, True), ended.err
     assert world.state(job) == "quarantined"

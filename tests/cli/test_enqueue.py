@@ -15,7 +15,7 @@ APP = ("--app", "shop:app")
 def test_enqueue_prints_the_id(shell: Shell) -> None:
     ended = shell.run("enqueue", "add", '{"a": 1, "b": 2}', *APP, "--queue", "sums", "--priority", 3, "--tenant", "ana")
     assert (ended.code, ended.err) == (0, "")
-    found = shell.run("jobs", "show", ended.out.strip(), "--json").json
+    found = shell.run("jobs", "get", ended.out.strip(), "--json").json
     assert (found["task"], found["payload"], found["state"]) == ("add", {"a": 1, "b": 2}, "pending")
     assert (found["queue"], found["priority"], found["tenant"]) == ("sums", 3, "ana")
 
@@ -34,12 +34,12 @@ def test_a_key_finds_the_first_job(shell: Shell) -> None:
 def test_arguments_come_from_stdin_too(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("enqueue", "add", "-", *APP, stdin='{"a": 1, "b": 2}')
     assert ended.code == 0
-    assert sqlite_shell.run("jobs", "show", ended.out.strip(), "--json").json["payload"] == {"a": 1, "b": 2}
+    assert sqlite_shell.run("jobs", "get", ended.out.strip(), "--json").json["payload"] == {"a": 1, "b": 2}
 
 
 def test_times_have_a_zone(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("enqueue", "fail", *APP, "--due-at", "2999-01-31T18:00:00+01:00", "--json")
-    found = sqlite_shell.run("jobs", "show", ended.json["id"], "--json").json
+    found = sqlite_shell.run("jobs", "get", ended.json["id"], "--json").json
     assert found["due_at"] == "2999-01-31T17:00:00Z"
 
 

@@ -76,7 +76,7 @@ def test_list_finds_a_job_by_what_is_known_of_it(shell: Shell, world: World) -> 
     assert found("--error", "no price") == found("--worker", worker) == [str(dead)]
     assert len(found("--since", "2026-01-01")) == 4
     assert "order-17" in shell.run("jobs", "list").out
-    assert "order-17" in shell.run("jobs", "show", wanted).out
+    assert "order-17" in shell.run("jobs", "get", wanted).out
     assert shell.run("jobs", "list", "--since", "later").code == shell.run("jobs", "list", "--metadata", "x").code == 2
 
 
@@ -89,12 +89,12 @@ def test_an_empty_list_says_so_beside_the_data(shell: Shell, world: World) -> No
 
 def test_show_tells_fields_attempts_and_transitions(shell: Shell, world: World) -> None:
     job_id = world.dead(error="Traceback\n  deep down\nValueError: no such thing")
-    said = shell.run("jobs", "show", job_id).out
+    said = shell.run("jobs", "get", job_id).out
     assert "quarantined" in said
     assert "  deep down" in said
     assert "ValueError: no such thing" in said
     assert "claim" in said
-    found = shell.run("jobs", "show", job_id, "--json").json
+    found = shell.run("jobs", "get", job_id, "--json").json
     assert found["state"] == "quarantined"
     assert [one["outcome"] for one in found["executions"]] == ["error"]
     assert {one["to_state"] for one in found["transitions"]} >= {"pending", "running", "failed", "quarantined"}
@@ -223,7 +223,7 @@ def test_wait_tells_the_three_ends_apart(shell: Shell, world: World) -> None:
     assert shell.run("jobs", "wait", done, "--json").json["result"] == {"told": "well"}
 
 
-@pytest.mark.parametrize("verb", ["show", "events", "cancel", "retry", "why", "wait"])
+@pytest.mark.parametrize("verb", ["get", "events", "cancel", "retry", "why", "wait"])
 def test_what_is_not_there_is_code_3(shell: Shell, verb: str) -> None:
     """U2: one line that says what was not found."""
     ended = shell.run("jobs", verb, 999_999)
@@ -233,7 +233,7 @@ def test_what_is_not_there_is_code_3(shell: Shell, verb: str) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "given"),
-    [("show", "abc"), ("events", "1.5"), ("cancel", "9" * 30), ("retry", ""), ("why", "\u0661"), ("wait", "-0x1")],
+    [("get", "abc"), ("events", "1.5"), ("cancel", "9" * 30), ("retry", ""), ("why", "\u0661"), ("wait", "-0x1")],
 )
 def test_what_is_no_id_is_code_2(sqlite_shell: Shell, verb: str, given: str) -> None:
     ended = sqlite_shell.run("jobs", verb, "--", given)
@@ -246,7 +246,7 @@ def test_stored_text_cannot_move_the_cursor(shell: Shell, world: World) -> None:
     """What a job says is shown, escaped, in every form of answer."""
     job_id = world.dead(error=NASTY)
     world.says(job_id, NASTY)
-    for command in ("show", "events", "wait", "why"):
+    for command in ("get", "events", "wait", "why"):
         for form in ((), ("--json",)):
             said = shell.run("jobs", command, job_id, *form).out
             assert not set("\x1b\r\u202e") & set(said), (command, form)

@@ -10,14 +10,14 @@ from tests.cli.kit import Shell, World
 
 def test_a_queue_is_bounded_and_free_again(shell: Shell, world: World) -> None:
     """J12: for all workers together."""
-    ended = shell.run("limits", "set", "mail", "--concurrency", 5, "--rate", 2, "--per", "1m", "--burst", 4)
+    ended = shell.run("queues", "limit", "mail", "--concurrency", 5, "--rate", 2, "--per", "1m", "--burst", 4)
     assert (ended.code, ended.out) == (0, "limit queue:mail: 5 at once, 2 in 60 s, burst 4\n")
     head, row = shell.run("limits", "list").rows
     assert head[:4] == ["KEY", "STATE", "RUNNING", "AT"]
     assert row == ["queue:mail", "open", "0", "5", "2", "in", "60", "s", "4.0/4", "0", "mail"]
     (found,) = shell.run("limits", "list", "--json").json
     assert (found["key"], found["state"], found["concurrency_max"], found["rate"]) == ("queue:mail", "open", 5, 2.0)
-    assert shell.run("limits", "set", "mail", "--none").out == "limit queue:mail: no bounds\n"
+    assert shell.run("queues", "limit", "mail", "--none").out == "limit queue:mail: no bounds\n"
     assert shell.run("limits", "list", "--json").json[0]["concurrency_max"] is None
 
 
@@ -71,7 +71,7 @@ def test_a_limit_that_is_not_there(shell: Shell) -> None:
     ],
 )
 def test_bounds_that_say_nothing_are_refused(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
-    ended = sqlite_shell.run("limits", "set", *arguments)
+    ended = sqlite_shell.run("queues", "limit", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("detent: ")
     assert sqlite_shell.run("limits", "list", "--json").json == []

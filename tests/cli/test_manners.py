@@ -124,7 +124,7 @@ def test_a_database_that_is_none_is_said_without_its_password(lone_shell: Shell,
 
 
 @pytest.mark.parametrize(
-    "arguments", [("jbos",), ("jobs", "lst"), ("jobs", "show"), ("jobs", "list", "--no"), ("jobs", "list", "x")]
+    "arguments", [("jbos",), ("jobs", "lst"), ("jobs", "get"), ("jobs", "list", "--no"), ("jobs", "list", "x")]
 )
 def test_a_typing_mistake_is_code_2_and_points_at_the_help(lone_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = lone_shell.run(*arguments)
@@ -143,8 +143,8 @@ def test_flag_over_environment_over_file(lone_shell: Shell) -> None:
 
 
 def test_a_traceback_only_when_asked_for(sqlite_shell: Shell) -> None:
-    assert "Traceback" not in sqlite_shell.run("jobs", "show", 1).err
-    ended = sqlite_shell.run("jobs", "show", 1, DETENT_DEBUG="1")
+    assert "Traceback" not in sqlite_shell.run("jobs", "get", 1).err
+    ended = sqlite_shell.run("jobs", "get", 1, DETENT_DEBUG="1")
     assert ended.code == 3
     assert "Traceback" in ended.err
     assert ended.err.splitlines()[-1].startswith("detent: there is no job 1")
@@ -221,16 +221,16 @@ def test_letters_that_the_locale_lacks_are_escaped(sqlite_shell: Shell) -> None:
 def test_diagram_draws_what_is_declared(lone_shell: Shell, svg: bool) -> None:
     """L7: Mermaid or SVG, Detent's own lifecycles and an application's."""
     form = ("--svg",) if svg else ()
-    own = lone_shell.run("diagram", "job", *form)
+    own = lone_shell.run("lifecycles", "diagram", "job", *form)
     assert own.code == 0
     assert own.out.startswith("<svg" if svg else "stateDiagram-v2")
     assert "quarantined" in own.out
-    theirs = lone_shell.run("diagram", "order", "--app", "shop:app", *form, "--json").json
+    theirs = lone_shell.run("lifecycles", "diagram", "order", "--app", "shop:app", *form, "--json").json
     assert theirs["format"] == ("svg" if svg else "mermaid")
     assert "paid" in theirs["text"]
 
 
 def test_diagram_knows_no_other(lone_shell: Shell) -> None:
-    ended = lone_shell.run("diagram", "order")
+    ended = lone_shell.run("lifecycles", "diagram", "order")
     assert ended.code == 3
     assert "there is no lifecycle 'order'; there are: job, execution" in ended.err

@@ -16,7 +16,7 @@ from tests.cli.kit import NASTY, Shell, World
 def test_a_run_from_a_shell(shell: Shell) -> None:
     """O1, O3, W5: the same verbs for SQLite and for shells without psql."""
     queued = shell.run(
-        "ops", "queue", "shop", "staging", "--sha", "abc", "--ref", "it's $(x)", "--metadata", '{"by":1}'
+        "ops", "queue", "shop", "staging", "--git-sha", "abc", "--git-ref", "it's $(x)", "--metadata", '{"by":1}'
     )
     run = queued.out.strip()
     assert (queued.code, run.startswith("run-")) == (0, True), queued.err
@@ -60,27 +60,27 @@ def test_nothing_to_claim_has_an_exit_code_of_its_own(sqlite_shell: Shell) -> No
 def test_a_key_queues_once(sqlite_shell: Shell) -> None:
     """O3, J3"""
     shell = sqlite_shell
-    first = shell.run("ops", "queue", "shop", "staging", "--sha", "abc", "--key", "deploy-abc", "--json").json
-    again = shell.run("ops", "queue", "shop", "staging", "--sha", "abc", "--key", "deploy-abc")
+    first = shell.run("ops", "queue", "shop", "staging", "--git-sha", "abc", "--key", "deploy-abc", "--json").json
+    again = shell.run("ops", "queue", "shop", "staging", "--git-sha", "abc", "--key", "deploy-abc")
     assert (first["created"], again.out, again.code) == (True, first["run_id"] + "\n", 0)
     assert "the key found this run" in again.err
-    assert shell.run("ops", "queue", "shop", "staging", "--sha", "abd", "--key", "deploy-abc").code == 4
+    assert shell.run("ops", "queue", "shop", "staging", "--git-sha", "abd", "--key", "deploy-abc").code == 4
 
 
 def test_it_is_listed_shown_stopped_and_followed_to_its_end(sqlite_shell: Shell) -> None:
     """J8: who stopped it is on record; exit code 1 for what ended without success."""
     shell = sqlite_shell
-    run = shell.run("ops", "queue", "shop", "production", "--ref", NASTY).out.strip()
+    run = shell.run("ops", "queue", "shop", "production", "--git-ref", NASTY).out.strip()
     shell.run("ops", "queue", "blog", "staging")
-    listed = shell.run("ops", "list", "--project", "shop")
+    listed = shell.run("ops", "list", "--project-id", "shop")
     assert [row[:4] for row in listed.rows[1:]] == [[run, "shop", "production", "queued"]]
     assert "\x1b" not in listed.out
     assert shell.run("ops", "follow", run, "--no-wait").code == 0
     assert shell.run("ops", "cancel", run, "--actor", "bob", "--reason", "enough").out == "cancelled\n"
-    shown = shell.run("ops", "show", run, "--json").json
+    shown = shell.run("ops", "get", run, "--json").json
     assert (shown["state"], shown["metadata"]) == ("cancelled", {"cancelled_by": "bob", "reason": "enough"})
     assert shown["git_ref"] == NASTY
-    assert '"cancelled_by":"bob"' in shell.run("ops", "show", run).out
+    assert '"cancelled_by":"bob"' in shell.run("ops", "get", run).out
     assert shell.run("ops", "follow", run).code == 1
     assert [one["run_id"] for one in shell.run("ops", "list", "--state", "cancelled", "--json").json] == [run]
 
@@ -159,7 +159,7 @@ def test_a_cancel_of_its_job_is_heard_by_a_silent_build(shell: Shell, world: Wor
         assert (process.wait(), "the job is cancelled" in said) == (4, True), said
         assert process.stdin is not None
         process.stdin.close()
-    shown = shell.run("ops", "show", run, "--json").json
+    shown = shell.run("ops", "get", run, "--json").json
     assert (shown["state"], shown["metadata"]) == ("cancelled", {"cancelled_by": "bob", "reason": "enough"})
     assert shell.run("ops", "renew", run, "--token", token).code == 4
 
@@ -168,7 +168,7 @@ def test_a_run_can_expire_and_be_renewed(sqlite_shell: Shell) -> None:
     shell = sqlite_shell
     run = shell.run("ops", "queue", "shop", "staging", "--expires-in", "0.001s").out.strip()
     assert shell.run("ops", "claim", "worker-001").code == 3
-    assert shell.run("ops", "show", run, "--json").json["state"] == "cancelled"
+    assert shell.run("ops", "get", run, "--json").json["state"] == "cancelled"
     run, token = claimed(shell)
     assert shell.run("ops", "renew", run, "--token", token).out == "claimed\n"
 
@@ -176,7 +176,7 @@ def test_a_run_can_expire_and_be_renewed(sqlite_shell: Shell) -> None:
 def test_where_no_worker_runs_a_claim_judges_alerts(shell: Shell, world: World) -> None:
     """M2: shell scripts are all the workers there are."""
     policy = ("--measure", "success_rate", "--each", "queue", "--threshold", "0.9", "--window", "1h", "--at-least", "1")
-    assert shell.run("alerts", "set", "failing", *policy).code == 0
+    assert shell.run("alerts", "policies", "set", "failing", *policy).code == 0
     run, token = claimed(shell)
     shell.run("ops", "event", run, "begun", "--token", token)
     assert shell.run("ops", "finish", run, "failed", "--token", token).code == 0

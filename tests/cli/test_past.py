@@ -9,13 +9,13 @@ from tests.cli.kit import Shell, World
 
 def test_a_job_and_the_counts_at_a_past_time(shell: Shell, world: World) -> None:
     job_id = world.succeeded()
-    moves = shell.run("jobs", "show", job_id, "--json").json["transitions"]
+    moves = shell.run("jobs", "get", job_id, "--json").json["transitions"]
     claimed = next(move["at"] for move in moves if move["trigger"] == "claim")
-    then = shell.run("jobs", "show", job_id, "--at", claimed, "--json").json
+    then = shell.run("jobs", "get", job_id, "--at", claimed, "--json").json
     assert (then["state"], [one["outcome"] for one in then["executions"]]) == ("running", [None])
     assert [one["trigger"] for one in then["transitions"]][-1] == "claim"
-    assert "succeeded" not in shell.run("jobs", "show", job_id, "--at", claimed).out
-    assert shell.run("jobs", "show", job_id, "--at", "1h").code == 3
+    assert "succeeded" not in shell.run("jobs", "get", job_id, "--at", claimed).out
+    assert shell.run("jobs", "get", job_id, "--at", "1h").code == 3
     assert [(one["state"], one["jobs"]) for one in shell.run("jobs", "counts", "--json").json] == [("succeeded", 1)]
     counted = shell.run("jobs", "counts", "--at", claimed, "--json").json
     assert [(one["state"], one["jobs"]) for one in counted] == [("running", 1)]
@@ -49,8 +49,8 @@ def test_a_schedule_is_run_now(shell: Shell, world: World) -> None:
 
 def test_a_dead_job_is_replaced(shell: Shell, world: World) -> None:
     dead = world.dead()
-    assert shell.run("dead", "replace", dead, "[1]", "--reason", "a typo").code == 2
-    replaced = shell.run("dead", "replace", dead, '{"n": 8}', "--actor", "ana", "--reason", "a typo", "--json")
+    assert shell.run("jobs", "replace", dead, "[1]", "--reason", "a typo").code == 2
+    replaced = shell.run("jobs", "replace", dead, '{"n": 8}', "--actor", "ana", "--reason", "a typo", "--json")
     assert (replaced.code, replaced.json["payload"], replaced.json["state"]) == (0, {"n": 8}, "pending")
     (line,) = shell.run("record", "search", "--actor", "ana", "--json").json
     assert line["reason"] == f"replaced by job {replaced.json['id']}: a typo"
@@ -64,6 +64,6 @@ def test_progress_is_shown(shell: Shell, world: World) -> None:
     told = msgspec.json.encode({"done": 30, "total": 90}).decode()
     world.app.store.event_append([NewEvent(job_id=job_id, attempt=1, level="info", message="progress", payload=told)])
     assert "30 of 90" in shell.run("jobs", "list").out
-    assert "30 of 90" in shell.run("jobs", "show", job_id).out
+    assert "30 of 90" in shell.run("jobs", "get", job_id).out
     assert shell.run("jobs", "list", "--json").json[0]["progress"] == {"done": 30, "total": 90}
     assert world.app.jobs.get(job_id).progress() == {"done": 30, "total": 90}

@@ -71,7 +71,7 @@ def test_the_whole_way(rules: Shell) -> None:
     begun = runs(rules, "preview", "reprice", '{"percent": 10}', "--wait", "--timeout", "60s", "--json")
     assert (begun.code, begun.json["state"], begun.json["previewed"]) == (0, "preview", 3)
     run = begun.json["id"]
-    assert runs(rules, "diff", run).rows[1][:4] == ["ring-1", "preview", "100", "90"]
+    assert runs(rules, "changes", run).rows[1][:4] == ["ring-1", "preview", "100", "90"]
     assert runs(rules, "export", run, "difference.csv").code == 0
     with (rules.directory / "difference.csv").open() as file:
         assert [row["after"] for row in csv.DictReader(file)] == ["90", "90", "90"]
@@ -80,10 +80,10 @@ def test_the_whole_way(rules: Shell) -> None:
     applied = runs(rules, "apply", run, "--yes", "--wait", "--reason", "spring", "--json")
     assert (applied.code, applied.json["counts"]) == (0, {"applied": 2, "failed": 1}), "one failure is tolerated"
     assert (applied.json["state"], applied.json["tolerated"]) == ("partial", True)
-    seen = runs(rules, "show", run, "--json").json
+    seen = runs(rules, "get", run, "--json").json
     assert seen["causes"] == [{"error": "RuntimeError: ring-2 is broken", "targets": 1, "example": "ring-2"}]
     assert [one["to_state"] for one in seen["transitions"]][-1] == "partial"
-    assert [row[0] for row in runs(rules, "diff", run, "--errors").rows[1:]] == ["ring-2"]
+    assert [row[0] for row in runs(rules, "changes", run, "--errors").rows[1:]] == ["ring-2"]
 
     (rules.directory / "broken").write_text("")
     assert runs(rules, "retry-failed", run, "--only", "ring-2", "--yes", "--wait").code == 0
@@ -94,12 +94,12 @@ def test_the_whole_way(rules: Shell) -> None:
     assert (looked.code, looked.json["mismatches"]) == (1, [{"ref": "ring-3", "expected": 90, "actual": 1}])
     assert runs(rules, "mismatches", run).rows[1] == ["ring-3", "90", "1"]
 
-    back = runs(rules, "rollback", run, "--yes", "--wait", "--reason", "too cheap", "--json")
+    back = runs(rules, "roll-back", run, "--yes", "--wait", "--reason", "too cheap", "--json")
     assert (back.json["state"], back.json["conflicts"]) == ("applied", 1)
-    assert runs(rules, "diff", run, "--errors").rows[1][0] == "ring-3"
-    assert runs(rules, "rollback", run, "--yes", "--wait", "--overwrite", "--reason", "too cheap").code == 0
+    assert runs(rules, "changes", run, "--errors").rows[1][0] == "ring-3"
+    assert runs(rules, "roll-back", run, "--yes", "--wait", "--overwrite", "--reason", "too cheap").code == 0
     assert (rules.directory / "ring-3").read_text() == "100"
-    again = runs(rules, "rollback", run, "--yes")
+    again = runs(rules, "roll-back", run, "--yes")
     assert (again.code, "final" in again.err) == (4, True)
 
 

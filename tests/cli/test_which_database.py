@@ -15,7 +15,7 @@ from tests.cli.test_manners import PATHS, command_at
 
 CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",)}
 """The commands that may create a database."""
-NO_DATABASE = {("completion",), ("diagram",)}
+NO_DATABASE = {("completion",), ("lifecycles", "diagram"), ("lifecycles", "list")}
 """The commands that use none."""
 VALUES = {
     "BATCH": "reprice",
@@ -28,12 +28,12 @@ VALUES = {
     "[JSON]": "{}",
 }
 MORE: dict[tuple[str, ...], list[str]] = {
-    ("dead", "settle"): ["--done"],
+    ("jobs", "settle"): ["--done"],
     ("dead", "retry"): ["--all", "--yes"],
     ("dead", "discard"): ["1"],
-    ("jobs", "move"): ["--queue", "mail"],
-    ("limits", "set"): ["--concurrency", "5"],
-    ("silent", "recover"): ["--yes"],
+    ("jobs", "move"): ["--queue", "mail", "--to-queue", "bulk"],
+    ("queues", "recovery"): ["--automatic"],
+    ("queues", "limit"): ["--concurrency", "5"],
     ("operations", "start"): ["retry", "--state", "quarantined", "--yes"],
 }
 
@@ -132,7 +132,7 @@ LONG = "x" * 50_000
         ("enqueue", "add", f'{{"{LONG}":1}}', "--app", "shop:app"),
         ("enqueue", "add", "--due-at", LONG, "--app", "shop:app"),
         ("enqueue", "add", "--key-ttl", LONG, "--app", "shop:app"),
-        ("diagram", LONG),
+        ("lifecycles", "diagram", LONG),
         ("worker", LONG),
         ("worker", "shop:app", "--queues", LONG),
         ("worker", "shop:app", "--queues", f"mail:{LONG}"),

@@ -15,7 +15,7 @@ def test_a_job_of_a_run_is_not_retried_by_itself(store: Store, untouched: Untouc
     with untouched():
         (answer,) = store.job_retry([job_id], "ana")
         refused(answer, PartOfRun, run_id=run_id, job_id=job_id)
-    assert f"detent pipelines retry {run_id}" in str(answer)
+    assert f"detent runs retry {run_id}" in str(answer)
     (row,) = store.job_get([job_id])
     assert row is not None
     assert row.error == "boom"

@@ -133,7 +133,7 @@ def test_whatever_a_run_contains_does_no_harm(app: Detent, tmp_path: Path, ready
     assert not (tmp_path / "pwned").exists()
     for run, ref in zip(runs, refs, strict=True):
         assert app.ops.get(run).state == "success"
-        lines = [event.message for event in app.ops.events(run)][2:]
+        lines = [event.message for event in app.ops.follow(run, wait=False)][2:]
         assert lines[:2] == [f"doing {ref}"] * 2
         assert lines[2].startswith("not UTF-8: ")
     assert app.record.verify() == []
@@ -168,7 +168,7 @@ def test_a_run_ends_whatever_its_workflow_leaves(app: Detent, tmp_path: Path, re
     ended = app.ops.get(run)
     assert (ended.state, ended.metadata["step"], ended.metadata["exit_code"]) == ("failed", "result", 0)
     assert "no JSON object" in ended.metadata["stderr"]
-    longest = max((event.message for event in app.ops.events(run)), key=len)
+    longest = max((event.message for event in app.ops.follow(run, wait=False)), key=len)
     assert len(longest) > 10_000
     assert set(longest) == {"x"}
 
@@ -177,12 +177,12 @@ def test_a_run_that_is_stopped_ends_its_processes(app: Detent, tmp_path: Path, r
     """J8, W5: the worker hears of it with its next line, ends what it had begun, and takes the next run."""
     run = app.ops.queue("shop", "staging")
     with worker(ready_url, tmp_path, SLOW):
-        next(event for event in app.ops.events(run, follow=True) if event.message == "still at it")
+        next(event for event in app.ops.follow(run) if event.message == "still at it")
         child = int((tmp_path / "recorded").read_text())
         app.ops.cancel(run, actor="bob", reason="wrong branch")
         (tmp_path / "recorded").unlink()
         after = app.ops.queue("shop", "staging")
-        next(event for event in app.ops.events(after, follow=True) if event.message == "begun")
+        next(event for event in app.ops.follow(after) if event.message == "begun")
         until(lambda: not is_alive(child), "the end of its child")
         app.ops.cancel(after, actor="bob")
     assert app.ops.get(run).metadata == {"cancelled_by": "bob", "reason": "wrong branch"}
@@ -192,7 +192,7 @@ def test_a_worker_that_is_told_to_stop_ends_its_processes(app: Detent, tmp_path:
     """W5: at once, in the middle of a workflow that would go on for ever, with a process in it that does not listen."""
     run = app.ops.queue("shop", "staging")
     with worker(ready_url, tmp_path, SLOW) as process:
-        next(event for event in app.ops.events(run, follow=True) if event.message == "still at it")
+        next(event for event in app.ops.follow(run) if event.message == "still at it")
         child = int((tmp_path / "recorded").read_text())
         process.terminate()
         process.communicate(timeout=SECONDS_MAX)

@@ -77,7 +77,7 @@ def test_the_command_line_behind_a_pooler(bounced: Ring) -> None:
     """U2"""
     job = bounced.send("work", ms=1)
     bounced.drain(app="tests.faults.tasks:app")
-    for told in (["jobs", "show", str(job.id)], ["jobs", "list"], ["doctor"], ["verify"], ["migrate", "--check"]):
+    for told in (["jobs", "get", str(job.id)], ["jobs", "list"], ["doctor"], ["verify"], ["migrate", "--check"]):
         ran = bounced.cli(*told)
         assert ran.returncode == 0, (told, ran.stdout, ran.stderr)
 

@@ -47,7 +47,7 @@ def test_a_life_of_a_run(app: Detent) -> None:
     assert app.ops.finish(run, "success", metadata={"exit_code": 1}) == ended
     with pytest.raises(InvalidTransition, match="cannot go from success to failed; allowed from success: nothing"):
         app.ops.finish(run, "failed")
-    assert [event.message for event in app.ops.events(run, follow=True)] == ["Run claimed by worker", "Starting build"]
+    assert [event.message for event in app.ops.follow(run)] == ["Run claimed by worker", "Starting build"]
     assert app.ops.claim("worker-001") is None
 
 
@@ -154,7 +154,7 @@ def test_what_is_not_there_is_not_found(app: Detent) -> None:
         lambda: app.ops.event("run-99", "hello"),
         lambda: app.ops.finish("run-99", "success"),
         lambda: app.ops.cancel("run-99", actor="ana"),
-        lambda: app.ops.events("run-99"),
+        lambda: app.ops.follow("run-99", wait=False),
     ):
         with pytest.raises(NotFound, match="there is no ops_run run-99"):
             call()

@@ -20,7 +20,7 @@ def test_only_what_failed_is_fetched_again(harness: Harness) -> None:
     run = worked_off(harness, Stones())
     assert run.state == "failed"
     (failed,) = run.partitions("failed")
-    with pytest.raises(PartOfRun, match=f"detent pipelines retry {run.id}"):
+    with pytest.raises(PartOfRun, match=f"detent runs retry {run.id}"):
         harness.app.jobs.get(failed.job_id).retry(actor="ana")
     assert "no answer for part-1 at 3" in (harness.app.jobs.get(failed.job_id).error or "")
     source.fails_at, source.asked = set(), source.asked.__class__()

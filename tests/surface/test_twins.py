@@ -21,6 +21,7 @@ ONLY_PLAIN = {
     "around_hooks": "for workers",
     "batch": "declares; reads nothing",
     "batches": "what is declared; reads nothing",
+    "call_named": "describes a call; reads nothing",
     "close": "closes both twins",
     "enqueue_named": "for the command line and other languages",
     "find_task": "what is declared; reads nothing",

@@ -335,12 +335,16 @@ class Detent(Nouns):
     def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
         """Enqueue by the task's name with its arguments as JSON text: the door for other languages and the CLI.
         `UnknownTask`, `InvalidArguments`."""
+        return self.enqueue(self.call_named(task, payload), **options)
+
+    def call_named(self, task: str, payload: str, /) -> Call[Any]:
+        """Describe a call by the task's name with its arguments as JSON text. `UnknownTask`, `InvalidArguments`."""
         found = self.find_task(task)
         arguments = jsondoor.check_text(
             payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
         )
         found.decode(arguments)
-        return self.enqueue(Call(found, arguments), **options)
+        return Call(found, arguments)
 
     def using(self, connection: Any) -> DirectClient:
         """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""

@@ -17,10 +17,10 @@ from detent.client.operation import Operation
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
-__all__ = ["bulk", "bulk_by_state", "say_operation"]
+__all__ = ["POSSIBLE", "bulk", "bulk_by_state", "say_operation"]
 
 _LONG = 1000
-_POSSIBLE = {
+POSSIBLE = {
     "cancel": ("pending", "running"),
     "retry": ("failed", "quarantined", "cancelled"),
     "discard": ("failed", "quarantined"),
@@ -103,7 +103,7 @@ def _each(
 def _affected(app: Detent, action: str, chosen: dict[str, Any]) -> int:
     """How many of those that fit are in a state in which it can be done to them."""
     asked = chosen.get("state")
-    states = [state for state in _POSSIBLE[action] if asked in (None, state)]
+    states = [state for state in POSSIBLE[action] if asked in (None, state)]
     return sum(app.jobs.where(**{**chosen, "state": state}).count() for state in states)
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from detent.cli import render
 from detent.cli.session import Session
+from detent.client.listing import ListPage
 from detent.errors import DetentError
 from detent.model.clock import SystemClock
 
-__all__ = ["COMMON", "Command", "Group", "duration", "moment", "reason_option"]
+__all__ = ["COMMON", "Command", "Group", "duration", "moment", "paged", "reason_option", "say_more"]
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -91,3 +93,22 @@ def moment(text: str) -> datetime:
 def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--reason`, for what goes on record."""
     return click.option("--reason", metavar="TEXT", help="Why, for the record.")(function)
+
+
+def paged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--limit` and `--after`, for lists."""
+    after = click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
+    limit = click.option(
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=100,
+        show_default=True,
+        help="Maximum number of rows to list.",
+    )
+    return limit(after(function))
+
+
+def say_more(page: ListPage[Any]) -> None:
+    """Name the place to go on after, on stderr, if the page is not the last one."""
+    if page.next is not None:
+        render.note(f"there may be more: --after {page.next}")

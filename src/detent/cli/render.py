@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from detent.model import escape
+from detent.model.records import TransitionRow
 
 __all__ = [
     "Cell",
@@ -22,6 +23,7 @@ __all__ = [
     "flush",
     "json_line",
     "json_value",
+    "moves",
     "note",
     "out",
     "plain",
@@ -194,3 +196,21 @@ def flush() -> None:
 
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def moves(as_json: bool, found: Sequence[TransitionRow]) -> None:
+    """Print transitions as a table or as JSON."""
+    if as_json:
+        json_value(records(found))
+        return
+    table(
+        ["WHEN", "FROM", "TO", "BY", "ACTOR", "REASON"],
+        [
+            [
+                *(one.at, one.from_state, one.to_state, one.trigger + (", forced" if one.forced else "")),
+                *(one.actor, one.reason),
+            ]
+            for one in found
+        ],
+        empty="no transitions",
+    )

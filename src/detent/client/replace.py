@@ -69,7 +69,7 @@ def _replaceable(verbs: Verbs, job_id: int) -> JobRow:
     if attempts and attempts[-1].outcome == "unknown":
         found = f"job {job_id}, whose effect may have happened"
         raise InvalidInput(
-            "job id", found, f"a job without an effect; settle this one first: detent dead settle {job_id}"
+            "job id", found, f"a job without an effect; settle this one first: detent jobs settle {job_id}"
         )
     return row
 

@@ -44,7 +44,7 @@ class PartOfRun(Refused):
     def __str__(self) -> str:
         return (
             f"Job {self.job_id} cannot be retried by itself: it is part of pipeline run {self.run_id}. "
-            f"Retry the run: `detent pipelines retry {self.run_id}`, or `run.retry()`."
+            f"Retry the run: `detent runs retry {self.run_id}`, or `run.retry()`."
         )
 
 

@@ -118,10 +118,12 @@ class AsyncOps:
             self._sync.list, project_id=project_id, env=env, state=state, limit=limit, after=after
         )
 
-    async def events(self, run: OpsRun | str, *, follow: bool = False) -> AsyncIterator[EventRow]:
-        """Yield the events of a run in order; with `follow`, also those to come, until it has ended. `NotFound`."""
+    async def follow(self, run: OpsRun | str, *, wait: bool = True) -> AsyncIterator[EventRow]:
+        """Yield the events of a run in order, and those to come, until the run has ended; without `wait`, only those
+        so far. `NotFound`.
+        """
         sync = self._sync
-        async for item in aitems_of(sync._events_pages(run, follow=follow), sync._engine.clock):
+        async for item in aitems_of(sync._follow_pages(run, wait=wait), sync._engine.clock):
             yield item
 
     async def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:

@@ -197,15 +197,16 @@ class Ops:
         found = [self._seen(row) for row in self._store().ops_list(project_id, env, state, below, most)]
         return ListPage(found, found[-1].id if len(found) == most else None)
 
-    def events(self, run: OpsRun | str, *, follow: bool = False) -> Iterator[EventRow]:
-        """Yield the events of a run in order; with `follow`, also those to come, until it has ended. `NotFound`."""
+    def follow(self, run: OpsRun | str, *, wait: bool = True) -> Iterator[EventRow]:
+        """Yield the events of a run in order, and those to come, until the run has ended; without `wait`, only those
+        so far. `NotFound`."""
         self._get(read_run_id(run))
-        return items_of(self._events_pages(run, follow=follow), self._engine.clock)
+        return items_of(self._follow_pages(run, wait=wait), self._engine.clock)
 
-    def _events_pages(self, run: OpsRun | str, *, follow: bool = False) -> Iterator[tuple[_Events, float]]:
+    def _follow_pages(self, run: OpsRun | str, *, wait: bool = True) -> Iterator[tuple[_Events, float]]:
         job_id = read_run_id(run)
         self._get(job_id)
-        yield from event_pages(self._store(), job_id, self._settings, follow=follow)
+        yield from event_pages(self._store(), job_id, self._settings, follow=wait)
 
     def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
         """List environments (of a project), by project and name."""

@@ -26,7 +26,7 @@ class Identities:
         """Return the identity under which that id was reserved. `DatabaseError` if the database has none."""
         known = self._known or self.load()
         if known is None:
-            detail = "its identity is missing, so no effect key can be made; `detent identity renew` makes one"
+            detail = "its identity is missing, so no effect key can be made; `detent identities renew` makes one"
             raise DatabaseError(self._database(), detail)
         firsts, identities = known
         return identities[max(bisect_right(firsts, number) - 1, 0)]

@@ -12,9 +12,8 @@ from detent.cli.acting import act_on
 from detent.cli.bulk import bulk
 from detent.cli.command import Group, reason_option
 from detent.cli.failures import NOT_FOUND, CommandFailed
-from detent.cli.jobview import job_object, list_dead, show_job
+from detent.cli.jobview import list_dead, show_job
 from detent.cli.session import Session
-from detent.model import jsondoor
 
 __all__ = ["command"]
 
@@ -126,48 +125,6 @@ def discard(session: Session, /, reason: str | None, **chosen: Any) -> int:
     Moves the jobs named, or those that match a filter, to `cancelled`.
     """
     return _act(session, "discard", reason, **chosen)
-
-
-@command.command()
-@click.argument("job_id", metavar="ID")
-@click.option("--done/--not-done", default=None, help="Whether the side effect has happened (required).")
-@click.option("--result", metavar="JSON", help="Result to store, with --done.")
-@click.option("--reason", metavar="TEXT", required=True, help="How you found out, for the record.")
-@click.pass_obj
-def settle(session: Session, /, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
-    """Record the outcome of a job whose side effect is unknown.
-
-    For a dead job with the reason `unknown`: its worker was lost after the job had begun to act. With --done the job
-    succeeds; with --not-done it runs again.
-    """
-    if done is None:
-        raise click.UsageError("Say whether it has happened: --done or --not-done.")
-    if result is not None and not done:
-        raise click.UsageError("--result goes with --done.")
-    with session.open() as app:
-        value = None if result is None else jsondoor.decode(result, field="--result")
-        return act_on(
-            session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state
-        )
-
-
-@command.command()
-@click.argument("job_id", metavar="ID")
-@click.argument("payload", metavar="JSON")
-@click.option("--reason", required=True, metavar="TEXT", help="What was wrong with the arguments, for the record.")
-@click.pass_obj
-def replace(session: Session, job_id: str, payload: str, reason: str) -> None:
-    """Enqueue a dead job's task with corrected arguments.
-
-    JSON are all arguments by name. The dead job is discarded and stays on record, with the id of the new one. With
-    --app the arguments must fit the task's signature.
-    """
-    with session.open() as app:
-        job = app.jobs.get(job_id).replace(payload, reason=reason)
-        if session.json:
-            render.json_value(job_object(job.row))
-        else:
-            render.out(f"job {job_id}: replaced by job {job.id}")
 
 
 def _act(

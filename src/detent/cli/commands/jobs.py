@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import click
-import msgspec
 
 from detent.cli import render
 from detent.cli.acting import act_on
-from detent.cli.bulk import bulk_by_state
-from detent.cli.command import Group, duration, moment, reason_option
+from detent.cli.bulk import POSSIBLE, bulk, bulk_by_state
+from detent.cli.command import Group, duration, moment, paged, reason_option
 from detent.cli.failures import FAILED, OK
+from detent.cli.filters import is_filtered, job_filters
 from detent.cli.jobview import job_object, list_jobs, show_job, show_past
 from detent.cli.session import Session
-from detent.lifecycle.library import JOB
+from detent.errors import essence
+from detent.model import jsondoor
 from detent.model.escape import block, line
 from detent.model.records import EventRow
 
 __all__ = ["command"]
 
 job_id = click.argument("job_id", metavar="ID")
-_FILTERS = ("task", "queue", "tenant")
+stale_after = click.option(
+    "--stale-after", type=duration, default="5m", show_default=True, metavar="TIME", help="From the claim to the start."
+)
+stalled_after = click.option(
+    "--stalled-after", type=duration, default="10m", show_default=True, metavar="TIME", help="Since the last event."
+)
 
 
 @click.group("jobs", cls=Group)
@@ -33,58 +38,51 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("--state", type=click.Choice(list(JOB.states)), help="Only jobs in this state.")
-@click.option("--task", metavar="NAME", help="Only jobs of this task.")
-@click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
-@click.option("--tenant", metavar="NAME", help="Only jobs of this tenant.")
-@click.option("--key", metavar="KEY", help="The job that was enqueued with this key (of --tenant, if it has one).")
-@click.option("--correlation-id", metavar="ID", help="Only jobs with this correlation id.")
-@click.option("--run", metavar="ID", help="Only jobs of this batch run or pipeline run.")
-@click.option("--worker", metavar="NAME", help="Only jobs that this worker holds or has tried.")
-@click.option("--error", metavar="TEXT", help="Only jobs with this text in their error, or in that of an attempt.")
-@click.option(
-    *("--metadata", "metadata"),
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only jobs with this metadata (repeatable). VALUE is text or JSON.",
-)
-@click.option("--since", type=moment, metavar="TIME", help="Only jobs created since: a time, or how long ago (2h, 7d).")
-@click.option("--until", type=moment, metavar="TIME", help="Only jobs created before: a time, or how long ago.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
-)
-@click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
+@job_filters
+@paged
 @click.pass_obj
-def list_(session: Session, /, metadata: tuple[str, ...], **chosen: Any) -> None:
+def list_(session: Session, /, **chosen: Any) -> None:
     """List jobs, the newest first.
 
     A key, a run, a correlation id and times are found at once. The other filters are compared job by job, the newest
     first; after 100,000 jobs a page ends and names the place to go on after.
     """
     with session.open() as app:
-        jobs = app.jobs.list(metadata=_metadata(metadata), **chosen)
+        jobs = app.jobs.list(**chosen)
         list_jobs(session, jobs, app.store.job_details([job.id for job in jobs]), where=app.store.name)
 
 
-def _metadata(wanted: Sequence[str]) -> dict[str, Any]:
-    """Each value as the text it is, and as the JSON value that it may be."""
-    found: dict[str, Any] = {}
-    for pair in wanted:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise click.UsageError(f"--metadata takes NAME=VALUE, not {pair!r}.")
-        found[name] = (value,)
-        with suppress(msgspec.DecodeError):
-            decoded = msgspec.json.decode(value)
-            found[name] = (value,) if isinstance(decoded, dict | list) else (value, decoded)
-    return found
+@command.command()
+@click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
+@stale_after
+@stalled_after
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+)
+@click.pass_obj
+def silent(session: Session, queue: str | None, stale_after: float, stalled_after: float, limit: int) -> None:
+    """List running jobs that are silent.
+
+    Stale: claimed and not begun. Stalled: begun, and no event since. `detent jobs cancel` cancels one. The times of a
+    task (stale_after, stalled_after) take precedence.
+    """
+    with session.open() as app:
+        found = app.jobs.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    render.table(
+        ["ID", "KIND", "SINCE", "TASK", "QUEUE", "ATTEMPT", "WORKER"],
+        [[str(one.job_id), one.kind, one.since, one.task, one.queue, one.attempt, one.worker] for one in found],
+        empty="no silent jobs",
+    )
 
 
 @command.command()
 @job_id
 @click.option("--at", type=moment, metavar="TIME", help="As it was then: a time, or how long ago (2h, 7d).")
 @click.pass_obj
-def show(session: Session, job_id: str, at: datetime | None) -> None:
+def get(session: Session, job_id: str, at: datetime | None) -> None:
     """Show all that is on record about a job.
 
     Its fields, its attempts and its transitions. With --at: its state at that time, and what had happened until then.
@@ -138,32 +136,27 @@ def events(session: Session, job_id: str, follow: bool) -> None:
                 _print_event(event, at_once=follow)
 
 
-def _many(*states: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """What cancel and retry have in common: which jobs, how sure, and why."""
+def _many(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Which jobs, how sure, and why: for commands that take ids or filters."""
     options: tuple[Callable[[Any], Any], ...] = (
         click.argument("ids", nargs=-1, metavar="[ID]..."),
-        click.option("--state", type=click.Choice(states), help="All jobs in this state (that fit the other filters)."),
-        *(click.option(f"--{name}", metavar="NAME", help=f"All jobs of this {name}.") for name in _FILTERS),
+        job_filters,
         click.option("--dry-run", is_flag=True, help="Only say how many it would affect."),
         click.option("--yes", "-y", is_flag=True, help="Do not ask."),
         reason_option,
     )
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 @command.command()
-@_many("pending", "running")
+@_many
 @click.pass_obj
 def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
     """Stop jobs.
 
-    Cancels pending jobs at once. A running job is told within a second or two; `detent jobs show` and `why` say what
+    Cancels pending jobs at once. A running job is told within a second or two; `detent jobs get` and `why` say what
     became of it. With a filter instead of ids, it says how many first, and is an operation that workers continue.
     """
     if _by_filter(ids, chosen):
@@ -174,13 +167,13 @@ def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chos
 
 
 @command.command()
-@_many("failed", "quarantined", "cancelled")
+@_many
 @click.pass_obj
 def retry(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
-    """Send jobs through again.
+    """Retry jobs that failed, are quarantined or were cancelled, with all their attempts.
 
-    Those that failed, are quarantined or were cancelled, with fresh attempts. Those named, or those that fit a filter:
-    then it says how many first, and is an operation that goes on where a worker runs. Cancelled ones only with --state.
+    With a filter instead of ids, it says how many first, and is an operation that workers continue; cancelled jobs are
+    then retried only with --state cancelled.
     """
     if _by_filter(ids, chosen):
         return _act_by_filter(session, "retry", ("failed", "quarantined"), reason, **chosen)
@@ -188,10 +181,47 @@ def retry(session: Session, /, ids: tuple[str, ...], reason: str | None, **chose
         return act_on(session, ids, lambda one: app.jobs.get(one).retry(reason=reason).state)
 
 
+@command.command()
+@_many
+@click.pass_obj
+def discard(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
+    """Give up jobs that failed or are quarantined: they become cancelled.
+
+    With a filter instead of ids, it says how many first, and is an operation that workers continue.
+    """
+    if _by_filter(ids, chosen):
+        return _act_by_filter(session, "discard", ("failed", "quarantined"), reason, **chosen)
+    with session.open() as app:
+        return act_on(session, ids, lambda one: app.jobs.get(one).discard(reason=reason).state)
+
+
+@command.command()
+@job_filters
+@click.option("--to-queue", metavar="NAME", help="Queue to move the jobs to.")
+@click.option("--to-priority", type=int, metavar="N", help="Priority to give the jobs.")
+@click.option("--dry-run", is_flag=True, help="Only say how many it would affect.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@reason_option
+@click.pass_obj
+def move(session: Session, /, to_queue: str | None, to_priority: int | None, reason: str | None, **chosen: Any) -> int:
+    """Move pending jobs to another queue, or give them another priority.
+
+    The filters choose the jobs. It says how many first, and is an operation that workers continue.
+    """
+    if to_queue is None and to_priority is None:
+        raise click.UsageError("Say where to: --to-queue, --to-priority or both.")
+    if not is_filtered(chosen):
+        raise click.UsageError("Say which: a filter, such as --queue or --task.")
+    where: dict[str, Any] = {"queue": to_queue, "priority": to_priority}
+    where |= {"dry_run": chosen.pop("dry_run"), "yes": chosen.pop("yes")}
+    with session.open() as app:
+        return bulk(session, app, "move", chosen, what="jobs", reason=reason, **where)
+
+
 def _by_filter(ids: tuple[str, ...], chosen: dict[str, Any]) -> bool:
-    filters = any(chosen[name] is not None for name in ("state", *_FILTERS))
+    filters = is_filtered(chosen)
     if bool(ids) == filters:
-        raise click.UsageError("Say which: either IDs, or a filter (--state, --task, --queue, --tenant).")
+        raise click.UsageError("Say which: either IDs, or a filter (--state, --task, --queue, --tenant, …).")
     if ids and chosen["dry_run"]:
         raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
     return filters
@@ -208,9 +238,90 @@ def _act_by_filter(
     yes: bool,
     **chosen: Any,
 ) -> int:
+    if state is not None and state not in POSSIBLE[action]:
+        raise click.UsageError(f"{action} is for jobs that are {', '.join(POSSIBLE[action])}; none that is {state}.")
     wanted = states if state is None else [state]
     with session.open() as app:
         return bulk_by_state(session, app, action, wanted, chosen, reason=reason, dry_run=dry_run, yes=yes)
+
+
+@command.command()
+@job_id
+@click.argument("state", metavar="STATE")
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
+@click.pass_obj
+def force(session: Session, job_id: str, state: str, reason: str) -> int:
+    """Move a job along a transition that is declared as `force`. It is marked as such on record."""
+    with session.open() as app:
+        return act_on(session, (job_id,), lambda one: app.jobs.get(one).force(state, reason=reason).state)
+
+
+@command.command()
+@job_id
+@click.pass_obj
+def history(session: Session, job_id: str) -> None:
+    """List every transition of a job, with actor and reason."""
+    with session.open() as app:
+        render.moves(session.json, app.jobs.get(job_id).history())
+
+
+@command.command()
+@job_id
+@click.pass_obj
+def executions(session: Session, job_id: str) -> None:
+    """List every attempt at a job, ended or in flight."""
+    with session.open() as app:
+        found = app.jobs.get(job_id).executions()
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    render.table(
+        ["ATTEMPT", "WORKER", "CLAIMED", "OUTCOME", "ERROR"],
+        [[one.attempt, one.worker, one.leased_at, one.outcome, essence(one.error)] for one in found],
+        empty="no attempts",
+    )
+
+
+@command.command()
+@job_id
+@click.option("--done/--not-done", default=None, help="Whether the side effect has happened (required).")
+@click.option("--result", metavar="JSON", help="Result to store, with --done.")
+@click.option("--reason", metavar="TEXT", required=True, help="How you found out, for the record.")
+@click.pass_obj
+def settle(session: Session, /, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
+    """Record the outcome of a job whose side effect is unknown.
+
+    For a dead job with the reason `unknown`: its worker was lost after the job had begun to act. With --done the job
+    succeeds; with --not-done it runs again.
+    """
+    if done is None:
+        raise click.UsageError("Say whether it has happened: --done or --not-done.")
+    if result is not None and not done:
+        raise click.UsageError("--result goes with --done.")
+    with session.open() as app:
+        value = None if result is None else jsondoor.decode(result, field="--result")
+        return act_on(
+            session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state
+        )
+
+
+@command.command()
+@job_id
+@click.argument("payload", metavar="JSON")
+@click.option("--reason", required=True, metavar="TEXT", help="What was wrong with the arguments, for the record.")
+@click.pass_obj
+def replace(session: Session, job_id: str, payload: str, reason: str) -> None:
+    """Enqueue a dead job's task with corrected arguments.
+
+    JSON are all arguments by name. The dead job is discarded and stays on record, with the id of the new one. With
+    --app the arguments must fit the task's signature.
+    """
+    with session.open() as app:
+        job = app.jobs.get(job_id).replace(payload, reason=reason)
+        if session.json:
+            render.json_value(job_object(job.row))
+        else:
+            render.out(f"job {job_id}: replaced by job {job.id}")
 
 
 @command.command()

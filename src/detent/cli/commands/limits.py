@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from detent.cli import render
-from detent.cli.command import Group, duration, reason_option
+from detent.cli.command import Group, reason_option
 from detent.cli.session import Session
-from detent.declare.limit import Limit
 from detent.model.escape import line
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved, TransitionRow
@@ -27,7 +26,7 @@ key = click.argument("key", metavar="KEY")
 
 @click.group("limits", cls=Group)
 def command() -> None:
-    """Look at limits, bound queues, pause, resume and remove."""
+    """List, pause, resume and remove limits."""
 
 
 @command.command("list")
@@ -72,44 +71,23 @@ def list_(session: Session, waiting: bool, limit: int, after: str) -> None:
         render.note(f"at most {limit} limits are shown: see --limit and --after")
 
 
-@command.command("set")
-@click.argument("queue", metavar="QUEUE")
-@click.option("--concurrency", type=int, metavar="N", help="Maximum number of jobs that run at once.")
-@click.option("--rate", type=float, metavar="N", help="Average number of jobs that may start per --per.")
-@click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="Period of --rate.")
-@click.option(
-    "--burst",
-    type=float,
-    metavar="N",
-    help="Number of jobs that may start together after a quiet time. Default: 0.1 s of the rate, at least 1.",
-)
-@click.option("--none", "lift", is_flag=True, help="Lift the bounds again.")
+@command.command()
+@key
 @click.pass_obj
-def set_(
-    session: Session,
-    queue: str,
-    concurrency: int | None,
-    rate: float | None,
-    per: float,
-    burst: float | None,
-    lift: bool,
-) -> None:
-    """Bound the jobs of a queue, for all workers together.
-
-    Its key is queue:QUEUE. The limits of tasks are in their code.
-    """
-    if lift == (concurrency is not None or rate is not None):
-        raise click.UsageError("Say which: --concurrency, --rate or both, or --none to lift them.")
-    if burst is not None and rate is None:
-        raise click.UsageError("--burst goes with --rate.")
+def get(session: Session, key: str) -> None:
+    """Show a limit."""
     with session.open() as app:
-        row = app.queues.limit(queue, Limit(concurrency=concurrency, rate=rate, per=per, burst=burst))
+        row, now = app.limits.get(key), app.store.now()
+        by = paused_by(app.store, row.key) if row.held_at is not None else None
+    found = _object(row, by, state=row.state(now))
     if session.json:
-        render.json_value(render.plain(row))
+        render.json_value(found)
     else:
-        bounds = [f"{concurrency} at once"] if concurrency is not None else []
-        bounds += [f"{_rate(row)}, burst {row.burst:g}"] if rate is not None else []
-        render.out(f"limit {line(row.key)}: {', '.join(bounds) or 'no bounds'}")
+        render.fields({name: _cell(value) for name, value in found.items()})
+
+
+def _cell(value: Any) -> render.Cell:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 @command.command()
@@ -146,7 +124,8 @@ def remove(session: Session, key: str, reason: str | None) -> None:
     """Take a limit away that no code declares any more.
 
     Refused while jobs wait or run under it. If the code still declares the limit, `detent migrate --app` writes it
-    again, and so does a worker that starts while no other worker runs. `limits set QUEUE --none` lifts a queue's limit.
+    again, and so does a worker that starts while no other worker runs. `queues limit QUEUE --none` lifts the limit of
+    a queue.
     """
     with session.open() as app:
         _say(session, app.limits.remove(key, reason=reason))

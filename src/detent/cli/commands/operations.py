@@ -8,7 +8,7 @@ import click
 
 from detent.cli import render
 from detent.cli.bulk import bulk, say_operation
-from detent.cli.command import Group, reason_option
+from detent.cli.command import Group, duration, paged, reason_option, say_more
 from detent.cli.session import Session
 from detent.lifecycle.library import JOB
 from detent.model.service_records import ACTIONS
@@ -63,14 +63,14 @@ def start(
 
 @command.command("list")
 @click.option("--state", type=click.Choice(["running", "done", "cancelled"]), help="Only those in this state.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
-)
+@paged
 @click.pass_obj
-def list_(session: Session, state: str | None, limit: int) -> None:
+def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
     """List operations, the newest first."""
     with session.open() as app:
-        found = [one.row for one in app.operations.list(state=state, limit=limit)]
+        page = app.operations.list(state=state, limit=limit, after=after)
+    found = [one.row for one in page]
+    say_more(page)
     if session.json:
         render.json_value(render.records(found))
         return
@@ -97,3 +97,22 @@ def cancel(session: Session, operation_id: str, reason: str | None) -> None:
         operation = app.operations.get(operation_id)
         operation.cancel(reason=reason)
         say_operation(session, operation)
+
+
+@command.command()
+@operation_id
+@click.pass_obj
+def get(session: Session, operation_id: str) -> None:
+    """Show an operation: how many jobs it has changed so far."""
+    with session.open() as app:
+        say_operation(session, app.operations.get(operation_id))
+
+
+@command.command()
+@operation_id
+@click.option("--timeout", type=duration, metavar="TIME", help="Give up after this time: 30s, 5m. Exit code 124.")
+@click.pass_obj
+def wait(session: Session, operation_id: str, timeout: float | None) -> None:
+    """Carry an operation out until it has ended; workers do the same by themselves."""
+    with session.open() as app:
+        say_operation(session, app.operations.get(operation_id).wait(timeout))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from detent.cli import render
-from detent.cli.command import Group, duration, reason_option
+from detent.cli.command import Group, duration, paged, reason_option, say_more
 from detent.cli.failures import FAILED, NOT_FOUND, OK, say
 from detent.cli.session import Session
 from detent.errors import DatabaseError, DetentError
@@ -76,20 +76,20 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("project", metavar="PROJECT")
+@click.argument("project_id", metavar="PROJECT")
 @click.argument("env", metavar="ENV")
-@click.option("--sha", metavar="SHA", help="The commit.")
-@click.option("--ref", metavar="REF", help="The branch or tag.")
+@click.option("--git-sha", metavar="SHA", help="The commit.")
+@click.option("--git-ref", metavar="REF", help="The branch or tag.")
 @metadata_options
 @click.option("--key", metavar="TEXT", help="The same key answers the same run.")
 @click.option("--expires-in", type=duration, metavar="TIME", help="Cancel the run if no worker claims it in this time.")
 @click.pass_obj
 def queue(
     session: Session,
-    project: str,
+    project_id: str,
     env: str,
-    sha: str | None,
-    ref: str | None,
+    git_sha: str | None,
+    git_ref: str | None,
     metadata: dict[str, Any],
     texts: dict[str, Any],
     key: str | None,
@@ -99,7 +99,13 @@ def queue(
     with session.open() as app:
         expires_at = None if expires_in is None else app.store.now() + timedelta(seconds=expires_in)
         run = app.ops.queue(
-            project, env, git_sha=sha, git_ref=ref, metadata=metadata | texts, key=key, expires_at=expires_at
+            project_id,
+            env,
+            git_sha=git_sha,
+            git_ref=git_ref,
+            metadata=metadata | texts,
+            key=key,
+            expires_at=expires_at,
         )
     if session.json:
         render.json_value(_object(run) | {"created": run.created})
@@ -274,20 +280,18 @@ def cancel(session: Session, run: str, reason: str | None) -> None:
 
 
 @command.command("list")
-@click.option("--project", metavar="NAME", help="Only runs of this project.")
+@click.option("--project-id", metavar="NAME", help="Only runs of this project.")
 @click.option("--env", metavar="NAME", help="Only runs for this environment.")
 @click.option("--state", type=click.Choice(list(OPS_RUN.states)), help="Only runs in this state.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
-)
-@click.option("--before", metavar="RUN", help="Only runs older than this one.")
+@paged
 @click.pass_obj
 def list_(
-    session: Session, project: str | None, env: str | None, state: str | None, limit: int, before: str | None
+    session: Session, project_id: str | None, env: str | None, state: str | None, limit: int, after: str | None
 ) -> None:
     """List runs, the newest first."""
     with session.open() as app:
-        runs = app.ops.list(project_id=project, env=env, state=state, limit=limit, after=before)
+        runs = app.ops.list(project_id=project_id, env=env, state=state, limit=limit, after=after)
+    say_more(runs)
     if session.json:
         render.json_value([_object(run) for run in runs])
         return
@@ -307,7 +311,7 @@ def list_(
 @command.command()
 @run_argument
 @click.pass_obj
-def show(session: Session, run: str) -> None:
+def get(session: Session, run: str) -> None:
     """Show a run with its metadata."""
     with session.open() as app:
         found = app.ops.get(run)
@@ -320,16 +324,29 @@ def show(session: Session, run: str) -> None:
 
 
 @command.command()
-@run_argument
-@click.option("--no-wait", is_flag=True, help="Only the lines there are now.")
+@click.argument("project_id", metavar="[PROJECT]", required=False)
 @click.pass_obj
-def follow(session: Session, run: str, no_wait: bool) -> int:
+def environments(session: Session, project_id: str | None) -> None:
+    """List environments (of a project)."""
+    with session.open() as app:
+        found = app.ops.environments(project_id)
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    render.table(["PROJECT", "ENV"], [[one.project_id, one.name] for one in found], empty="no environments")
+
+
+@command.command()
+@run_argument
+@click.option("--wait/--no-wait", default=True, help="Go on until the run has ended, or only print the lines so far.")
+@click.pass_obj
+def follow(session: Session, run: str, wait: bool) -> int:
     """Print a run's lines as they come, until it has ended. Exit code 1 where it ended without success."""
     with session.open() as app:
-        for event in app.ops.events(run, follow=not no_wait):
+        for event in app.ops.follow(run, wait=wait):
             _print(session, event)
         found = app.ops.get(run)
-    if no_wait and not found.rests:
+    if not wait and not found.rests:
         return OK
     if session.json:
         render.json_line({"run_id": found.id, "state": found.state})

@@ -1,4 +1,4 @@
-"""`detent runs`: a change to many targets, read before it is applied."""
+"""`detent runs`: runs of batches and pipelines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from detent.app.export import FORMATS
 from detent.app.pipeline_run import PipelineRun
 from detent.cli import render
 from detent.cli.acting import confirm
-from detent.cli.command import Group, duration, reason_option
-from detent.cli.commands.pipelines import show_pipeline_run
-from detent.cli.failures import OK
+from detent.cli.command import Group, duration, paged, reason_option, say_more
+from detent.cli.failures import FAILED, OK
+from detent.cli.pipelineview import say_pipeline_run, show_pipeline_run
 from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
 from detent.cli.session import Session
-from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN, TARGET
+from detent.lifecycle.library import BATCH_RUN, PARTITION, PIPELINE_RUN, TARGET
+from detent.model import jsondoor
+from detent.model.escape import line
 
 __all__ = ["command"]
 
@@ -59,7 +61,7 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group("runs", cls=Group)
 def command() -> None:
-    """Preview, apply, retry, roll back and reconcile batch runs; look at all runs."""
+    """Preview, apply and roll back batch runs; start, retry and force pipeline runs."""
 
 
 @command.command("list")
@@ -67,10 +69,7 @@ def command() -> None:
 @click.option("--state", type=click.Choice(_STATES), metavar="STATE", help="Only runs in this state.")
 @click.option("--name", metavar="NAME", help="Only runs of this batch, or this pipeline.")
 @click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
-@click.option("--before", type=click.IntRange(min=1), metavar="ID", help="Only runs with ids below this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows to list."
-)
+@paged
 @click.pass_obj
 def list_(
     session: Session,
@@ -79,23 +78,25 @@ def list_(
     state: str | None,
     name: str | None,
     tenant: str | None,
-    before: int | None,
     limit: int,
+    after: str | None,
 ) -> None:
     """List batch runs and pipeline runs, the newest first."""
     with session.open() as app:
         chosen: dict[str, Any] = {"kind": kind, "state": state, "name": name, "tenant": tenant}
-        found = app.runs.list(**chosen, limit=limit, after=None if before is None else str(before))
+        found = app.runs.list(**chosen, limit=limit, after=after)
     list_runs(session, found)
+    say_more(found)
 
 
 @command.command()
 @run_id
+@click.option("--kind", type=click.Choice(_KINDS), help="Only a run of this kind.")
 @click.pass_obj
-def show(session: Session, run_id: str) -> None:
-    """Show a run: how far it is, what failed and why, and every move of it."""
+def get(session: Session, run_id: str, kind: Any) -> None:
+    """Show a run: how far it is, what failed and why, and every transition of it."""
     with session.open() as app:
-        run = app.runs.get(run_id)
+        run = app.runs.get(run_id, kind=kind)
         if isinstance(run, PipelineRun):
             show_pipeline_run(session, app, run)
         else:
@@ -105,17 +106,30 @@ def show(session: Session, run_id: str) -> None:
 @command.command()
 @click.argument("batch", metavar="BATCH")
 @click.argument("payload", metavar="[JSON]", default="{}")
+@click.option("--tenant", metavar="NAME", default="", help="For this tenant.")
+@click.option("--correlation-id", metavar="TEXT", help="Goes along with the run and all its jobs.")
+@click.option("--metadata", metavar="JSON", help="A JSON object that is kept with the run.")
 @_wait
 @_timeout
 @reason_option
 @click.pass_obj
-def preview(session: Session, batch: str, payload: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+def preview(
+    session: Session,
+    /,
+    batch: str,
+    payload: str,
+    metadata: str | None,
+    wait: bool,
+    timeout: float | None,
+    **more: Any,
+) -> int:
     """Begin a run of a batch: work out what would change, and change nothing.
 
     JSON are the batch's own fields. Needs an application.
     """
     with session.open_with_tasks() as app:
-        run = app.runs.preview_named(batch, payload, reason=reason)
+        told = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
+        run = app.runs.preview_named(batch, payload, metadata=told, **more)
         return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
@@ -127,12 +141,12 @@ def preview(session: Session, batch: str, payload: str, wait: bool, timeout: flo
     "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Maximum number of rows to list."
 )
 @click.pass_obj
-def diff(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
+def changes(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
     """Show what a run would change, or has changed: before and after of its targets."""
     with session.open() as app:
         run = app.runs.get(run_id, kind="batch")
-        changes = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
-        found = [change for change, _ in zip(changes, range(limit), strict=False)]
+        fitting = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
+        found = [change for change, _ in zip(fitting, range(limit), strict=False)]
     if session.json:
         render.json_value(render.records(found))
         return
@@ -153,17 +167,17 @@ def _json(value: object, one: TargetChange) -> str:
 
 @command.command()
 @run_id
-@click.argument("file", metavar="FILE")
-@click.option("--format", "kind", type=click.Choice(FORMATS), help="As the name of FILE says, else csv.")
+@click.argument("to", metavar="FILE")
+@click.option("--format", type=click.Choice(FORMATS), help="As the name of FILE says, else csv.")
 @_chosen
 @click.pass_obj
-def export(session: Session, /, run_id: str, file: str, kind: str | None, only: tuple[str, ...], **chosen: Any) -> None:
+def export(session: Session, /, run_id: str, to: str, format: str | None, only: tuple[str, ...], **chosen: Any) -> None:
     """Write the difference to a file, whole or not at all; - is stdout."""
     with session.open() as app:
-        to = sys.stdout if file == "-" else Path(file)
-        found = kind or ("json" if file.endswith(".json") else "csv")
-        count = app.runs.get(run_id, kind="batch").export(to, found, only=only or None, **chosen)
-    if file != "-":
+        found = format or ("json" if to.endswith(".json") else "csv")
+        file = sys.stdout if to == "-" else Path(to)
+        count = app.runs.get(run_id, kind="batch").export(file, found, only=only or None, **chosen)
+    if to != "-":
         render.note(f"{count} targets")
 
 
@@ -172,7 +186,7 @@ def export(session: Session, /, run_id: str, file: str, kind: str | None, only: 
 @_only
 @click.option("--unchanged", is_flag=True, help="Those that would stay as they are, too.")
 @click.option("--leave-failed", is_flag=True, help="Leave out what could not be previewed.")
-@click.option("--accept-changed", is_flag=True, help="Though the batch's code is another one by now.")
+@click.option("--accept-changed", is_flag=True, help="Apply even if the batch's code has changed since the preview.")
 @_overwrite
 @_yes
 @_wait
@@ -198,7 +212,7 @@ def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeou
     return _act(session, run_id, "retry_failed", yes=yes, wait=wait, timeout=timeout, **more)
 
 
-@command.command()
+@command.command("roll-back")
 @run_id
 @_overwrite
 @_yes
@@ -206,7 +220,7 @@ def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeou
 @_timeout
 @reason_option
 @click.pass_obj
-def rollback(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
+def roll_back(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
     """Bring all that a run has applied back to what it was. Needs an application."""
     return _act(session, run_id, "roll_back", yes=yes, wait=wait, timeout=timeout, **more)
 
@@ -223,7 +237,7 @@ def _act(
     timeout: float | None,
     **more: Any,
 ) -> int:
-    refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
+    refs = [*only, *(text.rstrip("\n") for text in only_from or ())]
     with session.open_with_tasks() as app:
         run = app.runs.get(run_id, kind="batch")
         which = f"{len(refs)} targets" if refs else _all_of(run, action)
@@ -246,25 +260,26 @@ def _all_of(run: BatchRun, action: str) -> str:
 @command.command()
 @run_id
 @_timeout
+@reason_option
 @click.pass_obj
-def reconcile(session: Session, run_id: str, timeout: float | None) -> int:
+def reconcile(session: Session, run_id: str, timeout: float | None, reason: str | None) -> int:
     """Look at every applied target of a run now, and wait for it. Needs an application.
 
     Exit code 1 where a target is not what it was made.
     """
     with session.open_with_tasks() as app:
         run = app.runs.get(run_id, kind="batch")
-        return watch_look(session, run, run.reconcile(), timeout)
+        return watch_look(session, run, run.reconcile(reason=reason), timeout)
 
 
 @command.command()
 @run_id
-@click.option("--all", "every", is_flag=True, help="Those that are right again, too.")
+@click.option("--open-only/--all", default=True, help="Only mismatches that are open, or all of them.")
 @click.pass_obj
-def mismatches(session: Session, run_id: str, every: bool) -> None:
+def mismatches(session: Session, run_id: str, open_only: bool) -> None:
     """List targets that were found not to be what they were made."""
     with session.open() as app:
-        found = app.runs.get(run_id, kind="batch").mismatches(open_only=not every)
+        found = app.runs.get(run_id, kind="batch").mismatches(open_only=open_only)
     if session.json:
         render.json_value(render.records(found))
         return
@@ -272,13 +287,13 @@ def mismatches(session: Session, run_id: str, every: bool) -> None:
     render.table(["REF", "EXPECTED", "ACTUAL"], rows, empty="no mismatches")
 
 
-@command.command("put-right")
+@command.command()
 @run_id
 @_wait
 @_timeout
 @reason_option
 @click.pass_obj
-def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+def correct(session: Session, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
     """Begin a run over what a look found to differ, back to what it should be. Needs an application.
 
     It is a preview: `detent runs apply` applies it.
@@ -288,15 +303,17 @@ def put_right(session: Session, run_id: str, wait: bool, timeout: float | None, 
         return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
-@command.command()
+@command.command("discard-failed")
 @run_id
 @_only
 @_yes
 @reason_option
 @click.pass_obj
-def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None) -> int:
+def discard_failed(
+    session: Session, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None
+) -> int:
     """Let the dead jobs of a run go; its failed targets stay failed."""
-    refs = [*only, *(line.rstrip("\n") for line in only_from or ())]
+    refs = [*only, *(text.rstrip("\n") for text in only_from or ())]
     with session.open() as app:
         run = app.runs.get(run_id, kind="batch")
         confirm(session, f"discard the dead jobs of run {run.id}", yes=yes)
@@ -310,10 +327,126 @@ def discard(session: Session, run_id: str, only: tuple[str, ...], only_from: Any
 
 @command.command()
 @run_id
-@click.option("--until", multiple=True, metavar="STATE", help="Until it is so; may be given often. Else until rest.")
+@click.option(
+    "--until",
+    multiple=True,
+    metavar="STATE",
+    help="State to wait for (repeatable). Default: wait until the run settles.",
+)
 @_timeout
 @click.pass_obj
 def wait(session: Session, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
     """Wait for a run. Exit code 0 where it did well, or as few targets failed as are tolerated; 124 after --timeout."""
     with session.open() as app:
-        return watch(session, app.runs.get(run_id, kind="batch"), wait=True, timeout=timeout, until=set(until) or None)
+        run = app.runs.get(run_id)
+        if isinstance(run, PipelineRun):
+            run.wait(timeout, set(until) or None)
+            say_pipeline_run(session, run)
+            return FAILED if run.state == "failed" else OK
+        return watch(session, run, wait=True, timeout=timeout, until=set(until) or None)
+
+
+@command.command()
+@run_id
+@click.pass_obj
+def history(session: Session, run_id: str) -> None:
+    """List every transition of a run, with actor and reason."""
+    with session.open() as app:
+        render.moves(session.json, app.runs.get(run_id).history())
+
+
+@command.command()
+@run_id
+@click.option("--only", multiple=True, metavar="REF", help="Only this target (repeatable).")
+@click.pass_obj
+def events(session: Session, run_id: str, only: tuple[str, ...]) -> None:
+    """Print the events of the jobs of a batch run, target by target."""
+    with session.open() as app:
+        lines = app.runs.get(run_id, kind="batch").events(only=only or None)
+        if session.json:
+            render.json_value([render.plain(event, ref=ref) for ref, event in lines])
+            return
+        for ref, event in lines:
+            render.out(f"{line(ref)}  {render.when(event.at)}  {line(event.level):<8}  {line(event.message)}")
+
+
+@command.command()
+@run_id
+@click.option("--state", type=click.Choice(list(PARTITION.states)), help="Only partitions in this state.")
+@click.pass_obj
+def partitions(session: Session, run_id: str, state: str | None) -> None:
+    """List the partitions of a pipeline run."""
+    with session.open() as app:
+        found = list(app.runs.get(run_id, kind="pipeline").partitions(state))
+    if session.json:
+        render.json_value(render.records(found))
+        return
+    render.table(
+        ["PARTITION", "STATE", "OFFSET", "PAGES", "RECORDS", "LAST PAGE", "JOB"],
+        [
+            [*(part.key, part.state, part.next_offset, part.pages, part.records, part.paged_at), str(part.job_id)]
+            for part in found
+        ],
+        empty="no partitions",
+    )
+
+
+@command.command()
+@click.argument("pipeline", metavar="PIPELINE")
+@click.argument("payload", metavar="[JSON]", default="{}")
+@click.option("--full", is_flag=True, help="Everything, as if there were no watermark.")
+@click.option("--force", is_flag=True, help="Consolidate though partitions failed; needs --reason.")
+@click.option("--tenant", metavar="NAME", default="", help="For this tenant.")
+@click.option("--reason", metavar="TEXT", help="Why, for the record.")
+@click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
+@click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
+@click.pass_obj
+def start(
+    session: Session,
+    pipeline: str,
+    payload: str,
+    full: bool,
+    force: bool,
+    tenant: str,
+    reason: str | None,
+    wait: bool,
+    timeout: float | None,
+) -> int:
+    """Start a run of a pipeline, with its fields as JSON."""
+    with session.open_with_tasks() as app:
+        run = app.runs.start_named(pipeline, payload, full=full, force=force, tenant=tenant, reason=reason)
+        if wait:
+            run.wait(timeout)
+    say_pipeline_run(session, run)
+    return FAILED if wait and run.state == "failed" else OK
+
+
+@command.command()
+@run_id
+@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
+@click.pass_obj
+def force(session: Session, run_id: str, reason: str) -> None:
+    """Consolidate what is there of a run that was skipped, in spite of its failed partitions."""
+    with session.open() as app:
+        app.runs.get(run_id, kind="pipeline").force(reason=reason)
+        say_pipeline_run(session, app.runs.get(run_id, kind="pipeline"))
+
+
+@command.command()
+@run_id
+@reason_option
+@click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
+@click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
+@click.pass_obj
+def retry(session: Session, run_id: str, reason: str | None, wait: bool, timeout: float | None) -> int:
+    """Bring a failed or skipped run back to work.
+
+    Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records were
+    consolidated already, only the consolidation goes on.
+    """
+    with session.open() as app:
+        run = app.runs.get(run_id, kind="pipeline").retry(reason=reason)
+        if wait:
+            run.wait(timeout)
+    say_pipeline_run(session, run)
+    return FAILED if wait and run.state == "failed" else OK

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from detent.cli import render
 from detent.cli.acting import confirm
-from detent.cli.command import Group, reason_option
+from detent.cli.command import Group, paged, reason_option, say_more
 from detent.cli.session import Session
 from detent.model.escape import line
 from detent.model.records import Moved
+from detent.model.service_records import CATCH_UP
 
 __all__ = ["command"]
 
@@ -18,19 +21,21 @@ name = click.argument("name", metavar="NAME")
 
 @click.group("schedules", cls=Group)
 def command() -> None:
-    """List schedules, pause, resume, run and remove them."""
+    """List, set, pause, resume, run and remove schedules."""
 
 
 @command.command("list")
+@paged
 @click.pass_obj
-def list_(session: Session) -> None:
+def list_(session: Session, limit: int, after: str | None) -> None:
     """List schedules with their next tick.
 
     FROM says where a schedule comes from: `code` if a program declared it, `hand` if it was set at run time, and `left
     the code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
     """
     with session.open() as app:
-        found, origins = app.schedules.list(), app.schedules.origins()
+        found, origins = app.schedules.list(limit=limit, after=after), app.schedules.origins()
+    say_more(found)
     if session.json:
         render.json_value([render.plain(one, origin=origins[one.name]) for one in found])
         return
@@ -45,6 +50,44 @@ def list_(session: Session) -> None:
         ],
         empty="no schedules",
     )
+
+
+@command.command()
+@name
+@click.pass_obj
+def get(session: Session, name: str) -> None:
+    """Show a schedule."""
+    with session.open() as app:
+        row = app.schedules.get(name)
+    found = render.plain(row)
+    if session.json:
+        render.json_value(found)
+    else:
+        render.fields({field: str(value) for field, value in found.items() if value is not None})
+
+
+@command.command("set")
+@name
+@click.argument("cron", metavar="CRON")
+@click.argument("task", metavar="TASK")
+@click.argument("arguments", metavar="[JSON]", default="{}")
+@click.option("--zone", default="UTC", show_default=True, metavar="NAME", help="Time zone of the cron expression.")
+@click.option("--catch-up", type=click.Choice(CATCH_UP), default="latest", show_default=True, help="Missed ticks.")
+@click.option("--tenant", default="", metavar="NAME", help="Tenant of the jobs.")
+@click.option("--queue", metavar="NAME", help="Queue of the jobs. Default: the task's own.")
+@click.option("--priority", type=int, metavar="N", help="Priority of the jobs. Default: the task's own.")
+@click.pass_obj
+def set_(session: Session, /, name: str, cron: str, task: str, arguments: str, **options: Any) -> None:
+    """Create a schedule, or change the one of that name. Needs an application.
+
+    CRON has five fields. The arguments of the task are a JSON object.
+    """
+    with session.open_with_tasks() as app:
+        row = app.schedules.set(name, cron, app.call_named(task, arguments), **options)
+    if session.json:
+        render.json_value(render.plain(row))
+    else:
+        render.out(f"schedule {line(row.name)}: next at {render.when(row.next_at)}")
 
 
 @command.command("next")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from detent.cli import render
-from detent.cli.command import Group, duration
+from detent.cli.command import Group, duration, paged, say_more
 from detent.cli.session import Session
 
 __all__ = ["command"]
@@ -20,14 +20,16 @@ def command() -> None:
 @click.option(
     "--within", type=duration, default="10s", show_default=True, metavar="TIME", help="Seen in the last so long."
 )
+@paged
 @click.pass_obj
-def list_(session: Session, within: float) -> None:
+def list_(session: Session, within: float, limit: int, after: str | None) -> None:
     """List the workers that live.
 
     Each shows itself once a second, with what it knows and holds.
     """
     with session.open() as app:
-        found = app.workers.list(within=within)
+        found = app.workers.list(within=within, limit=limit, after=after)
+    say_more(found)
     if session.json:
         render.json_value(render.records(found))
         return

@@ -1,4 +1,4 @@
-"""`detent identity`: what tells this database from every other."""
+"""`detent identities`: what tells this database from every other."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from detent.cli.session import Session
 __all__ = ["command"]
 
 
-@click.group("identity", cls=Group)
+@click.group("identities", cls=Group)
 def command() -> None:
     """Show and renew the identity of the database, which is part of every effect key."""
 
 
-@command.command("show")
+@command.command("list")
 @click.pass_obj
-def show(session: Session) -> None:
+def list_(session: Session) -> None:
     """Show the identities this database has had, oldest first."""
     with session.open() as app:
         found = app.identities.list()
@@ -28,8 +28,20 @@ def show(session: Session) -> None:
     render.table(
         ["IDENTITY", "JOBS FROM", "MADE", "BY", "REASON"],
         [[one.identity, one.first_id, one.made_at, one.made_by, one.reason] for one in found],
-        empty="this database has no identity; `detent identity renew` makes one",
+        empty="this database has no identity; `detent identities renew` makes one",
     )
+
+
+@command.command("current")
+@click.pass_obj
+def current(session: Session) -> None:
+    """Print the identity of this database."""
+    with session.open() as app:
+        identity = app.identities.current()
+    if session.json:
+        render.json_value({"identity": identity})
+    else:
+        render.out(identity)
 
 
 @command.command("renew")

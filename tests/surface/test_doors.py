@@ -1,0 +1,82 @@
+"""Every noun, verb and argument of Python is on the command line too, in the same spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.surface.doors import Door, command_line, python
+
+DOORS: dict[str, Door] = {"command line": command_line()}
+"""The doors that are compared with Python. HTTP joins here."""
+
+WITHOUT = {
+    ("jobs", "count"): "`--dry-run` of the bulk commands counts",
+    ("jobs", "details"): "`jobs get` shows them",
+    ("jobs", "progress"): "`jobs get` shows it",
+    ("jobs", "refresh"): "every command reads anew",
+    ("jobs", "state_at"): "`jobs get --at`",
+    ("jobs", "where"): "the filters of the bulk commands",
+    ("lifecycles", "attach"): "declared in code",
+    ("operations", "refresh"): "every command reads anew",
+    ("operations", "step"): "`operations wait` does every step",
+    ("record", "repair"): "`detent repair`",
+    ("record", "verify"): "`detent verify`",
+    ("runs", "newer_runs"): "`runs roll-back` names them",
+    ("runs", "preview_named"): "`runs preview` takes the name",
+    ("runs", "reconciliations"): "`runs get` shows the last one",
+    ("runs", "refresh"): "every command reads anew",
+    ("runs", "start_named"): "`runs start` takes the name",
+    ("runs", "targets"): "`runs changes` shows them",
+    ("schedules", "left"): "`schedules list` marks them",
+    ("schedules", "origins"): "`schedules list` shows them",
+}
+"""Verbs that need no command, and why."""
+
+OTHERWISE = {
+    ("jobs", "move", "priority"): "--to-priority, since --priority could be taken for a filter; so --to-queue",
+    ("ops", "queue", "expires_at"): "--expires-in, which shells can write without a date",
+    ("queues", "limit", "limit"): "--concurrency, --rate, --per and --burst",
+    ("runs", "preview", "value"): "the name of the batch and its fields as JSON",
+    ("runs", "start", "value"): "the name of the pipeline and its fields as JSON",
+    ("schedules", "set", "call"): "the name of the task and its arguments as JSON",
+}
+"""Arguments that are spelled otherwise, and how."""
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_verb_is_there(door: str) -> None:
+    assert {verb for verb in python() if verb not in DOORS[door]} == set(WITHOUT)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_argument_is_there(door: str) -> None:
+    offered = DOORS[door]
+    missing = {
+        (*verb, argument)
+        for verb, arguments in python().items()
+        if verb in offered
+        for argument in arguments - offered[verb]
+    }
+    assert missing == set(OTHERWISE)
+
+
+def test_every_change_takes_actor_and_reason() -> None:
+    """Verbs that take the one take the other. What takes neither changes nothing, or is listed here."""
+    changing = {
+        ("alerts", "judge"), ("alerts", "raise"), ("alerts", "test"), ("operations", "step"),
+        ("ops", "claim"), ("ops", "event"), ("ops", "finish"), ("ops", "queue"), ("ops", "renew"),
+        ("queues", "limit"), ("runs", "preview_named"), ("runs", "start_named"), ("schedules", "set"),
+        ("lifecycles", "attach"),
+    }  # fmt: skip
+    reading = {
+        *("changes", "count", "counts", "current", "deliveries", "details", "diagram", "environments", "events"),
+        *("executions", "export", "follow", "get", "history", "left", "list", "mismatches", "newer_runs", "next"),
+        *("origins", "partitions", "progress", "reconciliations", "recoveries", "refresh", "report", "silent"),
+        *("state_at", "targets", "verify", "wait", "where", "why"),
+    }
+    for verb, arguments in python().items():
+        if verb == ("record", "search"):
+            continue
+        both = {"actor", "reason"} & arguments
+        assert both in (set(), {"actor", "reason"}), verb
+        assert both or verb in changing or verb[1] in reading, verb
