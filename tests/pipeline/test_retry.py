@@ -38,6 +38,19 @@ def test_only_what_failed_is_fetched_again(harness: Harness) -> None:
         run.retry(actor="ana")
 
 
+def test_a_run_is_cancelled_and_retried(harness: Harness) -> None:
+    """It fails with the reason, the watermark stays, and another run may begin."""
+    source = declare(harness.app)
+    source.put(range(10), 100, harness.clock.now())
+    run = harness.app.runs.start(Stones())
+    with harness.app.acting_as("ana", reason="wrong source"):
+        assert run.cancel().wait().changed == 1
+    assert (run.refresh().state, run.error) == ("failed", "wrong source")
+    assert harness.app.watermarks.get("stones") is None
+    again = worked_off(harness, Stones())
+    assert again.state == "completed"
+
+
 def test_a_failed_consolidation_is_retried_without_a_fetch(harness: Harness) -> None:
     """By the async twin, too."""
     source = declare(harness.app)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Collection
 from typing import Self
 
 from detent.app.pipeline_run import PipelineRun, PipelineRunSnapshot
+from detent.client.aio_operation import AsyncOperation
 from detent.client.aio_steps import aitems_of, asleep_through
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import TransitionRow
@@ -40,6 +41,13 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         completed or what the run would go on with is gone. `NotFound`.
         """
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).retry, actor=actor, reason=reason))
+
+    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
+        """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
+        that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
+        have fetched may still be consolidated: cancel it again then.
+        """
+        return AsyncOperation.like(await asyncio.to_thread(PipelineRun.like(self).cancel, actor=actor, reason=reason))
 
     async def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
         """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return

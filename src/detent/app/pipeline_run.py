@@ -9,12 +9,14 @@ from typing import Any, Self
 from detent.client.acting import actor_and_reason
 from detent.client.handle import Handle
 from detent.client.moves import one, reason_needed
+from detent.client.operation import JobSelection, Operation
 from detent.client.pause import items_of, pauses_until, sleep_through
 from detent.errors import InvalidInput, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model import jsondoor
 from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
+from detent.store.contract import JobSearch
 
 __all__ = ["PipelineRun", "PipelineRunSnapshot"]
 
@@ -142,6 +144,12 @@ class PipelineRun(PipelineRunSnapshot):
         """
         one(self._engine.store.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         return self.refresh()
+
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
+        """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
+        that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
+        have fetched may still be consolidated: cancel it again then."""
+        return JobSelection(JobSearch(run_id=self.id), self._engine).cancel(actor=actor, reason=reason)
 
     def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
         """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return

@@ -33,7 +33,7 @@ def search(session: Session, /, **chosen: Any) -> None:
     """List the changes that people and programs requested, the newest first.
 
     Who, when, what and why: cancels, retries, pauses, forced moves, changes of schedules and limits, moves of runs. The
-    ordinary steps of attempts are in `detent jobs show`.
+    ordinary steps of attempts are in `detent jobs get`.
     """
     with session.open() as app:
         found, where = app.record.search(**chosen), app.store.name

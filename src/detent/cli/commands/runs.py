@@ -348,6 +348,20 @@ def wait(session: Session, run_id: str, until: tuple[str, ...], timeout: float |
 
 @command.command()
 @run_id
+@_yes
+@reason_option
+@click.pass_obj
+def cancel(session: Session, run_id: str, yes: bool, reason: str | None) -> None:
+    """Stop a pipeline run by cancelling its jobs: it fails with the reason, and the watermark stays."""
+    with session.open() as app:
+        run = app.runs.get(run_id, kind="pipeline")
+        confirm(session, f"cancel run {run.id} ({line(run.pipeline)})", yes=yes)
+        run.cancel(reason=reason).wait()
+        say_pipeline_run(session, run.refresh())
+
+
+@command.command()
+@run_id
 @click.pass_obj
 def history(session: Session, run_id: str) -> None:
     """List every transition of a run, with actor and reason."""
