@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from detent import errors
     from detent.alerts.sinks import Outcome as SinkOutcome
+    from detent.app.aio import AsyncDetent
     from detent.app.aio_batch_run import AsyncBatchRun
     from detent.app.aio_pipeline_run import AsyncPipelineRun
     from detent.app.aio_reconciliation import AsyncReconciliation
@@ -21,17 +22,23 @@ if _TYPE_CHECKING:
     from detent.app.reconciliation import Mismatch, Reconciliation
     from detent.app.registry import Declarations
     from detent.app.runs import Run
+    from detent.client.aio import AioDirectClient as AsyncTransactionClient
     from detent.client.aio_job import AsyncJob
     from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
+    from detent.client.client import DirectClient as TransactionClient
     from detent.client.job import Job
     from detent.client.listing import ListPage
     from detent.client.operation import JobSelection, Operation
+    from detent.client.task import SendableTask as Task
     from detent.declare.batch import Change
+    from detent.declare.context import AsyncCommitBlock as AsyncTx
+    from detent.declare.context import CommitBlock as Tx
     from detent.declare.context import Context, TargetContext
     from detent.declare.limit import Limit
     from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
     from detent.declare.signals import Critical, Fatal, JobCancelled, Snooze, Throttled
+    from detent.declare.task import Call
     from detent.lifecycle.declare import Lifecycle, Transition
     from detent.model.alert_records import AlertRow as Alert
     from detent.model.alert_records import DeliveryRow as Delivery
@@ -63,13 +70,17 @@ __all__ = [
     "Alert",
     "AlertPolicy",
     "AsyncBatchRun",
+    "AsyncDetent",
     "AsyncJob",
     "AsyncJobSelection",
     "AsyncOperation",
     "AsyncPipelineRun",
     "AsyncReconciliation",
     "AsyncRun",
+    "AsyncTransactionClient",
+    "AsyncTx",
     "BatchRun",
+    "Call",
     "Cancelled",
     "Change",
     "Context",
@@ -117,8 +128,11 @@ __all__ = [
     "Target",
     "TargetChange",
     "TargetContext",
+    "Task",
     "Throttled",
+    "TransactionClient",
     "Transition",
+    "Tx",
     "Violation",
     "Watermark",
     "Worker",
@@ -133,13 +147,17 @@ _HOMES = {
     "Alert": "model.alert_records.AlertRow",
     "AlertPolicy": "model.alert_records.Policy",
     "AsyncBatchRun": "app.aio_batch_run.AsyncBatchRun",
+    "AsyncDetent": "app.aio.AsyncDetent",
     "AsyncJob": "client.aio_job.AsyncJob",
     "AsyncJobSelection": "client.aio_operation.AsyncJobSelection",
     "AsyncOperation": "client.aio_operation.AsyncOperation",
     "AsyncPipelineRun": "app.aio_pipeline_run.AsyncPipelineRun",
     "AsyncReconciliation": "app.aio_reconciliation.AsyncReconciliation",
     "AsyncRun": "app.aio_run.AsyncRun",
+    "AsyncTransactionClient": "client.aio.AioDirectClient",
+    "AsyncTx": "declare.context.AsyncCommitBlock",
     "BatchRun": "app.batch_run.BatchRun",
+    "Call": "declare.task.Call",
     "Cancelled": "model.records.Cancelled",
     "Change": "declare.batch.Change",
     "Context": "declare.context.Context",
@@ -187,8 +205,11 @@ _HOMES = {
     "Target": "model.batch_records.TargetRow",
     "TargetChange": "app.batch_run.TargetChange",
     "TargetContext": "declare.context.TargetContext",
+    "Task": "client.task.SendableTask",
     "Throttled": "declare.signals.Throttled",
+    "TransactionClient": "client.client.DirectClient",
     "Transition": "lifecycle.declare.Transition",
+    "Tx": "declare.context.CommitBlock",
     "Violation": "model.records.Violation",
     "Watermark": "model.pipeline_records.WatermarkRow",
     "Worker": "model.service_records.WorkerRow",
