@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import shlex
 
+import click
+import pytest
+from click.testing import CliRunner
+
+from detent.cli.command import EXAMPLES
+from detent.cli.main import root
+from detent.cli.session import Session
 from tests.surface.doors import Door, command_line, python
 
 DOORS: dict[str, Door] = {"command line": command_line()}
@@ -58,6 +65,24 @@ def test_every_argument_is_there(door: str) -> None:
         for argument in arguments - offered[verb]
     }
     assert missing == set(OTHERWISE)
+
+
+def test_every_group_shows_two_examples_that_are_commands() -> None:
+    groups = {noun for noun, _ in command_line() if noun}
+    assert {noun.rpartition(" ")[2] for noun in groups} == set(EXAMPLES)
+    for noun in groups:
+        examples = EXAMPLES[noun.rpartition(" ")[2]]
+        shown = CliRunner().invoke(root, [*noun.split(), "--help"], obj=Session()).output
+        for example in examples:
+            assert example in shown
+            said = shlex.split(example)[1:]
+            context = root.make_context("detent", said, obj=Session(), resilient_parsing=False)
+            group: click.Command = root
+            while isinstance(group, click.Group):
+                name, found, said = group.resolve_command(context, said)
+                assert found is not None
+                group = found
+            group.make_context(str(name), said, obj=Session())
 
 
 def test_every_change_takes_actor_and_reason() -> None:

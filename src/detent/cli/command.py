@@ -15,7 +15,7 @@ from detent.client.listing import ListPage
 from detent.errors import DetentError
 from detent.model.clock import SystemClock
 
-__all__ = ["COMMON", "Command", "Group", "duration", "moment", "paged", "reason_option", "say_more"]
+__all__ = ["COMMON", "EXAMPLES", "Command", "Group", "duration", "moment", "paged", "reason_option", "say_more"]
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -51,6 +51,26 @@ class Command(click.Command):
         self.params += [one for one in _common() if one.name not in taken]
 
 
+EXAMPLES = {
+    "alerts": ("detent alerts list --firing", "detent alerts acknowledge dead_letters_many --reason 'on it'"),
+    "dead": ("detent dead report", "detent dead list --task shop.welcome"),
+    "identities": ("detent identities list", "detent identities renew --reason 'restored from a backup'"),
+    "jobs": ("detent jobs list --state quarantined", "detent jobs retry --task shop.welcome --reason 'fixed'"),
+    "lifecycles": ("detent lifecycles diagram job", "detent lifecycles history order 17 --app shop:app"),
+    "limits": ("detent limits list --waiting", "detent limits resume shop-api"),
+    "operations": ("detent operations list", "detent operations cancel 17"),
+    "ops": ("detent ops queue shop staging --git-sha abc", "detent ops follow run-17"),
+    "policies": ("detent alerts policies list", "detent alerts policies set dead_letters_many --threshold 20"),
+    "queues": ("detent queues list", "detent queues pause mail --reason 'the provider is down'"),
+    "record": ("detent record search --actor ana --since 7d", "detent record search --entity job --id 17"),
+    "runs": ("detent runs list", "detent runs get 17"),
+    "schedules": ("detent schedules list", "detent schedules run-now nightly"),
+    "watermarks": ("detent watermarks list", "detent watermarks get diamonds"),
+    "workers": ("detent workers list", "detent workers list --within 1h"),
+}
+"""The two most common commands of each group."""
+
+
 class Group(click.Group):
     """A noun: its verbs are commands. Alone it says what they are."""
 
@@ -59,6 +79,13 @@ class Group(click.Group):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.params += _common()
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        if self.name in EXAMPLES:
+            with formatter.section("Examples"):
+                for example in EXAMPLES[self.name]:
+                    formatter.write(f"{' ' * formatter.current_indent}{example}\n")
 
     def resolve_command(
         self, context: click.Context, args: list[str]
