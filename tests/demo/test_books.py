@@ -15,7 +15,7 @@ from detent.model.records import JobRow, Violation
 def books(sqlite_url: str) -> Books:
     """As they are when all went well: rows like a real one, as many as there should be."""
     app = Detent(sqlite_url)
-    row = app.task(name="nothing")(nothing).enqueue().row
+    row = app.task(name="nothing")(nothing).enqueue().refresh().row
     app.close()
     jobs: list[JobRow] = []
     for task, count in EXPECTED.items():
