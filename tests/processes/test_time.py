@@ -57,7 +57,8 @@ def test_a_child_that_is_about_to_be_killed_claims_nothing_more(sqlite_bench: Be
     job = bench.send("add", a=1, b=1)
     sent_at = bench.app.store.now()
     until(
-        lambda: bench.app.workers()[0].seen_at > sent_at + timedelta(seconds=2), "a worker that had the time to claim"
+        lambda: bench.app.workers.list()[0].seen_at > sent_at + timedelta(seconds=2),
+        "a worker that had the time to claim",
     )
     os.kill(guardian, signal.SIGCONT)
     assert bench.rests(job, "succeeded").attempt == 1, bench.outcomes(job)
