@@ -25,11 +25,12 @@ GUARDS = (
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Put `new` in the place of `old`, which stands exactly once in the file (a path below src/detent/store)."""
+    """Replace `old`, which stands exactly `times` times in the file (a path below src/detent/store), with `new`."""
 
     file: str
     old: str
     new: str
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ MUTANTS = (
         "attempt check",
         "postgres",
         "finish takes whatever attempt is current",
-        (Edit("postgres/functions/job_finish_v1.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state"),),
+        (Edit("postgres/functions/job_finish_v2.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state", 2),),
         _fence("postgres", "reclaimed"),
     ),
     # -- a lease that has ended holds nothing --------------------------------------------------------------------
@@ -102,9 +103,10 @@ MUTANTS = (
         "finish under an expired lease",
         (
             Edit(
-                "postgres/functions/job_finish_v1.sql",
+                "postgres/functions/job_finish_v2.sql",
                 "WHERE l.id = j.lease_id) > t)",
                 "WHERE l.id = j.lease_id) > '-infinity')",
+                2,
             ),
         ),
         _fence("postgres", "expired"),
@@ -113,7 +115,7 @@ MUTANTS = (
         "lease check",
         "postgres",
         "finish of many under an expired lease",
-        (Edit("postgres/functions/job_finish_v1.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
+        (Edit("postgres/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
         ("contract/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
     ),
     # -- how many rows a statement changed is its answer ---------------------------------------------------------
@@ -148,7 +150,7 @@ MUTANTS = (
         "row count check",
         "postgres",
         "finish takes no row for success",
-        (Edit("postgres/functions/job_finish_v1.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
+        (Edit("postgres/functions/job_finish_v2.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
         _fence("postgres", "expired", "reclaimed"),
     ),
     # -- one commit for ever -------------------------------------------------------------------------------------
@@ -240,8 +242,8 @@ MUTANTS = (
         (
             Edit(
                 "postgres/functions/job_mark_v1.sql",
-                "\n       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t;",
-                ";",
+                "\n       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t\n",
+                "\n",
             ),
         ),
         ("store/postgres/test_commit_block.py::test_the_mark_refuses_whoever_lost_the_lease_meanwhile",),
@@ -422,8 +424,8 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/turnstile.py",
-                "if self._waiting:\n                self._waiting.popleft()",
-                "if self._waiting:\n                self._waiting.pop()",
+                "first = self._waiting[0]\n",
+                "self._waiting.rotate()\n        first = self._waiting[0]\n",
             ),
         ),
         ("store/sqlite/test_turnstile.py::test_threads_take_turns_in_the_order_of_asking",),

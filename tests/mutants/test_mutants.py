@@ -44,11 +44,16 @@ def copy(tmp_path: Path) -> Path:
 
 
 def edit(copy: Path, change: Edit) -> None:
-    """Make a change; refuses where its text is not there, or more than once."""
+    """Make a change. Fails if its text is not there as often as it should be."""
     path = copy / "src" / "detent" / "store" / change.file
+    path.write_text(edited(path, change))
+
+
+def edited(path: Path, change: Edit) -> str:
+    """Return the text of the file with the change made."""
     text = path.read_text()
-    assert text.count(change.old) == 1, f"{change.file}: the guard has moved: {change.old!r}"
-    path.write_text(text.replace(change.old, change.new))
+    assert text.count(change.old) == change.times, f"{change.file}: the guard has moved: {change.old!r}"
+    return text.replace(change.old, change.new)
 
 
 def run(copy: Path, cluster: Cluster, tests: list[str]) -> tuple[int, set[str], str]:
@@ -98,6 +103,14 @@ def test_the_copy_is_what_is_tested(copy: Path) -> None:
         check=True,
     )
     assert Path(where.stdout.strip()).is_relative_to(copy)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_guard_is_where_its_mutant_takes_it_out(mutant: Mutant) -> None:
+    """An ordinary run takes out a few guards only, so a mutant that no longer matches the code went unnoticed."""
+    for change in mutant.edits:
+        path = ROOT / "src" / "detent" / "store" / change.file
+        assert edited(path, change) != path.read_text()
 
 
 def test_every_guard_is_on_the_list_for_every_database_that_has_it() -> None:
