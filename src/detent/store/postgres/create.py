@@ -125,7 +125,8 @@ def _mark_sql(*, complete: bool) -> str:
     return (
         f"INSERT INTO detent.installed (one, release, fingerprint, complete, at) VALUES ({values}) ON CONFLICT (one) "
         "DO UPDATE SET release = excluded.release, fingerprint = excluded.fingerprint, complete = excluded.complete, "
-        "at = excluded.at"
+        "at = excluded.at WHERE (installed.release, installed.fingerprint, installed.complete) IS DISTINCT FROM "
+        "(excluded.release, excluded.fingerprint, excluded.complete)"
     )
 
 

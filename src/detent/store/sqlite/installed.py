@@ -38,6 +38,7 @@ _MARK = """
 INSERT INTO detent_installed (one, release, fingerprint, complete, at) VALUES (1, ?, ?, 1, ?)
 ON CONFLICT (one) DO UPDATE SET release = excluded.release, fingerprint = excluded.fingerprint, complete = 1,
   at = excluded.at
+ WHERE (release, fingerprint, complete) <> (excluded.release, excluded.fingerprint, 1)
 """
 _TRIGGERS = """
 SELECT name, tbl_name FROM sqlite_master
