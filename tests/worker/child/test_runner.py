@@ -96,7 +96,7 @@ def test_a_cancel_reaches_a_coroutine_before_it_waits(ready_url: str) -> None:
         slot.claim()
         asyncio.run(slot.begin_all())
         slot.close()
-        assert [app.get(job.id).result for job in jobs] == [True, True]
+        assert [app.jobs.get(job.id).result for job in jobs] == [True, True]
 
 
 @pytest.mark.parametrize("where", ["prepare", "call"])
