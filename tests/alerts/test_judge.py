@@ -12,8 +12,8 @@ from detent.model.alert_records import AlertRow
 from detent.model.limit_records import NewLimit
 from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
-from tests.contract.alert_kit import rested
-from tests.contract.kit import abort, claim, claim_one, enqueue, new_job
+from tests.contract.alerts.sample_policies import rested
+from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, new_job
 
 
 def firing(store: Store) -> dict[str, AlertRow]:

@@ -17,8 +17,9 @@ from detent.model.records import Abort, Finish
 from detent.store.contract import Store
 from detent.testing.stores import plain_connection, table
 from tests.app.shop import Shop
-from tests.contract import batches
-from tests.contract.kit import claim, enqueue, run_in
+from tests.contract.batches import sample_batch_runs as batches
+from tests.contract.jobs.sample_jobs import claim, enqueue
+from tests.contract.ops.sample_ops_runs import run_in
 
 DURATIONS = ("mean_seconds", "p50_seconds", "p95_seconds", "max_seconds")
 

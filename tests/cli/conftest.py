@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import APP, Shell, World
+from tests.cli.shell import APP, Shell, World
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 
 from detent import Detent
 from tests.alerts.receivers import Answer, http_receiver
-from tests.cli.kit import SECONDS_MAX, Shell, World
+from tests.cli.shell import SECONDS_MAX, Shell, World
 
 
 def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.model.service_records import WorkerSeen
-from tests.cli.kit import APP, NASTY, Shell, World
+from tests.cli.shell import APP, NASTY, Shell, World
 
 
 def nightly(world: World, name: str = "nightly") -> None:

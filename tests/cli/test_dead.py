@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.errors import InvalidInput
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 
 
 def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.cli.kit import SECONDS_MAX, Shell
+from tests.cli.shell import SECONDS_MAX, Shell
 
 APP = ("--app", "shop:app")
 

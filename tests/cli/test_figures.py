@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 
 
 def test_figures_of_a_task(shell: Shell, world: World) -> None:

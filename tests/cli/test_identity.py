@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 
 
 def test_it_is_shown_and_renewed_on_record(shell: Shell, world: World) -> None:

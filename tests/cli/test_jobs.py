@@ -9,7 +9,7 @@ import pytest
 
 from detent.lifecycle.library import JOB
 from detent.model.records import Finish, JobRow
-from tests.cli.kit import NASTY, SECONDS_MAX, Shell, World
+from tests.cli.shell import NASTY, SECONDS_MAX, Shell, World
 
 
 def test_list_shows_each_job_on_a_line(shell: Shell, world: World) -> None:

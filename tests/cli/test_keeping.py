@@ -13,7 +13,7 @@ import pytest
 from detent.cli.commands import doctor
 from detent.model.clock import TurnableClock
 from detent.testing.stores import START, dump, plain_connection, table
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 from tests.invariants.owner import Owner
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.model.limit_records import NewLimit
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 
 
 def test_a_queue_is_bounded_and_free_again(shell: Shell, world: World) -> None:

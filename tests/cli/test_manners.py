@@ -15,7 +15,7 @@ from detent.cli import reference
 from detent.cli.failures import exit_code
 from detent.cli.main import root
 from detent.errors import TABLE
-from tests.cli.kit import SECONDS_MAX, Shell, World
+from tests.cli.shell import SECONDS_MAX, Shell, World
 
 ROOT = Path(__file__).parents[2]
 

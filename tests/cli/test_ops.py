@@ -10,7 +10,7 @@ import pytest
 
 from detent.testing.stores import plain_connection, table
 from tests.app.shop import until
-from tests.cli.kit import NASTY, Shell, World
+from tests.cli.shell import NASTY, Shell, World
 
 
 def test_a_run_from_a_shell(shell: Shell) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.cli.kit import Shell, World
+from tests.cli.shell import Shell, World
 
 
 def test_a_job_and_the_counts_at_a_past_time(shell: Shell, world: World) -> None:

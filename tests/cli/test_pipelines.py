@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kit import Shell
+from tests.cli.shell import Shell
 from tests.deadlines import scaled
-from tests.processes.kit import until
+from tests.processes.worker_processes import until
 
 APP = """
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ import json
 import signal
 
 from detent.lifecycle.library import JOB
-from tests.cli.kit import SECONDS_MAX, Shell, World
+from tests.cli.shell import SECONDS_MAX, Shell, World
 
 
 def test_list_counts_by_state(shell: Shell, world: World) -> None:

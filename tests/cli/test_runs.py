@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.kit import Ended, Shell
+from tests.cli.shell import Ended, Shell
 from tests.deadlines import scaled
 
 RULES = """

@@ -10,7 +10,7 @@ import pytest
 
 from detent.cli.main import main
 from detent.testing.stores import is_sqlite, plain_connection
-from tests.cli.kit import APP, Ended, Shell, World
+from tests.cli.shell import APP, Ended, Shell, World
 from tests.cli.test_manners import PATHS, command_at
 
 CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",)}

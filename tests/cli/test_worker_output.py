@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from detent.app.detent import Detent
-from tests.cli.kit import SECONDS_MAX, Shell
+from tests.cli.shell import SECONDS_MAX, Shell
 
 NOISY = """
 import logging, sys, threading, warnings

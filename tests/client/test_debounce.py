@@ -17,7 +17,7 @@ from detent.client.task import PlainTask
 from detent.errors import InvalidInput, WrongPlace
 from detent.testing.harness import Harness
 from detent.testing.stores import plain_connection
-from tests.contract.kit import claim
+from tests.contract.jobs.sample_jobs import claim
 
 Save = PlainTask[[str], str]
 

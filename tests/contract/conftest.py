@@ -9,8 +9,8 @@ import pytest
 
 from detent.store.contract import Store
 from detent.testing.stores import dump
-from tests.contract.batches import broken
-from tests.contract.kit import Untouched
+from tests.contract.batches.sample_batch_runs import broken
+from tests.contract.refusals import Untouched
 
 
 @pytest.fixture(name="store")

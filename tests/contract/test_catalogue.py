@@ -6,19 +6,12 @@ import re
 from pathlib import Path
 
 from detent.errors import DetentError
-from detent.store.alerting import AlertVerbs
-from detent.store.batches import BatchVerbs
 from detent.store.contract import CATALOGUE, Store, Verbs
-from detent.store.effects import EffectVerbs
-from detent.store.keeping import KeepingVerbs
-from detent.store.limiting import LimitVerbs
-from detent.store.looking import LookingVerbs
-from detent.store.ops import OpsVerbs
-from detent.store.pipelining import PipelineVerbs
 
 HERE = Path(__file__).parent
-KINDS = (Verbs, LookingVerbs, EffectVerbs, KeepingVerbs, LimitVerbs, AlertVerbs, BatchVerbs, OpsVerbs, PipelineVerbs)
-METHODS = {name for kind in KINDS for name in vars(kind) if not name.startswith("_")}
+METHODS = {
+    name for kind in Verbs.__mro__ if kind.__module__.startswith("detent.") for name in vars(kind) if name[0] != "_"
+}
 
 
 def test_every_verb_is_in_the_catalogue_and_nothing_else() -> None:
@@ -28,7 +21,7 @@ def test_every_verb_is_in_the_catalogue_and_nothing_else() -> None:
 
 
 def test_every_verb_has_its_module_of_tests() -> None:
-    modules = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
+    modules = {path.stem.removeprefix("test_") for path in HERE.glob("*/test_*.py")}
     assert set(CATALOGUE) <= modules
 
 
@@ -38,7 +31,7 @@ def test_what_a_verb_refuses_is_tried_in_its_module() -> None:
         f"{verb.name}: {error.__name__}"
         for verb in CATALOGUE.values()
         for error in verb.refuses
-        if not any(error.__name__ in path.read_text() for path in HERE.glob(f"test_{verb.name}*.py"))
+        if not any(error.__name__ in path.read_text() for path in HERE.glob(f"*/test_{verb.name}*.py"))
     ]
     assert missing == []
 
@@ -48,7 +41,7 @@ def test_contract_tests_know_no_backend_and_skip_nothing() -> None:
     forbidden = re.compile(r"sqlite|postgres|psycopg|is_sqlite|\bskip(if)?\b|xfail", re.IGNORECASE)
     found = [
         f"{path.name}: {match[0]}"
-        for path in HERE.glob("*.py")
+        for path in HERE.rglob("*.py")
         if path != Path(__file__)
         for match in forbidden.finditer(path.read_text())
     ]

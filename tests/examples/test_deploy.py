@@ -15,7 +15,7 @@ from detent.app.detent import Detent
 from detent.testing.postgres import find_binaries
 from detent.testing.stores import is_sqlite
 from tests.deadlines import scaled
-from tests.processes.kit import is_alive, until
+from tests.processes.worker_processes import is_alive, until
 
 DEPLOY = Path(__file__).parents[2] / "examples" / "deploy"
 SECONDS_MAX = scaled(300)

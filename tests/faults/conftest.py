@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from detent.testing.postgres import Cluster
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 
 
 @contextmanager

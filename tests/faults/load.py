@@ -12,8 +12,8 @@ from contextlib import suppress
 from detent.errors import DatabaseError
 from detent.worker.log_limit import LINES_MAX
 from tests.deadlines import scaled
-from tests.faults.kit import Ring
-from tests.processes.kit import Worker, until
+from tests.faults.ledger import Ring
+from tests.processes.worker_processes import Worker, until
 
 LEASE = scaled(6.0)
 """Long enough that nobody who lives loses it on a slow machine: every attempt that is used up is held against him."""

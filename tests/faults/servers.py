@@ -21,7 +21,7 @@ from detent.testing.postgres import CONNECTIONS_MAX, Cluster, find_binaries
 from detent.testing.postgres_guardian import free_port, spawn, stop, unprivileged_account
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
-from tests.processes.kit import until
+from tests.processes.worker_processes import until
 
 _SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin"
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tests.deadlines import scaled
-from tests.faults.kit import Ring
-from tests.processes.kit import Worker, until
+from tests.faults.ledger import Ring
+from tests.processes.worker_processes import Worker, until
 
 WORKERS = 4
 LEASE = scaled(2.0)

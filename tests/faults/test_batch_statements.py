@@ -6,7 +6,7 @@ import pytest
 
 from detent.model.batch_records import BatchRunRow, Portion, Previewed, Stepped
 from detent.store.contract import Store
-from tests.contract.batches import (
+from tests.contract.batches.sample_batch_runs import (
     DRIVE,
     PREVIEW,
     act,
@@ -20,7 +20,7 @@ from tests.contract.batches import (
     stepping,
     work,
 )
-from tests.contract.kit import claim
+from tests.contract.jobs.sample_jobs import claim
 from tests.faults.test_statements import die_everywhere
 from tests.faults.trap import killed_at
 

@@ -17,8 +17,8 @@ from detent import BatchRun
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
 from tests.faults.batches import changes, make_app
-from tests.faults.kit import Ring
-from tests.processes.kit import Worker
+from tests.faults.ledger import Ring
+from tests.processes.worker_processes import Worker
 
 APP = "tests.faults.batches:app"
 LEASE = scaled(2.0)

@@ -14,7 +14,7 @@ import pytest
 from detent.testing.postgres import Cluster
 from tests.conftest import RUN
 from tests.faults.damage import Past, endure, live_until_now, of_page
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.invariants.cases import CASES, Corruption
 from tests.invariants.pages import PAGES_BESIDE_JOBS
 

@@ -20,9 +20,9 @@ from detent.testing.postgres import Cluster, find_binaries, start_cluster
 from detent.testing.postgres_guardian import free_port
 from detent.testing.proxy import Proxy
 from detent.testing.stores import plain_connection
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.load import LEASE, Load, away, unspoilt
-from tests.processes.kit import Worker, until
+from tests.processes.worker_processes import Worker, until
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from detent.store.sqlite.driver.log import LONG_BYTES
-from tests.faults.kit import Ring
-from tests.processes.kit import until
+from tests.faults.ledger import Ring
+from tests.processes.worker_processes import until
 
 PIECE = "x" * 500_000
 

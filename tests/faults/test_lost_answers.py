@@ -16,7 +16,7 @@ from detent.declare.task import Call
 from detent.errors import DatabaseUnreachable, OutcomeUnknown
 from detent.testing.proxy import Loss, Proxy, Request
 from tests.deadlines import scaled
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.tasks import make_app
 
 LONG = scaled(600.0)

@@ -13,7 +13,7 @@ import pytest
 
 from detent.store.postgres.driver.pool import Pool
 from detent.testing.postgres import Cluster
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.load import LEASE, unspoilt
 from tests.faults.servers import pgbouncer
 from tests.faults.tasks import make_app

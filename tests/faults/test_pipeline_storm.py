@@ -16,9 +16,9 @@ import pytest
 from detent.app.detent import Detent
 from detent.app.pipeline_run import PipelineRun
 from tests.deadlines import scaled
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.pipelines import DIRECTORY, Mirror, OwnMirror, Source, canonical, make_app, make_table
-from tests.processes.kit import Worker
+from tests.processes.worker_processes import Worker
 
 APP = "tests.faults.pipelines:app"
 LEASE = scaled(2.0)

@@ -10,10 +10,10 @@ from collections import Counter
 import pytest
 
 from detent.testing.proxy import Loss, Proxy, Request
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.tasks import make_app
 from tests.faults.test_lost_answers import surely
-from tests.processes.kit import until
+from tests.processes.worker_processes import until
 
 SILENT = 20.0
 LEASE = 3.0

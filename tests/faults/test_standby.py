@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from detent.testing.postgres import Cluster, find_binaries, start_cluster
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.load import LEASE, Load, unspoilt
 from tests.faults.servers import Standby, standby_of
-from tests.processes.kit import is_alive, until
+from tests.processes.worker_processes import is_alive, until
 
 
 @pytest.fixture

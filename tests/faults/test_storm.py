@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from tests.deadlines import scaled
-from tests.faults.kit import Ring
+from tests.faults.ledger import Ring
 from tests.faults.storm import LEASE, UNDER_WAY, Storm, Turn, Wait, overtaken
 
 IN_LINE_MAX = 5.0

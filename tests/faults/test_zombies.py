@@ -12,8 +12,8 @@ import pytest
 from detent.client.job import Job
 from tests.deadlines import scaled
 from tests.faults.gated import GATE, MOMENT
-from tests.faults.kit import Ring
-from tests.processes.kit import Gate, Worker, until
+from tests.faults.ledger import Ring
+from tests.processes.worker_processes import Gate, Worker, until
 
 LEASE = scaled(1.0)
 IN_THE_STORE = ("claimed", "finishing")

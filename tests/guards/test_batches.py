@@ -7,8 +7,18 @@ import pytest
 from detent.lifecycle.library import BATCH_RUN, TARGET
 from detent.model.batch_records import BatchRunRow
 from detent.store.contract import Store
-from tests.contract.batches import APPLY, REVERT, act, applied_run, drive, previewed_run, run, targets, work
-from tests.contract.kit import claim
+from tests.contract.batches.sample_batch_runs import (
+    APPLY,
+    REVERT,
+    act,
+    applied_run,
+    drive,
+    previewed_run,
+    run,
+    targets,
+    work,
+)
+from tests.contract.jobs.sample_jobs import claim
 from tests.guards.prompt import Prompt
 
 

@@ -10,7 +10,7 @@ from detent.lifecycle.library import JOB
 from detent.model.service_records import TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.kit import abort, claim_one, commit, enqueue, event, finish, state
+from tests.contract.jobs.sample_jobs import abort, claim_one, commit, enqueue, event, finish, state
 from tests.guards.prompt import Prompt
 
 PAIRS = [(source, target) for source in JOB.states for target in JOB.states if source != target]

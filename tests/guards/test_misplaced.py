@@ -10,7 +10,7 @@ import pytest
 from detent.errors import GuardViolation
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, dump
-from tests.contract.kit import claim, enqueue, state
+from tests.contract.jobs.sample_jobs import claim, enqueue, state
 from tests.guards.prompt import Prompt
 
 MOVES: dict[str, Callable[[Store, int], object]] = {

@@ -10,7 +10,7 @@ from detent.errors import GuardViolation
 from detent.lifecycle.library import OPS_RUN
 from detent.model.records import Abort, Finish
 from detent.store.contract import Store
-from tests.contract.kit import ops_run, run_in
+from tests.contract.ops.sample_ops_runs import ops_run, run_in
 from tests.guards.prompt import Prompt
 from tests.guards.test_by_hand import logged
 

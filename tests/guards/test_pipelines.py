@@ -6,8 +6,17 @@ import pytest
 
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.store.contract import Store
-from tests.contract.kit import abort, claim, finish
-from tests.contract.pipes import claim_of, completed, consolidating, fanned_out, page, partition, run_of, started
+from tests.contract.jobs.sample_jobs import abort, claim, finish
+from tests.contract.pipelines.sample_pipeline_runs import (
+    claim_of,
+    completed,
+    consolidating,
+    fanned_out,
+    page,
+    partition,
+    run_of,
+    started,
+)
 from tests.guards.prompt import Prompt
 
 

@@ -10,7 +10,7 @@ from detent.errors import DetentError, UnknownState
 from detent.lifecycle.library import JOB
 from detent.store.contract import JobSearch, Store
 from detent.testing.stores import dump
-from tests.contract.kit import claim, enqueue
+from tests.contract.jobs.sample_jobs import claim, enqueue
 from tests.guards.prompt import Prompt
 
 LOOKS: dict[str, Callable[[Store, int], object]] = {

@@ -14,10 +14,10 @@ from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJo
 from detent.model.service_records import NewOperation, NewSchedule, TaskTimes
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.alert_kit import policy
-from tests.contract.batches import APPLY, NUMBERS, act, drive, previewed_run, work
-from tests.contract.kit import abort, claim
-from tests.contract.pipes import completed
+from tests.contract.alerts.sample_policies import policy
+from tests.contract.batches.sample_batch_runs import APPLY, NUMBERS, act, drive, previewed_run, work
+from tests.contract.jobs.sample_jobs import abort, claim
+from tests.contract.pipelines.sample_pipeline_runs import completed
 
 HOUR = 3600.0
 

@@ -16,7 +16,7 @@ from detent.model.records import Finish
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite
-from tests.contract.kit import claim, new_job
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.deadlines import until
 from tests.migrations.next_release import NextRelease
 

@@ -14,7 +14,7 @@ from detent.store.open import open_store
 from detent.store.postgres import schema as postgres_schema
 from detent.store.sqlite import schema as sqlite_schema
 from detent.testing.stores import dump, is_sqlite, plain_connection
-from tests.contract.kit import new_job
+from tests.contract.jobs.sample_jobs import new_job
 from tests.invariants.owner import Owner
 from tests.migrations.schemas import described, known, taken, write_step
 

@@ -50,7 +50,7 @@ class Mutant:
 
 
 def _fence(database: str, *cases: str) -> tuple[str, ...]:
-    return tuple(f"contract/test_fence.py::test_a_lost_lease_is_powerless[{database}-{case}]" for case in cases)
+    return tuple(f"contract/jobs/test_fence.py::test_a_lost_lease_is_powerless[{database}-{case}]" for case in cases)
 
 
 MUTANTS = (
@@ -116,7 +116,7 @@ MUTANTS = (
         "postgres",
         "finish of many under an expired lease",
         (Edit("postgres/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
-        ("contract/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
+        ("contract/jobs/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
     ),
     # -- how many rows a statement changed is its answer ---------------------------------------------------------
     Mutant(
@@ -205,14 +205,14 @@ MUTANTS = (
                 "if job is None:\n            return AlreadyCommitted",
             ),
         ),
-        ("contract/test_job_commit.py::test_a_second_commit_is_refused[sqlite]",),
+        ("contract/jobs/test_job_commit.py::test_a_second_commit_is_refused[sqlite]",),
     ),
     Mutant(
         "unique commit",
         "sqlite",
         "the mark of a block is forgotten",
         (Edit("sqlite/driver/blocks.py", "self._unmarked[member.job_id] = member", "pass"),),
-        ("contract/test_boundary.py::test_a_second_block_is_refused[sqlite]",),
+        ("contract/jobs/test_boundary.py::test_a_second_block_is_refused[sqlite]",),
     ),
     Mutant(
         "unique commit",
@@ -226,7 +226,7 @@ MUTANTS = (
         "postgres",
         "a commit does not ask for an earlier one",
         (Edit("postgres/functions/job_commit_v1.sql", "IF j.committed_at IS NOT NULL THEN", "IF false THEN"),),
-        ("contract/test_job_commit.py::test_a_second_commit_is_refused[postgres]",),
+        ("contract/jobs/test_job_commit.py::test_a_second_commit_is_refused[postgres]",),
     ),
     Mutant(
         "unique commit",
@@ -257,7 +257,7 @@ MUTANTS = (
             Edit("sqlite/verbs/endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
             Edit("sqlite/verbs/endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
         ),
-        ("contract/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
+        ("contract/jobs/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
     ),
     Mutant(
         "expiry re-check in the reaper",
@@ -284,7 +284,7 @@ MUTANTS = (
                 "",
             ),
         ),
-        ("contract/test_job_finish.py::test_the_job_succeeds[sqlite]",),
+        ("contract/jobs/test_job_finish.py::test_the_job_succeeds[sqlite]",),
     ),
     Mutant(
         "same-transaction record",
@@ -297,7 +297,7 @@ MUTANTS = (
                 "      FROM ended e WHERE false;",
             ),
         ),
-        ("contract/test_lease_reap.py::test_unknown_and_cancelled_follow_the_rules_of_an_abort[postgres]",),
+        ("contract/jobs/test_lease_reap.py::test_unknown_and_cancelled_follow_the_rules_of_an_abort[postgres]",),
     ),
     Mutant(
         "same-transaction record",
@@ -315,14 +315,14 @@ MUTANTS = (
                 'self.executor.change("SELECT 1")',
             ),
         ),
-        ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[sqlite]",),
+        ("contract/jobs/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[sqlite]",),
     ),
     Mutant(
         "same-transaction record",
         "postgres",
         "the effect outside of the transaction of its mark",
         (Edit("postgres/driver/line.py", 'self._bare(b"BEGIN")', 'self._bare(b"SELECT")'),),
-        ("contract/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
+        ("contract/jobs/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
     ),
     Mutant(
         "same-transaction record",
@@ -335,7 +335,7 @@ MUTANTS = (
                 "at = max(now, job.last_at)",
             ),
         ),
-        ("contract/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[sqlite]",),
+        ("contract/jobs/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[sqlite]",),
     ),
     Mutant(
         "same-transaction record",
@@ -348,7 +348,7 @@ MUTANTS = (
                 "",
             ),
         ),
-        ("contract/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[postgres]",),
+        ("contract/jobs/test_job_discard.py::test_dead_letters_and_failures_become_cancelled[postgres]",),
     ),
     Mutant(
         "same-transaction record",

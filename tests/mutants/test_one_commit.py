@@ -11,7 +11,7 @@ import pytest
 from detent.model.clock import TurnableClock
 from detent.store.open import open_store
 from detent.testing.stores import START, dump, plain_connection
-from tests.contract.kit import succeeded
+from tests.contract.jobs.sample_jobs import succeeded
 
 SECOND = """
 INSERT OR REPLACE INTO detent_execution

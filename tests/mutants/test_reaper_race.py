@@ -8,7 +8,7 @@ import psycopg
 
 from detent.model.records import Finished, Reaped, Renewal
 from detent.testing.stores import plain_connection, turnable_store
-from tests.contract.kit import LEASE, claim_one, enqueue, finish
+from tests.contract.jobs.sample_jobs import LEASE, claim_one, enqueue, finish
 
 
 def test_a_lease_that_is_just_being_renewed_is_not_reaped(postgres_store_url: str) -> None:

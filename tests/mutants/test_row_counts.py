@@ -12,7 +12,7 @@ from detent.model.clock import TurnableClock
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.stores import START, dump, plain_connection
-from tests.contract.kit import claim, claim_one, enqueue
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue
 from tests.lifecycle.orders import order
 
 ORDER = order()

@@ -19,8 +19,8 @@ from detent.store.contract import Store, Verbs
 from detent.store.open import open_store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import START, plain_connection
-from tests.contract.batches import APPLY, DRIVE, PLAN, PREVIEW, stepping
-from tests.contract.kit import claim, new_job
+from tests.contract.batches.sample_batch_runs import APPLY, DRIVE, PLAN, PREVIEW, stepping
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.plans import test_postgres, test_sqlite
 
 SIZES = (60, 6_000)

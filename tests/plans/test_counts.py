@@ -14,7 +14,7 @@ from benchmarks.fill import fill
 from detent.store.contract import JobFilter, Verbs
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite, plain_connection
-from tests.contract.kit import abort, claim, enqueue, quarantined, succeeded
+from tests.contract.jobs.sample_jobs import abort, claim, enqueue, quarantined, succeeded
 from tests.plans.measured import work_of
 
 FEW, MANY = 50, 20_000

@@ -14,7 +14,7 @@ from detent.model.clock import to_micros
 from detent.store.contract import Verbs
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite, plain_connection, table
-from tests.contract.kit import succeeded
+from tests.contract.jobs.sample_jobs import succeeded
 from tests.plans.measured import work_of
 
 FEW, MANY = 50, 20_000

@@ -19,7 +19,7 @@ from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
 from detent.store.words import JobSearch, RecordSearch
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
-from tests.contract.kit import claim_one, enqueue, quarantined
+from tests.contract.jobs.sample_jobs import claim_one, enqueue, quarantined
 
 MANY = 20_000
 PAGE = 10

@@ -14,7 +14,7 @@ import pytest
 from detent.model.limit_records import NewLimit
 from detent.store.contract import Verbs
 from detent.testing.stores import turnable_store
-from tests.contract.kit import claim, enqueue
+from tests.contract.jobs.sample_jobs import claim, enqueue
 from tests.plans.many_lanes import add_lanes
 from tests.plans.measured import work_of
 

@@ -20,7 +20,7 @@ from detent.store.contract import Verbs
 from detent.store.invariants import walk
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
-from tests.contract.kit import claim, enqueue
+from tests.contract.jobs.sample_jobs import claim, enqueue
 from tests.plans.measured import work_of
 
 FEW, MANY = 20, 20_000

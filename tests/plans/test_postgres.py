@@ -28,7 +28,7 @@ from detent.store.open import open_store
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.postgres import Cluster
 from detent.testing.stores import START, plain_connection
-from tests.contract.kit import claim, new_job
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 
 SMALL = 1

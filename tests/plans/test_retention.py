@@ -15,7 +15,7 @@ from detent.model.clock import TurnableClock, to_micros
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
-from tests.contract.kit import claim, enqueue, finish
+from tests.contract.jobs.sample_jobs import claim, enqueue, finish
 
 MANY = 20_000
 OLD = 50

@@ -30,7 +30,7 @@ from detent.store.sqlite.driver.executor import Params, Row, SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
 from detent.store.sqlite.verbs.base import ids_json
 from detent.testing.stores import START
-from tests.contract.kit import claim, new_job
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill
 
 SMALL = 1

@@ -13,7 +13,7 @@ import pytest
 
 from detent.testing.postgres import Cluster
 from tests.deadlines import scaled
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 KINDS = ("sqlite", "postgres")
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, until
+from tests.processes.worker_processes import Bench, until
 
 
 def test_a_retried_job_is_not_taken_for_cancelled(bench: Bench) -> None:

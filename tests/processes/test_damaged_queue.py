@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from tests.invariants.owner import Owner
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 NOWHERE = 9_999_999
 

@@ -15,7 +15,7 @@ import pytest
 from detent.testing.postgres import Cluster
 from tests.processes.conftest import bench_on
 from tests.processes.elsewhere import make_app
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 PLACES = ["sqlite and postgres", "postgres and sqlite", "postgres and postgres", "sqlite and sqlite"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 JOBS, TIMES = 8, 4
 

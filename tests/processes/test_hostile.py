@@ -11,7 +11,7 @@ import pytest
 from detent import Job
 from detent.errors import DatabaseBusy
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, until
+from tests.processes.worker_processes import Bench, is_alive, until
 
 
 def counted(bench: Bench, job: Job[Any]) -> list[str | None]:

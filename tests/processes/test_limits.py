@@ -6,7 +6,7 @@ import signal
 
 from detent import Limit
 from tests.deadlines import scaled
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 
 def test_two_workers_share_a_limit_and_one_that_is_killed_frees_it(bench: Bench) -> None:

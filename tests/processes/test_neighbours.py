@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent import Job
 from tests.deadlines import scaled
-from tests.processes.kit import Bench
+from tests.processes.worker_processes import Bench
 
 GOOD = ("breathe_2s", "breathe_async_2s", "breathe_2s", "breathe_async_2s", "breathe_apart_2s")
 

@@ -10,8 +10,8 @@ import pytest
 from detent import Context, Detent, Retry
 from detent.testing.stores import dump
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, until
 from tests.processes.tasks import add
+from tests.processes.worker_processes import Bench, until
 
 _KEPT_BY_SERVICES = {
     *("worker", "watch", "service", "horizon", "alert_look", "alert_tally"),

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.processes.kit import Bench, Gate, kill, until
+from tests.processes.worker_processes import Bench, Gate, kill, until
 
 LEASE = 600.0
 """Seconds: so long that no renewal puts a start on record first."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from detent.model.service_records import NewSchedule
 from detent.store.contract import JobFilter
-from tests.processes.kit import Bench, until
+from tests.processes.worker_processes import Bench, until
 
 ONCE_A_YEAR = "0 0 1 1 *"
 

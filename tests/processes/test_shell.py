@@ -8,7 +8,7 @@ import pytest
 
 from detent import errors
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, kill, until
+from tests.processes.worker_processes import Bench, is_alive, kill, until
 
 
 def test_what_a_command_says_is_on_record_line_by_line(shop: Bench) -> None:

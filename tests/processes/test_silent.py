@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, until
+from tests.processes.worker_processes import Bench, is_alive, until
 
 
 def test_a_stalled_job_is_stopped_and_runs_again(bench: Bench) -> None:

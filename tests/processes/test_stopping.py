@@ -9,7 +9,7 @@ from pathlib import Path
 
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, kill, until
+from tests.processes.worker_processes import Bench, is_alive, kill, until
 
 WAITING = """SELECT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database
              WHERE NOT l.granted AND l.relation = 'detent.horizon'::regclass AND d.datname = current_database()

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, is_alive, parent_of, until
+from tests.processes.worker_processes import Bench, is_alive, parent_of, until
 
 
 def cut_short(bench: Bench, task: str, **arguments: object) -> int:

@@ -6,7 +6,7 @@ import signal
 from contextlib import closing
 
 from detent.testing.stores import plain_connection, table
-from tests.processes.kit import Bench, until
+from tests.processes.worker_processes import Bench, until
 
 
 def test_the_hook_hears_of_what_the_reaper_gave_up_once(bench: Bench) -> None:

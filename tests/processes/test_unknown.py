@@ -6,7 +6,7 @@ import pytest
 
 from detent.client.job import Job
 from tests.deadlines import scaled
-from tests.processes.kit import Bench, Gate, kill
+from tests.processes.worker_processes import Bench, Gate, kill
 
 
 def lines(gate: Gate, book: str) -> list[str]:

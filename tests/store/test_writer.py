@@ -20,7 +20,8 @@ from detent.store.answer import Answer
 from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer
 from tests.app.shop import until
-from tests.contract.kit import new_job, refused
+from tests.contract.jobs.sample_jobs import new_job
+from tests.contract.refusals import refused
 from tests.store.writing import DEADLINE, held, jobs_of
 
 

@@ -12,7 +12,7 @@ from detent.errors import DetentError, OutcomeUnknown
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import Store, Verbs
 from detent.store.writer import Writer
-from tests.contract.kit import new_job
+from tests.contract.jobs.sample_jobs import new_job
 from tests.store.writing import DEADLINE, held, jobs_of
 
 

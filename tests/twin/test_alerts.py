@@ -19,7 +19,7 @@ from detent.model.alert_records import MEASURES, Policy, Route, Told
 from detent.store.contract import Store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import StoreClock, plain_connection, table, turnable_store
-from tests.contract.alert_kit import policy
+from tests.contract.alerts.sample_policies import policy
 
 TABLES = ("alert", "alert_policy", "alert_notice", "alert_delivery")
 SINKS = (Route("hook", ("info", "warning", "critical")), Route("pager", ("critical",)))

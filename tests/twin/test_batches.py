@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 
 from detent.model.records import Abort, Claimed, Finish
 from detent.store.contract import Store
-from tests.contract import batches
-from tests.contract.kit import LEASE, claim
+from tests.contract.batches import sample_batch_runs as batches
+from tests.contract.jobs.sample_jobs import LEASE, claim
 from tests.twin.machine import Side
 from tests.twin.sides import OpenSides
 

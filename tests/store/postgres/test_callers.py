@@ -18,7 +18,7 @@ from detent.model.records import Cancelled, Enqueued, Moved, NewEvent
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import enqueue, job, new_job
+from tests.contract.jobs.sample_jobs import enqueue, job, new_job
 
 
 def alchemy(url: str) -> str:

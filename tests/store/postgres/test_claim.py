@@ -13,7 +13,7 @@ from detent.model.records import NewEvent
 from detent.store.open import open_store
 from detent.store.postgres.driver.bounds import SECONDS_MAX, Bounds
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import abort, claim, claim_one, enqueue, new_job
+from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, new_job
 
 TOUCHED = """
 SELECT coalesce(idx_tup_read, 0) FROM pg_stat_user_indexes WHERE indexrelname = 'ready_pkey'

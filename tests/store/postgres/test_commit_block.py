@@ -14,8 +14,8 @@ from detent.model.clock import TurnableClock
 from detent.model.records import Cancelled, Enqueued
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import LEASE, claim_one, enqueue, job, new_job
-from tests.store.postgres.kit import behind_proxy, run_sql
+from tests.contract.jobs.sample_jobs import LEASE, claim_one, enqueue, job, new_job
+from tests.store.postgres.connections import behind_proxy, run_sql
 
 ORDERS = "CREATE TABLE orders (id integer PRIMARY KEY)"
 

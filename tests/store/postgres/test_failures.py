@@ -30,9 +30,9 @@ from detent.store.postgres.driver.session import PoolSession
 from detent.store.postgres.statements.base import Statement
 from detent.store.postgres.store import PostgresStore
 from detent.testing.stores import plain_connection
-from tests.contract.kit import claim, enqueue, job, new_job
+from tests.contract.jobs.sample_jobs import claim, enqueue, job, new_job
 from tests.deadlines import scaled
-from tests.store.postgres.kit import as_user, behind_proxy, run_sql
+from tests.store.postgres.connections import as_user, behind_proxy, run_sql
 
 SECRET = "open-sesame"
 

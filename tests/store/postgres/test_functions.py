@@ -16,8 +16,8 @@ from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
 from detent.store.postgres.installed import functions
 from detent.store.postgres.schema import KNOWN
-from tests.contract.kit import claim, new_job
-from tests.store.postgres.kit import run_sql
+from tests.contract.jobs.sample_jobs import claim, new_job
+from tests.store.postgres.connections import run_sql
 
 VERBS = [name for name in functions() if re.search(r"_v\d+$", name)]
 PROPERTIES = """

@@ -10,7 +10,7 @@ import pytest
 
 from detent.model.records import Enqueued
 from detent.store.open import open_store
-from tests.contract.kit import claim, new_job
+from tests.contract.jobs.sample_jobs import claim, new_job
 
 
 @pytest.mark.parametrize("ttl", [None, 3600.0])

@@ -8,7 +8,7 @@ from detent.model.records import Enqueued
 from detent.store.open import open_store
 from detent.store.words import JobSearch
 from detent.testing.stores import plain_connection, turnable_store
-from tests.contract.kit import enqueue, new_job
+from tests.contract.jobs.sample_jobs import enqueue, new_job
 
 
 def test_a_callers_open_transaction_keeps_nobody_from_a_new_lane(postgres_ready_url: str) -> None:

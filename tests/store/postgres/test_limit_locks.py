@@ -13,9 +13,9 @@ from detent.model.limit_records import NewLimit
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
-from tests.contract.kit import succeeded
+from tests.contract.jobs.sample_jobs import succeeded
 from tests.deadlines import scaled, until
-from tests.store.postgres.kit import run_sql
+from tests.store.postgres.connections import run_sql
 
 _WAITS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 _LOCK = "SELECT 1 FROM detent.rate_limit WHERE key = %s FOR UPDATE NOWAIT"

@@ -18,9 +18,9 @@ from detent.store.open import open_store
 from detent.store.postgres.roles import INCLUDES
 from detent.store.postgres.store import PostgresStore
 from detent.testing.stores import StoreClock, turnable_store
-from tests.contract.kit import run_in
+from tests.contract.ops.sample_ops_runs import run_in
 from tests.deadlines import scaled
-from tests.store.postgres.kit import run_sql
+from tests.store.postgres.connections import run_sql
 
 Sql = Callable[..., list[tuple[Any, ...]]]
 SIGNATURES = """

@@ -20,7 +20,7 @@ from detent.store.postgres.driver import pool as pool_module
 from detent.store.postgres.driver.pool import READ_ONLY_SECONDS_MAX, SILENCE, Pool, PooledConnection
 from detent.testing.proxy import Proxy
 from tests.deadlines import scaled
-from tests.store.postgres.kit import run_sql
+from tests.store.postgres.connections import run_sql
 
 SIZE = 2
 SECONDS_MAX = scaled(30.0)

@@ -12,9 +12,9 @@ import pytest
 from detent.model.limit_records import NewLimit
 from detent.store.contract import JobFilter, Store
 from detent.testing.stores import StoreClock, dump, plain_connection, turnable_store
-from tests.contract.kit import claim_one, enqueue, succeeded
+from tests.contract.jobs.sample_jobs import claim_one, enqueue, succeeded
 from tests.deadlines import scaled, until
-from tests.store.postgres.kit import run_sql
+from tests.store.postgres.connections import run_sql
 
 _WAITS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 _HOLDS_UP = """

@@ -22,8 +22,8 @@ from detent.testing.postgres import Cluster
 from detent.worker.options import WorkerOptions
 from detent.worker.services.service_set import ServiceSet
 from tests.app.shop import until
-from tests.contract.kit import claim, claim_one, enqueue, job, new_job
-from tests.store.postgres.kit import as_user, run_sql
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, job, new_job
+from tests.store.postgres.connections import as_user, run_sql
 
 Login = Callable[[str], str]
 

@@ -14,9 +14,9 @@ from detent.model.records import Enqueued
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
 from detent.store.words import JobSearch
-from tests.contract.kit import enqueue, new_job
-from tests.processes.kit import until
-from tests.store.postgres.kit import run_sql
+from tests.contract.jobs.sample_jobs import enqueue, new_job
+from tests.processes.worker_processes import until
+from tests.store.postgres.connections import run_sql
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from detent.errors import DatabaseReadOnly, NotADatabase, SchemaMissing, SchemaT
 from detent.store.open import open_store
 from detent.store.postgres import schema
 from detent.store.postgres.schema import KNOWN
-from tests.contract.kit import enqueue
-from tests.store.postgres.kit import as_user, run_sql
+from tests.contract.jobs.sample_jobs import enqueue
+from tests.store.postgres.connections import as_user, run_sql
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from detent.model.records import Cancelled, Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, plain_connection, turnable_store
-from tests.contract.kit import enqueue
+from tests.contract.jobs.sample_jobs import enqueue
 from tests.deadlines import scaled, until
-from tests.store.postgres.kit import run_sql
+from tests.store.postgres.connections import run_sql
 
 _WAITS = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 

@@ -10,7 +10,7 @@ import pytest
 from detent.errors import DatabaseBusy, DatabaseError
 from detent.store.open import open_store
 from detent.store.postgres import upgrade
-from tests.store.postgres.kit import as_user, run_sql
+from tests.store.postgres.connections import as_user, run_sql
 
 DROP_GUARD = "DROP TRIGGER event_keep ON detent.event"
 

@@ -14,8 +14,8 @@ from detent.store.contract import CATALOGUE, Store, Verbs
 from detent.store.open import open_store
 from detent.store.writer import Writer
 from detent.testing.stores import plain_connection
-from tests.contract.kit import enqueue, new_job
-from tests.store.postgres.kit import run_sql
+from tests.contract.jobs.sample_jobs import enqueue, new_job
+from tests.store.postgres.connections import run_sql
 from tests.store.writing import Watched
 
 _LOCK_FREE = {"ids_reserve"}

@@ -11,8 +11,8 @@ import pytest
 from detent.store.ahead import ClaimTerms
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from tests.contract.kit import enqueue
-from tests.store.postgres.kit import run_sql
+from tests.contract.jobs.sample_jobs import enqueue
+from tests.store.postgres.connections import run_sql
 
 PATIENCE = 60.0
 """Seconds after which a wait that nobody ends is a failure."""

@@ -17,7 +17,7 @@ from detent.model.clock import SystemClock, TurnableClock
 from detent.model.records import Claimed, Commit, Finish, Finished
 from detent.store.sqlite.driver import blocks
 from detent.store.sqlite.store import SqliteStore
-from tests.store.sqlite.kit import new_job
+from tests.store.sqlite.other_process import new_job
 
 PATIENCE = 30.0
 APPLY = "INSERT INTO effect VALUES (:job)"

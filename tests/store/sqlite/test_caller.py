@@ -16,7 +16,7 @@ from detent.errors import DatabaseBusy, GuardViolation, SchemaMissing, WrongPlac
 from detent.model.clock import SystemClock
 from detent.model.records import Enqueued
 from detent.store.sqlite.store import SqliteStore
-from tests.store.sqlite.kit import new_job
+from tests.store.sqlite.other_process import new_job
 
 
 @pytest.fixture

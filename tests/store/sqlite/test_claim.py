@@ -12,7 +12,7 @@ from detent.model.clock import SystemClock, TurnableClock
 from detent.model.records import Claimed
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.store import SqliteStore
-from tests.contract.kit import claim, claim_one, enqueue
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue
 
 
 def test_what_was_taken_away_before_it_was_read_is_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from detent.model.clock import SystemClock
 from detent.store.contract import Verbs
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.store import SqliteStore
-from tests.store.sqlite.kit import new_job
+from tests.store.sqlite.other_process import new_job
 
 LOG_BYTES_MAX = 4 << 20
 BATCH_BYTES = 1 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from detent.model.clock import SystemClock
 from detent.store.sqlite.store import SqliteStore
-from tests.store.sqlite.kit import Process
+from tests.store.sqlite.other_process import Process
 
 FORK = """
 store.ready()

@@ -11,7 +11,7 @@ from detent.model.clock import SystemClock
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.store import SqliteStore
-from tests.contract.kit import claim_one, enqueue, finish, job
+from tests.contract.jobs.sample_jobs import claim_one, enqueue, finish, job
 
 FULL, NORMAL = 2, 1
 

@@ -17,7 +17,7 @@ from detent.model.clock import SystemClock
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
 from detent.store.sqlite.store import SqliteStore
-from tests.store.sqlite.kit import SECONDS_MAX, Process, eventually
+from tests.store.sqlite.other_process import SECONDS_MAX, Process, eventually
 
 GREEDY = """
 def first(verbs):

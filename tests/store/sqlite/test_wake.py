@@ -16,8 +16,8 @@ from detent.model.service_records import WorkerSeen
 from detent.store.sqlite.driver.bell import Bell
 from detent.store.sqlite.store import SqliteStore
 from detent.store.sqlite.wake import SqliteWake
-from tests.contract.kit import enqueue
-from tests.processes.kit import until
+from tests.contract.jobs.sample_jobs import enqueue
+from tests.processes.worker_processes import until
 
 PATIENCE = 60.0
 BESIDE = {"shop.db", "shop.db-wal", "shop.db-shm", "shop.db-detent-next", "shop.db-detent-write"}

@@ -16,7 +16,7 @@ from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.worker.child.flusher import Flusher
 from detent.worker.outage_backoff import OutageBackoff
-from tests.contract.kit import claim, claim_one, enqueue, state
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, state
 from tests.deadlines import scaled
 
 SECONDS_MAX = scaled(20)

@@ -17,7 +17,7 @@ from detent.testing.stores import is_sqlite, plain_connection, table
 from detent.worker.child.flusher import Flusher
 from detent.worker.child.write_batch import WriteBatch
 from detent.worker.outage_backoff import OutageBackoff
-from tests.contract.kit import claim, enqueue, job, state
+from tests.contract.jobs.sample_jobs import claim, enqueue, job, state
 from tests.deadlines import scaled
 from tests.invariants.owner import Owner
 

@@ -20,8 +20,8 @@ from detent.worker.services.alerts import Alerts
 from detent.worker.services.invariants import Invariants
 from detent.worker.services.service_set import ServiceSet
 from tests.alerts.receivers import MailReceiver, http_receiver, mail_receiver
-from tests.contract.alert_kit import rested
-from tests.contract.kit import enqueue
+from tests.contract.alerts.sample_policies import rested
+from tests.contract.jobs.sample_jobs import enqueue
 from tests.deadlines import scaled
 
 LEASE = 30.0

@@ -18,9 +18,9 @@ from detent.worker.services.operations import build_operation_service
 from detent.worker.services.reaper import Reaper
 from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service_set import ServiceSet
-from tests.contract.damage import ended_twice, offered_again, queued_twice
-from tests.contract.kit import claim, enqueue, state, succeeded
-from tests.contract.test_operation_start import operation
+from tests.contract.damaged_rows import ended_twice, offered_again, queued_twice
+from tests.contract.jobs.sample_jobs import claim, enqueue, state, succeeded
+from tests.contract.operations.test_operation_start import operation
 from tests.invariants.owner import Owner
 
 LEASE = 0.5

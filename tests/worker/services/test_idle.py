@@ -17,9 +17,9 @@ from detent.testing.stores import START, StoreClock
 from detent.worker.options import WorkerOptions
 from detent.worker.services.job_activity import JobActivity
 from detent.worker.services.service_set import ServiceSet
-from tests.contract.alert_kit import policy, rested
-from tests.contract.batches import applied_run
-from tests.contract.kit import claim, enqueue, quarantined
+from tests.contract.alerts.sample_policies import policy, rested
+from tests.contract.batches.sample_batch_runs import applied_run
+from tests.contract.jobs.sample_jobs import claim, enqueue, quarantined
 
 AT_REST = 40.0
 MINUTES = 5

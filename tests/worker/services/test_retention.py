@@ -20,7 +20,7 @@ from detent.store.open import open_store
 from detent.testing.stores import StoreClock
 from detent.worker.services.archive import Archive
 from detent.worker.services.retention import Keep, Retention
-from tests.contract.kit import claim_one, enqueue, event, finish, new_job, quarantined, state, succeeded
+from tests.contract.jobs.sample_jobs import claim_one, enqueue, event, finish, new_job, quarantined, state, succeeded
 
 
 class TestRetention:

@@ -24,8 +24,9 @@ from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from detent.worker.services.service_set import ServiceSet
 from tests.app.shop import until
-from tests.contract.kit import claim, claim_one, claim_run, enqueue, job, queue_run, state
-from tests.contract.pipes import completed
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, job, state
+from tests.contract.ops.sample_ops_runs import claim_run, queue_run
+from tests.contract.pipelines.sample_pipeline_runs import completed
 from tests.schedule.schedulers import ticks, weekly
 
 LEASE = 0.5

@@ -16,7 +16,7 @@ from detent.worker.outage_backoff import OutageBackoff
 from detent.worker.services.service_set import ServiceSet
 from detent.worker.supervisor.dead_child import DeadLease, Death
 from detent.worker.supervisor.lease_renewals import LeaseRenewals
-from tests.contract.kit import claim_one, enqueue
+from tests.contract.jobs.sample_jobs import claim_one, enqueue
 from tests.deadlines import scaled
 
 SECONDS_MAX = scaled(30)
