@@ -14,7 +14,7 @@ from detent.cli.commands import doctor
 from detent.model.clock import TurnableClock
 from detent.testing.stores import START, dump, plain_connection, table
 from tests.cli.shell import Shell, World
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 
 def lose_the_ready_rows(shell: Shell) -> None:

@@ -1,16 +1,7 @@
-"""A shop on each database in turn."""
+"""The shop of tests/app, on each database in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.app.conftest import shop
 
-import pytest
-
-from tests.app.shop import Shop, open_shop
-
-
-@pytest.fixture
-def shop(store_url: str) -> Iterator[Shop]:
-    """A small application on a throw-away database, whose clock the test turns."""
-    with open_shop(store_url) as shop:
-        yield shop
+__all__ = ["shop"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 __all__ = ["ended_twice", "offered_again", "queued_twice"]
 

@@ -18,11 +18,11 @@ from detent.model.records import RepairStep
 from detent.testing.stores import is_sqlite, plain_connection, table, turnable_store
 from tests.deadlines import scaled, until
 from tests.faults.ledger import Ring
-from tests.invariants.corruption import Corruption
-from tests.invariants.life import Life, live
-from tests.invariants.owner import Owner
-from tests.invariants.pages import PageDamage, spoil_page_in_use
 from tests.processes.worker_processes import Worker
+from tests.store.invariants.corruption import Corruption
+from tests.store.invariants.life import Life, live
+from tests.store.invariants.owner import Owner
+from tests.store.invariants.pages import PageDamage, spoil_page_in_use
 
 __all__ = ["LINES_PER_SECOND_MAX", "Past", "endure", "live_until_now", "of_page"]
 

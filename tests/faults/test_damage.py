@@ -15,8 +15,8 @@ from detent.testing.postgres import Cluster
 from tests.conftest import RUN
 from tests.faults.damage import Past, endure, live_until_now, of_page
 from tests.faults.ledger import Ring
-from tests.invariants.cases import CASES, Corruption
-from tests.invariants.pages import PAGES_BESIDE_JOBS
+from tests.store.invariants.cases import CASES, Corruption
+from tests.store.invariants.pages import PAGES_BESIDE_JOBS
 
 KINDS_MIN = 80
 KINDS = [

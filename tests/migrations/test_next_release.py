@@ -13,9 +13,9 @@ from detent.store.installed import Installed, is_newer
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite
 from tests.contract.jobs.sample_jobs import claim, enqueue
-from tests.invariants.owner import Owner
 from tests.migrations.next_release import NEXT, NextRelease
 from tests.migrations.schemas import described
+from tests.store.invariants.owner import Owner
 
 
 @pytest.fixture(scope="module")

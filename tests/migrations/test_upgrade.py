@@ -15,8 +15,8 @@ from detent.store.postgres import schema as postgres_schema
 from detent.store.sqlite import schema as sqlite_schema
 from detent.testing.stores import dump, is_sqlite, plain_connection
 from tests.contract.jobs.sample_jobs import new_job
-from tests.invariants.owner import Owner
 from tests.migrations.schemas import described, known, taken, write_step
+from tests.store.invariants.owner import Owner
 
 
 def fresh(url: str) -> dict[str, list[str]]:

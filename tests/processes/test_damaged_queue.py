@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from tests.invariants.owner import Owner
 from tests.processes.worker_processes import Bench
+from tests.store.invariants.owner import Owner
 
 NOWHERE = 9_999_999
 

@@ -14,7 +14,7 @@ from detent.store.contract import Store
 from detent.testing.stores import StoreClock, plain_connection
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim, commit, enqueue, job, state, succeeded
 from tests.contract.refusals import Untouched, refused
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 TRACES = [("job", "id"), *((name, "job_id") for name in ("execution", "transition_log", "ready", "waiting"))]
 

@@ -13,7 +13,7 @@ from detent.model.records import ClaimedEach
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, claim, enqueue, job, state, succeeded
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 NOWHERE = 9_999
 

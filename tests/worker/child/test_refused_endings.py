@@ -19,7 +19,7 @@ from detent.worker.child.write_batch import WriteBatch
 from detent.worker.outage_backoff import OutageBackoff
 from tests.contract.jobs.sample_jobs import claim, enqueue, job, state
 from tests.deadlines import scaled
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 SECONDS_MAX = scaled(30)
 

@@ -9,8 +9,8 @@ import pytest
 from detent.store.contract import Store
 from detent.store.invariants.expected import postgres_constraints
 from detent.testing.stores import dump
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 ROUNDS = range(12)
 CHECKS = [name for name, it in postgres_constraints().items() if it.table == "job" and it.kind == "c"]

@@ -63,8 +63,8 @@ PAGES_BESIDE_JOBS = [PageDamage(thing, zeroed) for thing in _BESIDE_JOBS]
 def spoil_page_in_use(path: Path, damage: PageDamage) -> None:
     """Damage a file that this process has open. Another process does it: to close a file gives up all locks that a
     process holds on it, those of SQLite among them."""
-    how = [sys.executable, "-m", "tests.invariants.pages", str(path), damage.thing, damage.spoil.__name__]
-    subprocess.run(how, check=True, cwd=Path(__file__).parents[2])
+    how = [sys.executable, "-m", "tests.store.invariants.pages", str(path), damage.thing, damage.spoil.__name__]
+    subprocess.run(how, check=True, cwd=Path(__file__).parents[3])
 
 
 def spoil_page(path: Path, damage: PageDamage) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.invariants.corruption import GHOST, corrupts
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.corruption import GHOST, corrupts
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 
 def batch_run(_: Owner, life: Life) -> tuple[str, str]:

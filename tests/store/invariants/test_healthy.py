@@ -11,7 +11,7 @@ from detent.lifecycle.library import JOB
 from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.stores import dump
-from tests.invariants.life import Life
+from tests.store.invariants.life import Life
 
 
 def test_a_database_after_a_mixed_life_is_healthy(store: Store, life: Life) -> None:

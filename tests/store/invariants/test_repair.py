@@ -9,9 +9,9 @@ import pytest
 from detent.errors import DatabaseBusy
 from detent.store.contract import Store
 from detent.testing.stores import dump, plain_connection
-from tests.invariants.cases import CASES, Corruption, pairs
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.cases import CASES, Corruption, pairs
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 RECORDS = ("execution", "event", "horizon", "migration")
 """What is never rewritten, and to which repair adds nothing."""

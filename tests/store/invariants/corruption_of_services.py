@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.invariants.corruption import GHOST, corrupts
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.corruption import GHOST, corrupts
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 Named = Callable[[Owner, Life], tuple[str, str]]
 FAR = "2999-01-01"

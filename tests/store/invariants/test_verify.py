@@ -9,10 +9,10 @@ import pytest
 from detent.store.contract import Store
 from detent.store.invariants import load
 from detent.store.invariants.walk import UNWALKED
-from tests.invariants.cases import CASES, Corruption, pairs
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
-from tests.invariants.walking import walked
+from tests.store.invariants.cases import CASES, Corruption, pairs
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
+from tests.store.invariants.walking import walked
 
 
 @pytest.mark.parametrize(("kind", "case"), pairs(CASES), indirect=["kind"])
@@ -44,6 +44,6 @@ def test_both_databases_have_the_same_invariants() -> None:
 
 def test_every_invariant_is_documented() -> None:
     """R2: the page lists them all, and no others."""
-    page = (Path(__file__).parents[2] / "docs" / "invariants.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "invariants.md").read_text(encoding="utf-8")
     listed = [row.split("`")[1] for row in page.splitlines() if row.startswith("| `")]
     assert listed == [invariant.name for invariant in load("sqlite")]

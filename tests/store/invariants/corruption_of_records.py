@@ -6,9 +6,9 @@ Importing this module adds its cases to `CASES`.
 from __future__ import annotations
 
 from detent.model.service_records import WorkerSeen
-from tests.invariants.corruption import GHOST, corrupts, execution, line, newest_line
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.corruption import GHOST, corrupts, execution, line, newest_line
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 
 @corrupts("attempts_are_complete", "failed", heals=False)

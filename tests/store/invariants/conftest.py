@@ -15,8 +15,8 @@ from detent.store.contract import Store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import StoreClock, turnable_store
 from tests.conftest import RUN, numbers
-from tests.invariants.life import Life, live
-from tests.invariants.owner import Owner
+from tests.store.invariants.life import Life, live
+from tests.store.invariants.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.invariants import (
+from tests.store.invariants import (
     corruption_of_definitions,
     corruption_of_records,
     corruption_of_runs,
     corruption_of_services,
 )
-from tests.invariants.corruption import CASES, Corruption, pairs
+from tests.store.invariants.corruption import CASES, Corruption, pairs
 
 __all__ = ["CASES", "Corruption", "pairs"]
 

@@ -13,7 +13,7 @@ from detent.store.contract import Store
 from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
 from tests.contract.jobs.sample_jobs import claim, enqueue
-from tests.invariants.owner import Owner
+from tests.store.invariants.owner import Owner
 
 PAGE = 8192
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 FINISHED = ("job_finished_has_time",)
 GHOST = 999_999

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from detent.store.open import open_store
-from tests.invariants.conftest import Lived
-from tests.invariants.pages import PAGES, PAGES_BESIDE_JOBS, PageDamage, spoil_page
-from tests.invariants.walking import walked
+from tests.store.invariants.conftest import Lived
+from tests.store.invariants.pages import PAGES, PAGES_BESIDE_JOBS, PageDamage, spoil_page
+from tests.store.invariants.walking import walked
 
 
 @pytest.mark.parametrize("damage", [*PAGES, *PAGES_BESIDE_JOBS], ids=lambda damage: damage.name)

@@ -6,9 +6,9 @@ Importing this module adds its cases to `CASES`.
 from __future__ import annotations
 
 from detent.lifecycle.library import JOB
-from tests.invariants.corruption import corrupts
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
+from tests.store.invariants.corruption import corrupts
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
 
 
 @corrupts("definitions_are_in_place", lambda owner, _: ("view", f"{owner.prefix}ops_runs"), heals=False)

@@ -17,10 +17,10 @@ from detent.store.invariants.walk import BY_PLACE, BY_RUN, BY_SLOT, UNWALKED, WH
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner
-from tests.invariants.walking import walked
 from tests.plans.crowd import fill
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner
+from tests.store.invariants.walking import walked
 
 SECONDS_MAX = scaled(30.0)
 

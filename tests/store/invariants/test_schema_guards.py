@@ -6,8 +6,8 @@ import pytest
 
 from detent.store.contract import Store
 from detent.store.postgres.installed import guard_functions, triggers
-from tests.invariants.life import Life
-from tests.invariants.owner import Owner, guard_names
+from tests.store.invariants.life import Life
+from tests.store.invariants.owner import Owner, guard_names
 
 
 def found(store: Store) -> set[tuple[str, str, str]]:
