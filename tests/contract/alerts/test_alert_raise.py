@@ -9,17 +9,8 @@ import pytest
 from detent.model.alert_records import AlertRow
 from detent.model.records import Moved
 from detent.store.contract import Store, Verbs
-from detent.testing.stores import StoreClock, another_store, plain_connection, table
-
-
-def notices(url: str) -> list[tuple[str, str, int, str]]:
-    """What is to be told: policy, scope, episode, kind."""
-    connection = plain_connection(url)
-    try:
-        columns = f"SELECT policy, scope, episode, kind FROM {table(url, 'alert_notice')} ORDER BY n"
-        return [tuple(row) for row in connection.execute(columns).fetchall()]
-    finally:
-        connection.close()
+from detent.testing.stores import StoreClock, another_store
+from tests.contract.alerts.sample_notices import notices
 
 
 def test_it_fires_on_record_and_is_to_be_told(store: Store, clock: StoreClock, store_url: str) -> None:

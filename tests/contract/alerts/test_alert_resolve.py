@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.alerts.test_alert_raise import notices
+from tests.contract.alerts.sample_notices import notices
 from tests.contract.refusals import Untouched
 
 

@@ -10,7 +10,7 @@ from detent.alerts.policies import DEFAULTS
 from detent.model.batch_records import Observed, Previewed, ReconciliationRow
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.alerts.test_alert_raise import notices
+from tests.contract.alerts.sample_notices import notices
 from tests.contract.batches.sample_batch_runs import (
     LOOK,
     PREVIEW,

@@ -14,6 +14,7 @@ from detent.model.batch_records import (
     NewBatchRun,
     Portion,
     Previewed,
+    ReconciliationRow,
     Stepped,
     TargetJob,
     TargetRow,
@@ -27,6 +28,7 @@ __all__ = [
     "act",
     "add",
     "applied_run",
+    "begun",
     "broken",
     "create",
     "drive",
@@ -204,3 +206,10 @@ def targets(store: Store, run_id: int) -> dict[str, TargetRow]:
 def states(store: Store, run_id: int) -> dict[str, str]:
     """The states of its targets by ref."""
     return {target.ref: target.state for target in store.target_list(run_id)}
+
+
+def begun(store: Store, run_id: int) -> tuple[Holder, int]:
+    """A look by hand, and who holds its job."""
+    look = store.reconcile_begin(run_id, None, new_job(store, task=LOOK, run_id=run_id), "ana")
+    assert isinstance(look, ReconciliationRow)
+    return held(store, LOOK), look.no

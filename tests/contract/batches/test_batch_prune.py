@@ -5,8 +5,7 @@ from __future__ import annotations
 from detent.model.records import Pruned
 from detent.store.contract import JobSearch, Store
 from detent.testing.stores import StoreClock
-from tests.contract.batches.sample_batch_runs import REVERT, act, applied_run, drive, previewed_run, run, work
-from tests.contract.batches.test_reconcile_record import begun
+from tests.contract.batches.sample_batch_runs import REVERT, act, applied_run, begun, drive, previewed_run, run, work
 
 YEAR = 365 * 86_400
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from detent.model.batch_records import Observed
 from detent.store.contract import Store
-from tests.contract.batches.sample_batch_runs import applied_run
-from tests.contract.batches.test_reconcile_record import begun
+from tests.contract.batches.sample_batch_runs import applied_run, begun
 
 
 def test_a_page_at_a_time(store: Store) -> None:

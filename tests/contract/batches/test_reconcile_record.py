@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from detent.errors import LeaseLost, NotFound, TransitionRace
-from detent.model.batch_records import Holder, Observed, ReconciliationRow
+from detent.model.batch_records import Observed, ReconciliationRow
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.batches.sample_batch_runs import LOOK, act, applied_run, held, run
-from tests.contract.jobs.sample_jobs import LEASE, new_job
+from tests.contract.batches.sample_batch_runs import act, applied_run, begun, run
+from tests.contract.jobs.sample_jobs import LEASE
 from tests.contract.refusals import Untouched, refused
-
-
-def begun(store: Store, run_id: int) -> tuple[Holder, int]:
-    """A look by hand, and who holds its job."""
-    look = store.reconcile_begin(run_id, None, new_job(store, task=LOOK, run_id=run_id), "ana")
-    assert isinstance(look, ReconciliationRow)
-    return held(store, LOOK), look.no
 
 
 def test_a_drift_is_found_counted_and_resolved(store: Store, clock: StoreClock) -> None:

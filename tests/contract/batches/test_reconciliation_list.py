@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from detent.store.contract import Store
-from tests.contract.batches.sample_batch_runs import applied_run
-from tests.contract.batches.test_reconcile_record import begun
+from tests.contract.batches.sample_batch_runs import applied_run, begun
 
 
 def test_the_newest_first(store: Store) -> None:

@@ -12,6 +12,7 @@ from detent.store.contract import Store, Verbs
 __all__ = [
     "LEASE",
     "abort",
+    "brought_to",
     "claim",
     "claim_one",
     "commit",
@@ -106,4 +107,20 @@ def quarantined(store: Store, **overrides: Any) -> int:
     job_id = enqueue(store, **overrides)
     abort(store, claim_one(store), error="boom", fatal=True)
     assert state(store, job_id) == "quarantined"
+    return job_id
+
+
+def brought_to(store: Store, found: str) -> int:
+    """A job in this state."""
+    job_id = enqueue(store, dead_letter=found != "failed")
+    match found:
+        case "running":
+            claim_one(store)
+        case "succeeded":
+            finish(store, claim_one(store))
+        case "failed" | "quarantined":
+            abort(store, claim_one(store), error="boom", fatal=True)
+        case "cancelled":
+            store.job_cancel([job_id], "ana")
+    assert state(store, job_id) == found
     return job_id

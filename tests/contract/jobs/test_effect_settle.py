@@ -9,8 +9,7 @@ from detent.lifecycle.library import JOB
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.jobs.sample_jobs import abort, claim_one, enqueue, job, quarantined
-from tests.contract.jobs.test_job_force import brought_to
+from tests.contract.jobs.sample_jobs import abort, brought_to, claim_one, enqueue, job, quarantined
 from tests.contract.refusals import Untouched, refused
 
 

@@ -11,26 +11,10 @@ from detent.lifecycle.library import JOB
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.jobs.sample_jobs import abort, claim, claim_one, commit, enqueue, finish, job, state
+from tests.contract.jobs.sample_jobs import brought_to, claim, claim_one, commit, enqueue, job
 from tests.contract.refusals import Untouched, refused
 
 FORCED = [(t.source, t.target) for t in JOB.transitions if t.trigger == "force"]
-
-
-def brought_to(store: Store, found: str) -> int:
-    """A job in this state."""
-    job_id = enqueue(store, dead_letter=found != "failed")
-    match found:
-        case "running":
-            claim_one(store)
-        case "succeeded":
-            finish(store, claim_one(store))
-        case "failed" | "quarantined":
-            abort(store, claim_one(store), error="boom", fatal=True)
-        case "cancelled":
-            store.job_cancel([job_id], "ana")
-    assert state(store, job_id) == found
-    return job_id
 
 
 @pytest.mark.parametrize("found", dict.fromkeys(source for source, _ in FORCED))

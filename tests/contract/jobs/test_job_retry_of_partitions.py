@@ -5,8 +5,7 @@ from __future__ import annotations
 from detent.errors import PartOfRun
 from detent.store.contract import Store
 from tests.contract.jobs.sample_jobs import abort
-from tests.contract.pipelines.sample_pipeline_runs import claim_of, started
-from tests.contract.pipelines.test_pipeline_retry import failed_run
+from tests.contract.pipelines.sample_pipeline_runs import claim_of, failed_run, started
 from tests.contract.refusals import Untouched, refused
 
 

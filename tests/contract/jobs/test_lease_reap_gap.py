@@ -8,7 +8,7 @@ from detent.model.records import Reaped
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, claim, enqueue, state
-from tests.contract.workers.test_worker_seen import worker
+from tests.contract.workers.sample_workers import worker
 
 JUMP = 600.0
 

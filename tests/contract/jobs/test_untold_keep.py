@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.jobs.test_untold_take import TASKS, given_up
+from tests.contract.jobs.sample_failures import TASKS, given_up
 from tests.contract.refusals import Untouched
 
 

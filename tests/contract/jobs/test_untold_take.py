@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
+from tests.contract.jobs.sample_failures import TASKS, given_up
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim, claim_one, enqueue, state
-
-TASKS = ("mail.send",)
-
-
-def given_up(store: Store, clock: StoreClock, count: int = 1, **overrides: object) -> list[tuple[int, int]]:
-    """Jobs whose last attempt died with its worker, each with that attempt."""
-    made = [enqueue(store, attempts_max=1, **overrides) for _ in range(count)]
-    claim(store)
-    clock.advance(LEASE + 1)
-    store.lease_reap(100)
-    return [(job_id, 1) for job_id in made]
 
 
 def test_a_failure_has_one_taker_at_a_time(store: Store, clock: StoreClock) -> None:

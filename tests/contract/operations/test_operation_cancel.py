@@ -7,8 +7,7 @@ from detent.model.records import Moved
 from detent.store.contract import JobFilter, Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import enqueue
-from tests.contract.operations.test_operation_start import operation
-from tests.contract.operations.test_operation_step import finished
+from tests.contract.operations.sample_operations import finished, operation
 from tests.contract.refusals import Untouched, refused
 
 

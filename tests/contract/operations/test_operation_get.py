@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.store.contract import Store
-from tests.contract.operations.test_operation_start import operation
+from tests.contract.operations.sample_operations import operation
 
 
 def test_as_it_stands(store: Store) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from detent.store.contract import Store
-from tests.contract.operations.test_operation_start import operation
-from tests.contract.operations.test_operation_step import finished
+from tests.contract.operations.sample_operations import finished, operation
 
 
 def test_by_state_and_the_newest_first(store: Store) -> None:

@@ -6,8 +6,7 @@ from detent.errors import NotFound
 from detent.model.service_records import OperationRow
 from detent.store.contract import Store
 from tests.contract.jobs.sample_jobs import quarantined, state
-from tests.contract.operations.test_operation_start import operation
-from tests.contract.operations.test_operation_step import finished
+from tests.contract.operations.sample_operations import finished, operation
 from tests.contract.refusals import Untouched, refused
 
 

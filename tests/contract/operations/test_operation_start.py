@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from detent.model.service_records import NewOperation, OperationRow
+from detent.model.service_records import OperationRow
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import enqueue
+from tests.contract.operations.sample_operations import operation
 from tests.contract.refusals import Untouched
-
-
-def operation(store: Store, action: Any = "retry", **overrides: Any) -> NewOperation:
-    """An operation as a client would describe it."""
-    return NewOperation(id=store.ids_reserve(1), action=action, actor="ana", **overrides)
 
 
 def test_it_stands_as_it_was_said(store: Store, clock: StoreClock) -> None:

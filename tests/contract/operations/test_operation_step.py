@@ -16,18 +16,9 @@ from detent.store.contract import JobFilter, Store
 from detent.testing.stores import StoreClock, another_store
 from tests.contract.concurrent_callers import PATIENCE
 from tests.contract.jobs.sample_jobs import abort, claim_one, commit, enqueue, job, quarantined, state, succeeded
-from tests.contract.operations.test_operation_start import operation
+from tests.contract.operations.sample_operations import finished, operation
 from tests.contract.refusals import Untouched
 from tests.contract.refusals import refused as is_refused
-
-
-def finished(store: Store, operation_id: int, limit: int = 2) -> OperationRow:
-    """Step until it has ended."""
-    while True:
-        row = store.operation_step(operation_id, limit)
-        assert isinstance(row, OperationRow)
-        if row.state != "running":
-            return row
 
 
 def test_a_portion_at_a_time_and_only_what_fits(store: Store, clock: StoreClock) -> None:

@@ -16,12 +16,13 @@ from detent.model.pipeline_records import (
 )
 from detent.model.records import Claimed, Moved
 from detent.store.contract import Store
-from tests.contract.jobs.sample_jobs import claim, finish, new_job
+from tests.contract.jobs.sample_jobs import abort, claim, finish, new_job
 
 __all__ = [
     "block_done",
     "claim_of",
     "consolidating",
+    "failed_run",
     "fanned_out",
     "page",
     "partition",
@@ -141,3 +142,16 @@ def completed(store: Store, records: Mapping[str, str], **overrides: Any) -> Pip
     assert store.pipeline_complete(run.id, held.job_id, held.attempt) == Moved(str(run.id), "completed", True)
     finish(store, held)
     return run_of(store, run.id)
+
+
+def failed_run(store: Store) -> tuple[int, int]:
+    """A failed run: partition 1 failed after its first page, partition 2 completed. The run, and the job of 1."""
+    run = fanned_out(store, ["a", "b"])
+    one, two = claim(store, tasks=["detent.pipeline.page/p"])
+    assert store.page_store(page(run.id, one, records={"x": "1"}, next_offset="5")) == PageStored(True, "5", False)
+    abort(store, one, error="boom", fatal=True)
+    store.page_store(page(run.id, two, n=2, records={"y": "1"}))
+    finish(store, two)
+    finish(store, claim_of(store, "skipped"))
+    assert run_of(store, run.id).state == "failed"
+    return run.id, one.job_id

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from detent.errors import InvalidTransition, NotFound, NotRetryable, RunInProgress
-from detent.model.pipeline_records import PageStored
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -14,6 +13,7 @@ from tests.contract.pipelines.sample_pipeline_runs import (
     claim_of,
     completed,
     consolidating,
+    failed_run,
     fanned_out,
     page,
     partition,
@@ -23,19 +23,6 @@ from tests.contract.pipelines.sample_pipeline_runs import (
     store_pages,
 )
 from tests.contract.refusals import Untouched, refused
-
-
-def failed_run(store: Store) -> tuple[int, int]:
-    """A failed run: partition 1 failed after its first page, partition 2 completed. The run, and the job of 1."""
-    run = fanned_out(store, ["a", "b"])
-    one, two = claim(store, tasks=["detent.pipeline.page/p"])
-    assert store.page_store(page(run.id, one, records={"x": "1"}, next_offset="5")) == PageStored(True, "5", False)
-    abort(store, one, error="boom", fatal=True)
-    store.page_store(page(run.id, two, n=2, records={"y": "1"}))
-    finish(store, two)
-    finish(store, claim_of(store, "skipped"))
-    assert run_of(store, run.id).state == "failed"
-    return run.id, one.job_id
 
 
 def test_only_failed_partitions_are_fetched_again_from_where_they_stopped(store: Store) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.schedules.test_schedule_put import FIRST, schedule
+from tests.contract.schedules.sample_schedules import FIRST, schedule
 
 
 def test_the_longest_due_first_and_no_more_than_asked(store: Store, clock: StoreClock) -> None:

@@ -16,7 +16,7 @@ from detent.testing.stores import StoreClock, another_store
 from tests.contract.concurrent_callers import PATIENCE
 from tests.contract.jobs.sample_jobs import enqueue, job, new_job
 from tests.contract.refusals import Untouched
-from tests.contract.schedules.test_schedule_put import FIRST, schedule
+from tests.contract.schedules.sample_schedules import FIRST, schedule
 
 SECOND = FIRST + timedelta(hours=1)
 THIRD = FIRST + timedelta(hours=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.store.contract import Store
-from tests.contract.schedules.test_schedule_put import schedule
+from tests.contract.schedules.sample_schedules import schedule
 
 
 def test_by_name_letter_for_letter(store: Store) -> None:

@@ -9,7 +9,7 @@ from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import new_job
 from tests.contract.refusals import Untouched, refused
-from tests.contract.schedules.test_schedule_put import FIRST, line, schedule
+from tests.contract.schedules.sample_schedules import FIRST, line, schedule
 
 
 def test_it_is_not_due_and_does_not_fire(store: Store, clock: StoreClock, untouched: Untouched) -> None:

@@ -8,24 +8,11 @@ from typing import Any
 import msgspec
 
 from detent.model.records import Moved
-from detent.model.service_records import NewSchedule, ScheduleRow
+from detent.model.service_records import ScheduleRow
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock
 from tests.contract.refusals import Untouched
-
-FIRST = START + timedelta(hours=1)
-
-
-def schedule(name: str = "nightly", **overrides: Any) -> NewSchedule:
-    """Every hour, the first an hour from the start."""
-    fields: dict[str, Any] = {"cron": "0 * * * *", "zone": "UTC", "catch_up": "latest", "next_at": FIRST} | overrides
-    return NewSchedule(name=name, task="mail.send", payload='{"to":7}', queue="mail", attempts_max=4, **fields)
-
-
-def line(store: Store, name: str = "nightly") -> list[tuple[str | None, str, str, str, str | None]]:
-    """The record of a schedule."""
-    found = store.transitions("schedule", name)
-    return [(one.from_state, one.to_state, one.trigger, one.actor, one.reason) for one in found]
+from tests.contract.schedules.sample_schedules import FIRST, line, schedule
 
 
 def test_a_new_one_stands_as_it_was_said(store: Store, clock: StoreClock) -> None:

@@ -8,7 +8,7 @@ from detent.model.service_records import Fire
 from detent.store.contract import Store
 from tests.contract.jobs.sample_jobs import new_job, state
 from tests.contract.refusals import Untouched, refused
-from tests.contract.schedules.test_schedule_put import FIRST, line, schedule
+from tests.contract.schedules.sample_schedules import FIRST, line, schedule
 
 
 def test_it_goes_with_its_ticks_and_its_jobs_stay(store: Store) -> None:

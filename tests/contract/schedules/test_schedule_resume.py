@@ -9,7 +9,7 @@ from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.refusals import Untouched, refused
-from tests.contract.schedules.test_schedule_put import FIRST, line, schedule
+from tests.contract.schedules.sample_schedules import FIRST, line, schedule
 
 LATER = FIRST + timedelta(hours=5)
 

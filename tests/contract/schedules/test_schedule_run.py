@@ -7,7 +7,7 @@ from detent.model.records import Enqueued
 from detent.store.contract import Store
 from tests.contract.jobs.sample_jobs import new_job, state
 from tests.contract.refusals import Untouched, refused
-from tests.contract.schedules.test_schedule_put import FIRST, line, schedule
+from tests.contract.schedules.sample_schedules import FIRST, line, schedule
 
 
 def test_the_job_and_its_line_come_together_and_the_ticks_stay(store: Store) -> None:

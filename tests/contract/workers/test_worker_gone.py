@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.refusals import Untouched
-from tests.contract.workers.test_worker_seen import worker
+from tests.contract.workers.sample_workers import worker
 
 
 def test_it_leaves_the_list_and_nobody_else_does(store: Store, clock: StoreClock, untouched: Untouched) -> None:

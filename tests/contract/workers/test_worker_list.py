@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
-from tests.contract.workers.test_worker_seen import worker
+from tests.contract.workers.sample_workers import worker
 
 
 def test_only_who_was_seen_within_that_time(store: Store, clock: StoreClock) -> None:

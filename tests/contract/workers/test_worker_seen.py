@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from detent.model.alert_records import Route, Told
 from detent.model.clock import to_micros
-from detent.model.service_records import Agenda, NewOperation, WorkerRow, WorkerSeen
+from detent.model.service_records import Agenda, NewOperation, WorkerRow
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.batches.sample_batch_runs import applied_run, run
 from tests.contract.jobs.sample_jobs import claim, enqueue
+from tests.contract.workers.sample_workers import worker
 from tests.schedule.schedulers import weekly
-
-
-def worker(worker_id: int = 7, **overrides: Any) -> WorkerSeen:
-    """A worker as it would say of itself."""
-    fields: dict[str, Any] = {
-        "name": "ana",
-        "host": "h",
-        "pid": 12,
-        "queues": ("mail", 'q"\\ü'),
-        "tasks": ("mail.send",),
-    }
-    return WorkerSeen(id=worker_id, slots=16, **fields | overrides)
 
 
 def test_it_is_on_the_list_as_it_says(store: Store, clock: StoreClock) -> None:

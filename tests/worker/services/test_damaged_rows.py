@@ -20,7 +20,7 @@ from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service_set import ServiceSet
 from tests.contract.damaged_rows import ended_twice, offered_again, queued_twice
 from tests.contract.jobs.sample_jobs import claim, enqueue, state, succeeded
-from tests.contract.operations.test_operation_start import operation
+from tests.contract.operations.sample_operations import operation
 from tests.store.invariants.owner import Owner
 
 LEASE = 0.5
