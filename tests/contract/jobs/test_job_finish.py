@@ -180,3 +180,30 @@ def test_only_by_the_holder(store: Store, clock: StoreClock, untouched: Untouche
     clock.advance(LEASE)
     with untouched():
         refused(finish(store, expired), LeaseLost, job_id=job_id, attempt=2, found="its lease has expired")
+
+
+@pytest.mark.parametrize("retried", [False, True], ids=["one attempt", "several attempts"])
+def test_jobs_with_and_without_a_start_time_end_together(store: Store, clock: StoreClock, retried: bool) -> None:
+    """J1, J3: every job gets its own start time and its own answer, whatever the order of the items."""
+    if retried:
+        for _ in range(3):
+            enqueue(store)
+        for one in claim(store):
+            abort(store, one, "released")
+    for _ in range(6):
+        enqueue(store)
+    held = claim(store)
+    lost = held[3]
+    leased = clock.now()
+    clock.advance(9)
+    items = [Finish(one.job_id, one.attempt, begun_after=n / 4 if n % 2 else None) for n, one in enumerate(held)]
+    items[3] = Finish(lost.job_id, lost.attempt + 1, begun_after=0.75)
+    answers = store.job_finish(items, "ana")
+    assert [place for place, answer in enumerate(answers) if isinstance(answer, LeaseLost)] == [3]
+    refused(answers[3], LeaseLost)
+    for place, one in enumerate(held):
+        if one is not lost:
+            begun = leased + timedelta(seconds=place / 4) if place % 2 else clock.now()
+            assert answers[place] == Finished(one.job_id, one.attempt)
+            assert job(store, one.job_id).started_at == begun
+    assert job(store, lost.job_id).state == "running"

@@ -109,8 +109,8 @@ class ServiceSet:
         self._log_again_at: dict[str, float] = {}
         self.failures: Counter[str] = Counter()
 
-    def tick(self, now: float, *, asked_to_drain: bool) -> int | None:
-        """Run the quick services that are due. With `asked_to_drain`, return once a second how many jobs are left.
+    def tick(self, now: float, *, asked_to_drain: bool) -> bool | None:
+        """Run the quick services that are due. With `asked_to_drain`, return once a second whether jobs are left.
 
         Raises the first `DatabaseError` at the end, unless damaged rows or pages caused it: that is no outage.
         """
@@ -122,7 +122,7 @@ class ServiceSet:
         if not asked_to_drain or (self._look_at is not None and now < self._look_at):
             return None
         self._look_at = now + _LOOK_EVERY
-        return self._count_left()
+        return self._has_jobs_left()
 
     def tick_alone(self, now: float) -> None:
         """Run the due services of which this worker holds the lease. Raises the first `DatabaseError` at the end."""
@@ -228,10 +228,10 @@ class ServiceSet:
             self._asked[service.name] = (now + lease / 2, ours)
         return ours
 
-    def _count_left(self) -> int:
-        """Return the number of jobs that are left for this worker: those of its own tasks and queues."""
+    def _has_jobs_left(self) -> bool:
+        """Return whether there are jobs left for this worker: those of its own tasks and queues."""
         tasks, queues = self.heartbeat.knows
-        return sum(
+        return any(
             self._store.job_count(JobFilter(state=state, task=task, queue=queue))
             for state in ("pending", "running")
             for task in tasks

@@ -101,7 +101,7 @@ class ServiceThreads:
         )
         self._services.recovery.leases = [lease for child in children for lease in child.leases]
         try:
-            left = self._services.tick(self._clock.monotonic(), asked_to_drain=self._options.drain and is_idle)
+            jobs_left = self._services.tick(self._clock.monotonic(), asked_to_drain=self._options.drain and is_idle)
         except DatabaseError as error:
             self._backoff.failed("serving the queue", error)
             return
@@ -114,6 +114,6 @@ class ServiceThreads:
                 child.stop_silent(silent, self._clock.monotonic())
         if self._services.failures_found.is_set():
             self._wake_supervisor()
-        if left == 0 and self._options.drain and is_idle and not self._stopping.is_set():
+        if jobs_left is False and self._options.drain and is_idle and not self._stopping.is_set():
             self.is_drained = True
             self._stop()

@@ -1,7 +1,7 @@
 -- job_finish: end attempts as done; their jobs succeed.
 -- takes:   jobs, attempts (one for all may be given once), results as an object keyed by `job:attempt` (or null for
---          none at all), the worker's name, and how many microseconds after the claim the functions were called (null:
---          that is not known)
+--          none at all), the worker's name, and of the last jobs, as many as are given, how many microseconds after the claim
+--          their functions were called (null: of none)
 -- gives:   a row for each item that was refused, with what was found; the ordinary answer is empty
 -- locks:   the jobs
 -- refuses: whoever is not the holder, unless the attempt is committed or done already
@@ -17,6 +17,8 @@ DECLARE
   part  record;
   part_ended integer;
   done integer := 0;
+  -- So many come first of which it is not known when their functions were called.
+  plain integer := cardinality(p_ids) - coalesce(cardinality(p_begun), 0);
 BEGIN
   IF cardinality(p_ids) > 8 THEN
     -- The leases of most, looked up once; whoever has another is asked for by itself.
@@ -25,14 +27,17 @@ BEGIN
         SELECT k.lease_id FROM detent.job k WHERE k.id IN (p_ids[1], p_ids[cardinality(p_ids)])));
   END IF;
   FOR part IN
-    SELECT p_attempts[1] AS attempt, p_ids AS ids, p_begun AS begun WHERE cardinality(p_attempts) = 1
+    SELECT p_attempts[1] AS attempt, p_ids[: plain] AS ids, NULL::bigint[] AS begun WHERE cardinality(p_attempts) = 1 AND plain > 0
     UNION ALL
-    SELECT u.attempt, array_agg(u.id), array_agg(u.begun)
-      FROM unnest(p_ids, p_attempts, p_begun) AS u (id, attempt, begun)
-     WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt
+    SELECT p_attempts[1], p_ids[plain + 1 :], p_begun WHERE cardinality(p_attempts) = 1 AND plain < cardinality(p_ids)
+    UNION ALL
+    SELECT u.attempt, array_agg(u.id), CASE WHEN min(u.ord) > plain THEN array_agg(u.begun) END
+      FROM (SELECT x.id, x.attempt, p_begun[x.ord - plain] AS begun, x.ord
+              FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS x (id, attempt, ord)) u
+     WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt, u.ord > plain
   LOOP
-    -- Without the join where nobody says when functions were called, as for all that end within a millisecond.
-    IF p_begun IS NULL THEN
+    -- Without the join for jobs that ended within a millisecond, which is most of them.
+    IF part.begun IS NULL THEN
       WITH ended AS (
         UPDATE detent.job j
            SET state = 'succeeded', ended = j.attempt, error = NULL,

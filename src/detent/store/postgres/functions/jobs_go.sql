@@ -7,6 +7,9 @@ DECLARE
   times  timestamptz[];
   blocks bigint[];
 BEGIN
+  IF cardinality(p_ids) = 0 THEN
+    RETURN;
+  END IF;
   -- Jobs that have succeeded and are not counted yet are counted before they go. Those that end meanwhile are not waited for.
   newest := (SELECT max(b.n) FROM detent.succeeded_batch b);
   IF newest IS NOT NULL THEN

@@ -267,28 +267,35 @@ def _not_holding(job_id: int, attempt: int, found: str | None, committed_attempt
 
 def job_finish(items: Sequence[Finish], worker: str) -> Statement[list[Finished | DetentError]]:
     """Only refusals come back: the ordinary answer is empty."""
-
-    def decode(rows: Sequence[Row]) -> list[Finished | DetentError]:
-        answers: list[Finished | DetentError] = [Finished(item.job_id, item.attempt) for item in items]
-        for place, found in rows:
-            answers[place - 1] = LeaseLost(items[place - 1].job_id, items[place - 1].attempt, found)
-        return answers
-
-    ids = [item.job_id for item in items]
-    attempts = [item.attempt for item in items]
-    begun = [item.begun_after for item in items]
     sent: Iterable[Finish] = items
-    if len(set(ids)) < len(ids):  # the first of several is the one that ends it, with a result or without
+    if len({item.job_id for item in items}) < len(items):
+        # The first of several endings of one attempt counts, with its result and its time, or without.
         first = {(item.job_id, item.attempt): item for item in reversed(items)}
         sent = first.values()
         begun = [first[item.job_id, item.attempt].begun_after for item in items]
+    else:
+        begun = [item.begun_after for item in items]
+    # Jobs with a time of their call go last: PostgreSQL ends the others, which are nearly all, in a quicker way.
+    order: Sequence[int] = range(len(items))
+    timed = [place for place in order if begun[place] is not None]
+    if timed:
+        order = [*(place for place in order if begun[place] is None), *timed]
+
+    def decode(rows: Sequence[Row]) -> list[Finished | DetentError]:
+        answers: list[Finished | DetentError] = [Finished(item.job_id, item.attempt) for item in items]
+        for ord_, found in rows:
+            place = order[ord_ - 1]
+            answers[place] = LeaseLost(items[place].job_id, items[place].attempt, found)
+        return answers
+
+    attempts = [items[place].attempt for place in order]
     results = {f"{item.job_id}:{item.attempt}": item.result for item in sent if item.result is not None}
     params = (
-        numbers(ids),
+        numbers(items[place].job_id for place in order),
         numbers(attempts[:1] if attempts.count(attempts[0]) == len(attempts) else attempts),
         msgspec.json.encode(results).decode() if results else None,
         worker,
-        _micros(begun) if any(after is not None for after in begun) else None,
+        _micros(begun[place] for place in timed) if timed else None,
     )
     return Statement(_FINISH, params, decode)
 

@@ -20,8 +20,8 @@ CREATE OR REPLACE VIEW detent.job_counts AS
           UNION ALL
           SELECT d.tenant, d.queue, d.task, d.state, d.jobs FROM detent.finished_delta d
           UNION ALL
-          SELECT j.tenant, j.queue, j.task, j.state, count(*)
+          SELECT j.tenant, j.queue, j.task, 'succeeded', count(*)
             FROM detent.succeeded_batch b CROSS JOIN LATERAL unnest(b.job_ids) AS u (job_id)
             JOIN detent.job j ON j.id = u.job_id AND j.state = 'succeeded'
-           GROUP BY j.tenant, j.queue, j.task, j.state) f
+           GROUP BY j.tenant, j.queue, j.task) f
    GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
