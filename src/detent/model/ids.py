@@ -7,13 +7,13 @@ with the nonce it was first used with.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from detent.errors import InvalidInput
+from detent.model import forks
 
 __all__ = ["Ids", "ReservedIds", "SeededIds"]
 
@@ -72,10 +72,10 @@ class ReservedIds:
         self._size = self._block
         self._nonce = random.SystemRandom().getrandbits(_NONCE_BITS)
         self._random = random.Random(self._seed)
-        self._pid = os.getpid()  # last: whoever sees it without the lock sees the rest, too
+        self._forks = forks.count  # last: a thread that reads it without the lock sees the rest too
 
     def _follow_fork(self) -> None:
-        if os.getpid() != self._pid:
+        if forks.count != self._forks:
             self._start_afresh()
 
     def take(self, count: int = 1) -> list[int]:
@@ -95,10 +95,10 @@ class ReservedIds:
             return [*taken, *fresh[:missing]]
 
     def left(self) -> int:
-        return len(self._rest) if os.getpid() == self._pid else 0
+        return len(self._rest) if forks.count == self._forks else 0
 
     def nonce(self) -> int:
-        if os.getpid() != self._pid:
+        if forks.count != self._forks:
             with self._lock:
                 self._follow_fork()
         return self._nonce

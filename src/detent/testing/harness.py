@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, Literal, get_args
@@ -13,6 +12,7 @@ from detent.batch.due import begin_due
 from detent.client.engine import Engine
 from detent.client.job import Job, JobSnapshot
 from detent.errors import DetentError, InvalidInput, WrongPlace
+from detent.model import forks
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.firing import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
@@ -88,7 +88,7 @@ class Harness:
         while (claimed := self._claim(len(worked), most)) is not None:
             attempt = self._start(claimed)
             if attempt is not None and attempt.task.is_async and attempt.unknown is None:
-                self._end(claimed, await attempt.run_async(os.getpid()))
+                self._end(claimed, await attempt.run_async(forks.count))
             elif attempt is not None:
                 self._end(claimed, await asyncio.to_thread(attempt.run))
             worked.append(self.app.jobs.get(claimed.job_id))

@@ -137,12 +137,12 @@ class Attempt:
                 last = True
         return self._abort("unknown", error_text(error), fatal=last, delay=delay)
 
-    def start(self, process: int) -> Finish | Abort | SuspendedCoroutine | None:
+    def start(self, forks_before: int) -> Finish | Abort | SuspendedCoroutine | None:
         """Call an async function inside the caller's task until it ends or waits. If it waits, the same task has to
-        await `resume`. `process` is the id of this process."""
+        await `resume`. `forks_before` is what `forks.count` was when this process began to work."""
         try:
             coroutine = self._function(self.context, **self._arguments())
-            value = start_coroutine(coroutine, self.context.copy_variables(), process)
+            value = start_coroutine(coroutine, self.context.copy_variables(), forks_before)
             return value if type(value) is SuspendedCoroutine else self._finished(value)
         except BaseException as error:
             return self._failed(error)
@@ -155,9 +155,9 @@ class Attempt:
             # CancelledError too: if this attempt was cut short, it has ended already; otherwise the function raised it.
             return self._failed(error)
 
-    async def run_async(self, process: int) -> Finish | Abort | None:
+    async def run_async(self, forks_before: int) -> Finish | Abort | None:
         """Call an async function and await it, in a task of its own."""
-        found = self.start(process)
+        found = self.start(forks_before)
         return await self.resume(found) if isinstance(found, SuspendedCoroutine) else found
 
     def retry_delay(self) -> float:

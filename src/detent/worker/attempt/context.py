@@ -18,7 +18,7 @@ from detent.declare.settings import Settings
 from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
-from detent.model import jsondoor
+from detent.model import forks, jsondoor
 from detent.model.ids import Ids
 from detent.model.limit_records import Charge
 from detent.model.records import Claimed, NewEvent, NewJob
@@ -206,11 +206,11 @@ class AttemptContext:
         A function that forks may return in the copy of the process too. The copy holds no lease and must not go on as a
         worker: it exits here.
         """
-        process = os.getpid()
+        forks_before = forks.count
         token = current_attempt.set(self)
         try:
             yield
         finally:
-            if os.getpid() != process:
+            if forks.count != forks_before:
                 os._exit(0)
             current_attempt.reset(token)

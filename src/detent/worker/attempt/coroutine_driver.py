@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from detent.model import forks
+
 __all__ = ["SuspendedCoroutine", "resume_coroutine", "start_coroutine"]
 
 
@@ -23,21 +25,21 @@ class SuspendedCoroutine(msgspec.Struct, frozen=True):
 
     coroutine: Coroutine[Any, Any, Any]
     context: Context
-    process: int
+    forks_before: int
     awaited: Any
 
 
-def start_coroutine(coroutine: Coroutine[Any, Any, Any], context: Context, process: int) -> Any:
+def start_coroutine(coroutine: Coroutine[Any, Any, Any], context: Context, forks_before: int) -> Any:
     """Run the coroutine in `context` until it ends or waits. Return its value, or a `SuspendedCoroutine`.
 
-    A function that forks may return in the copy of the process too. The copy, whose id differs from `process`, holds no
-    lease and must not go on as a worker: it exits here.
+    A function that forks may return in the copy of the process too. The copy, which has more than
+    `forks_before`, holds no lease and must not go on as a worker: it exits here.
     """
     try:
-        awaited = _step(context, coroutine.send, None, process)
+        awaited = _step(context, coroutine.send, None, forks_before)
     except StopIteration as end:
         return end.value
-    return SuspendedCoroutine(coroutine, context, process, awaited)
+    return SuspendedCoroutine(coroutine, context, forks_before, awaited)
 
 
 @types.coroutine
@@ -53,14 +55,14 @@ def resume_coroutine(suspended: SuspendedCoroutine) -> Generator[Any, Any, Any]:
         except BaseException as error:
             step, sent = coroutine.throw, error
         try:
-            awaited = _step(suspended.context, step, sent, suspended.process)
+            awaited = _step(suspended.context, step, sent, suspended.forks_before)
         except StopIteration as end:
             return end.value
 
 
-def _step(context: Context, step: Callable[[Any], Any], sent: Any, process: int) -> Any:
+def _step(context: Context, step: Callable[[Any], Any], sent: Any, forks_before: int) -> Any:
     try:
         return context.run(step, sent)
     finally:
-        if os.getpid() != process:
+        if forks.count != forks_before:
             os._exit(0)
