@@ -17,7 +17,7 @@ from typing import Any, Self
 import psycopg
 
 from benchmarks.sides import BATCH, LEASE, TASK, WORKER, payload
-from detent.store.postgres.statements.base import numbers, texts
+from detent.store.postgres.statement import numbers, texts
 
 __all__ = ["PostgresFloor", "make"]
 

@@ -19,7 +19,8 @@ from benchmarks.sides import BULK, TASK
 from detent.lifecycle.library import JOB
 from detent.model.limit_records import NewLimit
 from detent.model.records import NewJob
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.store.open import open_store
 
 __all__ = ["beside_retention", "filled", "keys", "tenants"]

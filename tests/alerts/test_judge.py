@@ -10,7 +10,8 @@ from detent.alerts.judge import look
 from detent.alerts.policies import DEFAULTS
 from detent.model.alert_records import AlertRow
 from detent.model.limit_records import NewLimit
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.alerts.sample_policies import rested
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, new_job

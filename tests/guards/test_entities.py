@@ -9,7 +9,7 @@ import pytest
 from detent.lifecycle.declare import Lifecycle, Transition
 from detent.model.records import Moved
 from detent.store.contract import Store
-from detent.store.entity_guards import entity_guards
+from detent.store.entities.guards import entity_guards
 from tests.guards.prompt import Prompt
 
 ORDER = Lifecycle(

@@ -19,8 +19,8 @@ PAIR = re.compile(r"OLD\.state = '(\w+)' AND NEW\.state = '(\w+)'")
 def texts(dialect: Dialect) -> list[tuple[str, str]]:
     return [
         (str(file.relative_to(STORE)), file.read_text(encoding="utf-8"))
-        for folder in (STORE / dialect, STORE / "invariants" / dialect)
-        for file in sorted(folder.rglob("*.sql"))
+        for file in sorted(STORE.rglob("*.sql"))
+        if dialect in file.relative_to(STORE).as_posix() or (dialect == "postgres" and "functions" in file.as_posix())
     ]
 
 

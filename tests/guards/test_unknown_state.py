@@ -8,7 +8,8 @@ import pytest
 
 from detent.errors import DetentError, UnknownState
 from detent.lifecycle.library import JOB
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import dump
 from tests.contract.jobs.sample_jobs import claim, enqueue
 from tests.guards.prompt import Prompt

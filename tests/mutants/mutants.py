@@ -59,21 +59,21 @@ MUTANTS = (
         "attempt check",
         "sqlite",
         "the holder is not asked for its attempt",
-        (Edit("sqlite/verbs/base.py", "if job.attempt != attempt:", "if False:"),),
+        (Edit("sqlite/verb_base.py", "if job.attempt != attempt:", "if False:"),),
         _fence("sqlite", "reclaimed", "ahead"),
     ),
     Mutant(
         "attempt check",
         "postgres",
         "the holder is not asked for its attempt",
-        (Edit("postgres/functions/holder_lost.sql", "ELSIF j.attempt <> p_attempt THEN", "ELSIF false THEN"),),
+        (Edit("jobs/functions/attempts.sql", "ELSIF j.attempt <> p_attempt THEN", "ELSIF false THEN"),),
         _fence("postgres", "reclaimed", "ahead"),
     ),
     Mutant(
         "attempt check",
         "postgres",
         "finish takes whatever attempt is current",
-        (Edit("postgres/functions/job_finish_v2.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state", 2),),
+        (Edit("jobs/functions/job_finish_v2.sql", "AND j.attempt = part.attempt AND j.state", "AND j.state", 2),),
         _fence("postgres", "reclaimed"),
     ),
     # -- a lease that has ended holds nothing --------------------------------------------------------------------
@@ -83,7 +83,7 @@ MUTANTS = (
         "the holder's lease may have expired",
         (
             Edit(
-                "sqlite/verbs/base.py",
+                "sqlite/verb_base.py",
                 "if job.lease_expires_at is None or job.lease_expires_at <= now:",
                 "if False:",
             ),
@@ -94,7 +94,7 @@ MUTANTS = (
         "lease check",
         "postgres",
         "the holder's lease may have expired",
-        (Edit("postgres/functions/holder_lost.sql", "WHERE l.id = j.lease_id AND l.expires_at > t", "WHERE true"),),
+        (Edit("jobs/functions/attempts.sql", "WHERE l.id = j.lease_id AND l.expires_at > t", "WHERE true"),),
         _fence("postgres", "expired"),
     ),
     Mutant(
@@ -103,7 +103,7 @@ MUTANTS = (
         "finish under an expired lease",
         (
             Edit(
-                "postgres/functions/job_finish_v2.sql",
+                "jobs/functions/job_finish_v2.sql",
                 "WHERE l.id = j.lease_id) > t)",
                 "WHERE l.id = j.lease_id) > '-infinity')",
                 2,
@@ -115,7 +115,7 @@ MUTANTS = (
         "lease check",
         "postgres",
         "finish of many under an expired lease",
-        (Edit("postgres/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
+        (Edit("jobs/functions/job_finish_v2.sql", "WHERE l.expires_at > t AND l.id IN (", "WHERE l.id IN ("),),
         ("contract/jobs/test_job_finish.py::test_many_under_several_leases_each_by_its_own[postgres-expired]",),
     ),
     # -- how many rows a statement changed is its answer ---------------------------------------------------------
@@ -123,14 +123,14 @@ MUTANTS = (
         "row count check",
         "sqlite",
         "a row too few goes unnoticed",
-        (Edit("sqlite/verbs/base.py", "if changed != expected:", "if False:"),),
+        (Edit("sqlite/verb_base.py", "if changed != expected:", "if False:"),),
         ("mutants/test_row_counts.py::test_a_place_in_the_queue_does_not_make_a_job_pending",),
     ),
     Mutant(
         "row count check",
         "sqlite",
         "a user's entity moves by more than one row",
-        (Edit("sqlite/verbs/moves.py", "(to_state, entity_id, state)) != 1:", "(to_state, entity_id, state)) < 0:"),),
+        (Edit("entities/sqlite.py", "(to_state, entity_id, state)) != 1:", "(to_state, entity_id, state)) < 0:"),),
         ("mutants/test_row_counts.py::test_two_rows_of_one_id_are_not_moved[sqlite]",),
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS = (
         "a user's entity moves by more than one row",
         (
             Edit(
-                "postgres/entity.py",
+                "entities/postgres.py",
                 "(to_state, entity_id, state), len)) != 1:",
                 "(to_state, entity_id, state), len)) < 0:",
             ),
@@ -150,7 +150,7 @@ MUTANTS = (
         "row count check",
         "postgres",
         "finish takes no row for success",
-        (Edit("postgres/functions/job_finish_v2.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
+        (Edit("jobs/functions/job_finish_v2.sql", "IF done = cardinality(p_ids) THEN", "IF true THEN"),),
         _fence("postgres", "expired", "reclaimed"),
     ),
     # -- one commit for ever -------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ MUTANTS = (
         "the record lets itself be replaced",
         (
             Edit(
-                "sqlite/triggers/record_guards.sql",
+                "entities/sqlite_guards.sql",
                 "(+attempt = NEW.attempt OR (committed_at IS NOT NULL AND NEW.committed_at IS NOT NULL))",
                 "attempt = NEW.attempt",
             ),
@@ -200,7 +200,7 @@ MUTANTS = (
         "a commit does not ask for an earlier one",
         (
             Edit(
-                "sqlite/verbs/endings.py",
+                "jobs/sqlite_endings.py",
                 "if job is not None and job.committed_at is not None:\n            return AlreadyCommitted",
                 "if job is None:\n            return AlreadyCommitted",
             ),
@@ -225,14 +225,20 @@ MUTANTS = (
         "unique commit",
         "postgres",
         "a commit does not ask for an earlier one",
-        (Edit("postgres/functions/job_commit_v1.sql", "IF j.committed_at IS NOT NULL THEN", "IF false THEN"),),
+        (
+            Edit(
+                "jobs/functions/commit.sql",
+                "IF j.committed_at IS NOT NULL THEN\n    committed_attempt := j.attempt;\n  ELSE\n",
+                "IF false THEN\n    committed_attempt := j.attempt;\n  ELSE\n",
+            ),
+        ),
         ("contract/jobs/test_job_commit.py::test_a_second_commit_is_refused[postgres]",),
     ),
     Mutant(
         "unique commit",
         "postgres",
         "the mark of a block does not ask for an earlier one",
-        (Edit("postgres/functions/job_mark_v1.sql", "AND committed_at IS NULL\n", "\n"),),
+        (Edit("jobs/functions/commit.sql", "AND committed_at IS NULL\n", "\n"),),
         ("store/postgres/test_commit_block.py::test_of_two_blocks_of_one_attempt_the_first_to_end_is_the_commit",),
     ),
     Mutant(
@@ -241,7 +247,7 @@ MUTANTS = (
         "the mark of a block does not ask for the lease",
         (
             Edit(
-                "postgres/functions/job_mark_v1.sql",
+                "jobs/functions/commit.sql",
                 "\n       AND (SELECT l.expires_at FROM detent.lease l WHERE l.id = lease_id) > t\n",
                 "\n",
             ),
@@ -254,8 +260,8 @@ MUTANTS = (
         "sqlite",
         "what it found is not asked again",
         (
-            Edit("sqlite/verbs/endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
-            Edit("sqlite/verbs/endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
+            Edit("jobs/sqlite_endings.py", "WHERE expires_at <= ? AND NOT", "WHERE ? IS NOT NULL AND NOT"),
+            Edit("jobs/sqlite_endings.py", "WHERE l.id = ? AND l.expires_at <= ?", "WHERE l.id = ? AND ? IS NOT NULL"),
         ),
         ("contract/jobs/test_lease_reap.py::test_a_living_lease_is_left_alone[sqlite]",),
     ),
@@ -265,9 +271,9 @@ MUTANTS = (
         "it looks, and acts on what it saw",
         (
             Edit(
-                "postgres/functions/lease_reap_v2.sql",
-                "ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED",
-                "ORDER BY l.expires_at, l.id LIMIT p_limit",
+                "jobs/functions/endings.sql",
+                "ORDER BY l.expires_at, l.id LIMIT p_limit FOR UPDATE SKIP LOCKED\n  LOOP\n    FOR j IN\n",
+                "ORDER BY l.expires_at, l.id LIMIT p_limit\n  LOOP\n    FOR j IN\n",
             ),
         ),
         ("mutants/test_reaper_race.py::test_a_lease_that_is_just_being_renewed_is_not_reaped",),
@@ -279,7 +285,7 @@ MUTANTS = (
         "an end without its execution",
         (
             Edit(
-                "sqlite/verbs/endings.py",
+                "jobs/sqlite_endings.py",
                 'self._expect(self._db.change(_DONE, told), len(results), told["ids"], "running")',
                 "",
             ),
@@ -292,7 +298,7 @@ MUTANTS = (
         "an end without its execution",
         (
             Edit(
-                "postgres/functions/attempt_abort.sql",
+                "jobs/functions/endings.sql",
                 "      FROM ended e;",
                 "      FROM ended e WHERE false;",
             ),
@@ -330,7 +336,7 @@ MUTANTS = (
         "a logged move without its line",
         (
             Edit(
-                "sqlite/verbs/moves.py",
+                "jobs/sqlite_moves.py",
                 "at = self._log(job, to_state, trigger, actor, reason, now)",
                 "at = max(now, job.last_at)",
             ),
@@ -343,7 +349,7 @@ MUTANTS = (
         "a logged move without its line",
         (
             Edit(
-                "postgres/functions/job_put_away.sql",
+                "jobs/functions/moves.sql",
                 "PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n);",
                 "",
             ),
@@ -356,7 +362,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "sqlite/triggers/job_guards.sql",
+                "jobs/sqlite_guards.sql",
                 "THEN RAISE(ABORT, 'DT041 job: this move is made only together with its line in transition_log')",
                 "THEN NULL",
             ),
@@ -369,7 +375,7 @@ MUTANTS = (
         "the guard does not ask for the line",
         (
             Edit(
-                "postgres/triggers/job_guards.sql",
+                "jobs/postgres_guards.sql",
                 "    RAISE EXCEPTION 'DT041 job % may go from % to % only together with its line in transition_log',\n"
                 "      OLD.id, OLD.state, NEW.state USING ERRCODE = 'DT041';",
                 "    RETURN NEW;",

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks.fill import fill
-from detent.store.contract import JobFilter, Verbs
+from detent.store.contract import Verbs
+from detent.store.jobs.filters import JobFilter
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite, plain_connection
 from tests.contract.jobs.sample_jobs import abort, claim, enqueue, quarantined, succeeded

@@ -13,11 +13,12 @@ from typing import Any
 
 from detent.model.clock import TurnableClock, to_micros
 from detent.model.records import JobPage, RecordPage
-from detent.store.postgres.statements.base import Statement
-from detent.store.postgres.statements.looking import job_list, record_search
+from detent.store.entities.postgres import record_search
+from detent.store.jobs.filters import JobSearch, RecordSearch
+from detent.store.jobs.postgres_lists import job_list
+from detent.store.postgres.statement import Statement
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs.all import SqliteVerbs
-from detent.store.words import JobSearch, RecordSearch
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, quarantined
 

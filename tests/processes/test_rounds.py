@@ -6,7 +6,7 @@ import signal
 from datetime import timedelta
 
 from detent.model.service_records import NewSchedule
-from detent.store.contract import JobFilter
+from detent.store.jobs.filters import JobFilter
 from tests.processes.worker_processes import Bench, until
 
 ONCE_A_YEAR = "0 0 1 1 *"

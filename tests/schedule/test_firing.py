@@ -9,7 +9,8 @@ import pytest
 
 from detent.model.ids import ReservedIds
 from detent.schedule.firing import fire_due
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock, plain_connection, table
 from tests.schedule.changes import CHANGES
 from tests.schedule.schedulers import schedulers, ticks, weekly

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from detent.errors import DetentError, OutcomeUnknown
 from detent.model.records import Enqueued, NewJob
-from detent.store.contract import JobSearch, Store, Verbs
+from detent.store.contract import Store, Verbs
+from detent.store.jobs.filters import JobSearch
 from detent.store.writer import Writer
 
 T = TypeVar("T")

@@ -22,8 +22,9 @@ from detent.model.service_records import (
     TaskTimes,
     WorkerSeen,
 )
-from detent.store.ahead import ClaimTerms
-from detent.store.operations import asked, moved_to, operation_row
+from detent.store.jobs.contract import ClaimTerms
+from detent.store.jobs.rules import moved_to
+from detent.store.operations.stored_request import asked, operation_row
 from tests.twin.model import Model
 from tests.twin.rows import (
     Declaration,

@@ -20,8 +20,8 @@ from detent.errors import DetentError
 from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Abort, Commit, Finish, NewEvent, NewJob, Outcome, Reaped, TransitionRow
-from detent.store.contract import JobFilter, JobSearch, Store, Verbs
-from detent.store.words import RecordSearch
+from detent.store.contract import Store, Verbs
+from detent.store.jobs.filters import JobFilter, JobSearch, RecordSearch
 from detent.testing.stores import START, StoreClock
 from tests.twin import strategies as some
 from tests.twin.dump import Reader, difference, dump_model

@@ -11,7 +11,7 @@ from detent.model.clock import from_micros
 from detent.model.limit_records import Charge, LimitFilter, NewLimit
 from detent.model.records import Abort, NewJob
 from detent.model.service_records import Fire, NewOperation, NewSchedule, TaskTimes, WorkerSeen
-from detent.store.contract import JobFilter
+from detent.store.jobs.filters import JobFilter
 from tests.twin import strategies as some
 from tests.twin.machine import JOBS_MAX, NO_SUCH_ID, Twin, action
 

@@ -33,8 +33,8 @@ from detent.model.figure_records import Figures
 from detent.model.ids import Ids
 from detent.model.service_records import CatchUp
 from detent.pipeline.tasks import declare_tasks as pipeline_tasks
-from detent.store.attaching import refuse_older
 from detent.store.contract import Store
+from detent.store.entities.rules import refuse_older
 from detent.store.foreign.marker import prepare
 
 __all__ = ["Detent"]

@@ -18,7 +18,7 @@ from detent.lifecycle.declare import Lifecycle
 from detent.lifecycle.library import LIBRARY
 from detent.model import jsondoor
 from detent.model.records import Moved, TransitionRow
-from detent.store.attaching import check_name
+from detent.store.entities.rules import check_name
 
 __all__ = ["Lifecycles"]
 

@@ -16,7 +16,7 @@ from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model import jsondoor
 from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
-from detent.store.contract import JobSearch
+from detent.store.jobs.filters import JobSearch
 
 __all__ = ["PipelineRun", "PipelineRunSnapshot"]
 

@@ -12,7 +12,7 @@ from detent.errors import InvalidInput
 from detent.model import jsondoor
 from detent.model.clock import to_micros
 from detent.model.records import JobPlace, RecordPlace, RepairStep, TransitionRow, Violation
-from detent.store.words import RecordSearch
+from detent.store.jobs.filters import RecordSearch
 
 __all__ = ["Record"]
 

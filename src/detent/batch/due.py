@@ -8,8 +8,8 @@ from detent.errors import DetentError
 from detent.model.batch_records import BatchRunRow
 from detent.model.ids import Ids
 from detent.model.records import NewJob
-from detent.store.apart import is_of_one_row
 from detent.store.contract import Store
+from detent.store.row_errors import is_of_one_row
 
 __all__ = ["begin_due"]
 

@@ -14,8 +14,8 @@ from detent.errors import InvalidInput, JobTimeout, NotFound
 from detent.model import jsondoor
 from detent.model.records import Moved
 from detent.model.service_records import Action, NewOperation, OperationRow
-from detent.store.contract import JobFilter, JobSearch
-from detent.store.operations import metadata_text
+from detent.store.jobs.filters import JobFilter, JobSearch
+from detent.store.operations.stored_request import metadata_text
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine

@@ -13,7 +13,7 @@ from detent.lifecycle.library import JOB
 from detent.model import jsondoor
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import JobPlace
-from detent.store.words import JobSearch
+from detent.store.jobs.filters import JobSearch
 
 __all__ = ["checked_search", "place_of", "text_of"]
 

@@ -26,8 +26,8 @@ from detent.model.jsondoor import fingerprint, unique_key
 from detent.model.records import NewJob
 from detent.model.service_records import Fire, NewSchedule, ScheduleRow
 from detent.schedule.cron import next_tick, ticks_after
-from detent.store.apart import is_of_one_row
 from detent.store.contract import Verbs
+from detent.store.row_errors import is_of_one_row
 
 __all__ = ["NEVER", "Plan", "fire_due", "from_now", "job_now", "plan", "upcoming"]
 

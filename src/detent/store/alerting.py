@@ -27,14 +27,15 @@ from detent.model.alert_records import (
     Told,
 )
 from detent.model.records import Moved
-from detent.store.words import Verb
+from detent.store.verb import verb
 
-__all__ = ["ALERTING", "AlertVerbs"]
+__all__ = ["AlertVerbs"]
 
 
 class AlertVerbs(Protocol):
     """Alerts."""
 
+    @verb("client")
     def alert_raise(
         self,
         policy: str,
@@ -54,37 +55,44 @@ class AlertVerbs(Protocol):
         """
         ...
 
+    @verb("client")
     def alert_resolve(self, policy: str, scope: str, message: str, calm: float = 0.0, actor: str = "system") -> Moved:
         """It is well again: on record, and people are told; but only where it was last raised at least `calm` seconds
         ago, so that what comes and goes is told once. Not firing: nothing to do."""
         ...
 
+    @verb("client", NotFound)
     def alert_ack(self, policy: str, scope: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         """Somebody looks after it: on record, and nobody is reminded of this episode any more. The first one stands; of
         what is resolved there is nothing to do. `NotFound`."""
         ...
 
+    @verb("viewer")
     def alert_list(self, state: str | None = None, limit: int = 100) -> list[AlertRow]:
         """Alerts (of that state): those that fire first, the newest of each first."""
         ...
 
     # -- policies ----------------------------------------------------------------------------------------------
 
+    @verb("admin")
     def alert_policy_put(self, item: Policy, actor: str, reason: str | None = None) -> Moved:
         """Set a policy, also one of the defaults; on record (entity `alert_policy`: `on`, `off`). The same again
         changes nothing. What fires by a policy that is switched off is resolved by that."""
         ...
 
+    @verb("admin")
     def alert_policy_drop(self, name: str, actor: str, reason: str | None = None) -> Moved:
         """Take back what was set: the default holds again, or there is none. On record. Not set: nothing to do."""
         ...
 
+    @verb("viewer")
     def alert_policy_list(self) -> list[PolicyRow]:
         """What was set, by name; the defaults are not among them."""
         ...
 
     # -- measuring ---------------------------------------------------------------------------------------------
 
+    @verb("worker")
     def alert_tally(self, jobs_max: int) -> int:
         """Count the jobs that came to rest since the last tally, by queue, task and minute; how many. They are found
         through the leases that they ran under, so it is to be done more often than leases run out. At most about
@@ -92,6 +100,7 @@ class AlertVerbs(Protocol):
         was before the first tally is not counted, and counts older than a day go."""
         ...
 
+    @verb("viewer")
     def alert_figures(self, measure: Measure, each: Each, window_seconds: float) -> list[Figure]:
         """What a policy looks at, by scope; nothing of what it is said of is left out but what is nought. Bounded
         whatever the size of the record: counts end at 10,000.
@@ -104,17 +113,20 @@ class AlertVerbs(Protocol):
         """
         ...
 
+    @verb("viewer")
     def alert_measure(self, asked: Sequence[Asked]) -> list[list[Figure]]:
         """`alert_figures` for each of these, in one trip."""
         ...
 
     # -- telling -----------------------------------------------------------------------------------------------
 
+    @verb("worker")
     def alert_spread(self, routes: Sequence[Route]) -> int:
         """Let every sink have what is to be told and was not spread yet, as far as it wants to hear of it; how many
         deliveries that makes. Each notice is spread once."""
         ...
 
+    @verb("worker")
     def alert_take(self, sink: str, minute_max: int, limit: int, seconds: float) -> tuple[list[Delivery], int]:
         """What this sink is to be told now, up to `limit`, in the order it happened, and how many messages there is
         room for: at most `minute_max` in any minute. Nobody else gets them for `seconds`; then, if nothing was said of
@@ -122,34 +134,18 @@ class AlertVerbs(Protocol):
         first of them is to be tried again later: so what comes after it stays after it."""
         ...
 
+    @verb("worker")
     def alert_told(self, sink: str, items: Sequence[Told]) -> None:
         """What became of deliveries that were taken. Of one that is not pending any more nothing is changed."""
         ...
 
+    @verb("viewer")
     def alert_deliveries(self, policy: str, scope: str, limit: int = 100) -> list[DeliveryRow]:
         """What was told, or is to be told, of an alert; the newest first."""
         ...
 
+    @verb("worker")
     def alert_sweep(self, remind_after: float, keep: float) -> int:
         """Remind people of what has been firing for `remind_after` seconds since they were last told and that nobody
         has acknowledged; how many alerts. Whatever was resolved or told `keep` seconds ago goes."""
         ...
-
-
-ALERTING = (
-    Verb("alert_raise", "client"),
-    Verb("alert_resolve", "client"),
-    Verb("alert_ack", "client", (NotFound,)),
-    Verb("alert_list", "viewer"),
-    Verb("alert_policy_put", "admin"),
-    Verb("alert_policy_drop", "admin"),
-    Verb("alert_policy_list", "viewer"),
-    Verb("alert_tally", "worker"),
-    Verb("alert_figures", "viewer"),
-    Verb("alert_measure", "viewer"),
-    Verb("alert_spread", "worker"),
-    Verb("alert_take", "worker"),
-    Verb("alert_told", "worker"),
-    Verb("alert_deliveries", "viewer"),
-    Verb("alert_sweep", "worker"),
-)

@@ -46,9 +46,9 @@ from detent.model.batch_records import (
     TargetRow,
 )
 from detent.model.records import NewJob, Pruned
-from detent.store.words import Verb
+from detent.store.verb import verb
 
-__all__ = ["BATCHES", "BatchVerbs"]
+__all__ = ["BatchVerbs"]
 
 
 class BatchVerbs(Protocol):
@@ -56,11 +56,13 @@ class BatchVerbs(Protocol):
 
     # -- the preview -------------------------------------------------------------------------------------------
 
+    @verb("client", IdConflict)
     def batch_create(self, run: NewBatchRun, plan: NewJob) -> BatchRunRow | DetentError:
         """A run in state preview, without targets yet, and the job that makes its plan. The same again is the same run;
         an id that belongs to something else: `IdConflict`."""
         ...
 
+    @verb("worker", LeaseLost, DuplicateTarget, InvalidInput, RunBusy, NotFound)
     def target_add(
         self, holder: Holder, run_id: int, first_n: int, refs: Sequence[str], preview: NewJob | None, last: bool
     ) -> BatchRunRow | DetentError:
@@ -74,6 +76,7 @@ class BatchVerbs(Protocol):
         """
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def target_previewed(self, holder: Holder, run_id: int, items: Sequence[Previewed]) -> BatchRunRow | DetentError:
         """What the previews of these targets came to, by the holder of a job of the run. What is on record already
         stays. The preview is complete (`previewed_at`) once the plan is and each target has its answer. `NotFound`."""
@@ -81,6 +84,7 @@ class BatchVerbs(Protocol):
 
     # -- actions -----------------------------------------------------------------------------------------------
 
+    @verb("client", PreviewNotReady, InvalidTransition, RunBusy, InvalidInput, NotFound, IdConflict)
     def batch_act(self, item: NewAction, driver: NewJob) -> BatchRunRow | DetentError:
         """Begin an action: the run moves, where it does, and the action is on record with the job that carries it out.
 
@@ -94,10 +98,12 @@ class BatchVerbs(Protocol):
         `IdConflict`. The same id again is the same action."""
         ...
 
+    @verb("worker", NotFound, reads=True)
     def batch_portion(self, action_id: int, limit: int) -> Portion | DetentError:
         """The next up to `limit` targets that an action has to move. `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost, TransitionRace, InvalidInput, NotFound)
     def batch_step(
         self, holder: Holder, action_id: int, from_cursor: int, to_cursor: int, jobs: Sequence[TargetJob], last: bool
     ) -> Stepped | DetentError:
@@ -110,6 +116,7 @@ class BatchVerbs(Protocol):
         """
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def batch_stop(self, holder: Holder, run_id: int, reason: str, driver: NewJob) -> BatchRunRow | DetentError:
         """Stop a run after a critical error: its open action ends, no more targets are handed out, and `driver` is the
         job that cancels what has not begun. When what is in flight has ended, the run has failed with that reason.
@@ -118,6 +125,7 @@ class BatchVerbs(Protocol):
         """
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def target_conflict(self, holder: Holder, run_id: int, found: str) -> BatchRunRow | DetentError:
         """Record that a target was refused because others have changed it: `found` is what it is now, as JSON. It is
         the target of the job that the caller holds. `NotFound`."""
@@ -125,12 +133,14 @@ class BatchVerbs(Protocol):
 
     # -- reconciliation ----------------------------------------------------------------------------------------
 
+    @verb("worker", reads=True)
     def reconcile_due(self, limit: int) -> list[BatchRunRow]:
         """Up to `limit` runs at whose targets it is time to look, the longest due first. By plan that is 5 minutes
         after a run came to rest applied or partial, 1 hour after, and daily for 30 days; what was missed is made up for
         once."""
         ...
 
+    @verb("client", TransitionRace, InvalidTransition, RunBusy, NotFound)
     def reconcile_begin(
         self, run_id: int, planned: int | None, job: NewJob, actor: str
     ) -> ReconciliationRow | DetentError:
@@ -142,6 +152,7 @@ class BatchVerbs(Protocol):
         """
         ...
 
+    @verb("worker", LeaseLost, TransitionRace, NotFound)
     def reconcile_record(
         self,
         holder: Holder,
@@ -160,12 +171,15 @@ class BatchVerbs(Protocol):
 
     # -- looking -----------------------------------------------------------------------------------------------
 
+    @verb("viewer")
     def batch_get(self, run_id: int) -> BatchRunRow | None: ...
 
+    @verb("viewer")
     def batch_list(self, chosen: BatchFilter, before_id: int | None = None, limit: int = 100) -> list[BatchRunRow]:
         """Runs that fit, the newest first, below `before_id`."""
         ...
 
+    @verb("viewer")
     def target_list(
         self,
         run_id: int,
@@ -179,41 +193,23 @@ class BatchVerbs(Protocol):
         """Targets of a run that fit, in the order of the plan, after `after_n`."""
         ...
 
+    @verb("viewer")
     def mismatch_list(
         self, run_id: int, *, open_only: bool = True, after_n: int = 0, limit: int = 1000
     ) -> list[MismatchRow]:
         """Targets found not to be what they should, by number, then look; after target `after_n`."""
         ...
 
+    @verb("viewer")
     def reconciliation_list(self, run_id: int, limit: int = 100) -> list[ReconciliationRow]:
         """The looks at a run, the newest first."""
         ...
 
     # -- retention ---------------------------------------------------------------------------------------------
 
+    @verb("worker")
     def batch_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
         """Look at the next `limit` runs after `after_id`, and delete those that came to rest (or, never applied, were
         last touched) before then, with their targets; their jobs are for `job_prune` after that, which leaves those of
         a run that is there. Runs that are still to be looked at, or at work, stay."""
         ...
-
-
-BATCHES = (
-    Verb("batch_create", "client", (IdConflict,)),
-    Verb("target_add", "worker", (LeaseLost, DuplicateTarget, InvalidInput, RunBusy, NotFound)),
-    Verb("target_previewed", "worker", (LeaseLost, NotFound)),
-    Verb("batch_act", "client", (PreviewNotReady, InvalidTransition, RunBusy, InvalidInput, NotFound, IdConflict)),
-    Verb("batch_portion", "worker", (NotFound,)),
-    Verb("batch_step", "worker", (LeaseLost, TransitionRace, InvalidInput, NotFound)),
-    Verb("batch_stop", "worker", (LeaseLost, NotFound)),
-    Verb("target_conflict", "worker", (LeaseLost, NotFound)),
-    Verb("reconcile_due", "worker"),
-    Verb("reconcile_begin", "client", (TransitionRace, InvalidTransition, RunBusy, NotFound)),
-    Verb("reconcile_record", "worker", (LeaseLost, TransitionRace, NotFound)),
-    Verb("batch_get", "viewer"),
-    Verb("batch_list", "viewer"),
-    Verb("target_list", "viewer"),
-    Verb("mismatch_list", "viewer"),
-    Verb("reconciliation_list", "viewer"),
-    Verb("batch_prune", "worker"),
-)

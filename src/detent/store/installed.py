@@ -12,14 +12,11 @@ from dataclasses import dataclass
 from detent.errors import ReleaseTooOld
 from detent.model import release
 from detent.store.lifecycle_sql import values
-from detent.store.texts import Dialect, texts
+from detent.store.texts import Dialect, Part, parts, texts
 
 __all__ = ["Installed", "fingerprint", "is_newer", "refuse_if_newer", "this_release"]
 
-_FOLDERS: dict[Dialect, tuple[str, ...]] = {
-    "postgres": ("schema", "views", "functions", "triggers", "ops"),
-    "sqlite": ("schema", "views", "triggers"),
-}
+_PARTS: tuple[Part, ...] = ("views", "functions", "triggers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +42,12 @@ def fingerprint(dialect: Dialect) -> str:
     import hashlib
 
     digest = hashlib.sha256(repr(sorted(values(dialect).items())).encode())
-    for folder in _FOLDERS[dialect]:
-        for name, text in texts(f"{dialect}/{folder}"):
+    for folder in (f"{dialect}/schema", f"{dialect}/ops"):
+        for name, text in texts(folder):
             digest.update(f"{name}\n{text}".encode())
+    for part in _PARTS:
+        for text in parts(dialect, part):
+            digest.update(text.encode())
     return digest.hexdigest()[:32]
 
 

@@ -17,14 +17,15 @@ from typing import Protocol
 from detent.errors import DetentError, IdConflict, InvalidTransition, KeyConflict, LeaseLost, NotFound
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
 from detent.model.records import Appended, Enqueued, Moved
-from detent.store.words import Verb
+from detent.store.verb import verb
 
-__all__ = ["OPS", "OpsVerbs"]
+__all__ = ["OpsVerbs"]
 
 
 class OpsVerbs(Protocol):
     """Ops runs."""
 
+    @verb("client", IdConflict, KeyConflict)
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
         """Accept a run, queued. A project or environment that is new is made with it.
 
@@ -34,6 +35,7 @@ class OpsVerbs(Protocol):
         """
         ...
 
+    @verb("worker")
     def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
         """Take the run that was queued first, and put a line about it among its events; None where none waits.
 
@@ -42,6 +44,7 @@ class OpsVerbs(Protocol):
         """
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def ops_append(
         self,
         job_id: int,
@@ -55,11 +58,13 @@ class OpsVerbs(Protocol):
         of life. `LeaseLost` where nobody holds the run, or another than the token says; `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def ops_renew(self, job_id: int, token: OpsToken | None = None) -> Moved | DetentError:
         """Extend the lease as the holder to 600 seconds from now: a sign of life without a line. The state of the run,
         which stays. `LeaseLost` where nobody holds the run, or another than the token says; `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost, InvalidTransition, NotFound)
     def ops_finish(
         self,
         job_id: int,
@@ -78,13 +83,16 @@ class OpsVerbs(Protocol):
         """
         ...
 
+    @verb("client", InvalidTransition, NotFound)
     def ops_cancel(self, job_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         """Stop a run, whoever holds it: it is cancelled at once, and its holder is refused from then on. Cancelled:
         nothing to do. Ended as something else: `InvalidTransition`; `NotFound`."""
         ...
 
+    @verb("viewer")
     def ops_get(self, ids: Sequence[int]) -> list[OpsRunRow | None]: ...
 
+    @verb("viewer")
     def ops_list(
         self,
         project_id: str | None = None,
@@ -96,19 +104,7 @@ class OpsVerbs(Protocol):
         """Runs that fit, None is any; the newest first, below `before_id`."""
         ...
 
+    @verb("viewer")
     def ops_environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
         """The environments (of a project), by project and name."""
         ...
-
-
-OPS = (
-    Verb("ops_queue", "client", (IdConflict, KeyConflict)),
-    Verb("ops_claim", "worker"),
-    Verb("ops_append", "worker", (LeaseLost, NotFound)),
-    Verb("ops_renew", "worker", (LeaseLost, NotFound)),
-    Verb("ops_finish", "worker", (LeaseLost, InvalidTransition, NotFound)),
-    Verb("ops_cancel", "client", (InvalidTransition, NotFound)),
-    Verb("ops_get", "viewer"),
-    Verb("ops_list", "viewer"),
-    Verb("ops_environments", "viewer"),
-)

@@ -7,10 +7,9 @@ the last partition's end triggers the consolidation (or skips it) and enqueues i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, NotRetryable, RunInProgress
 from detent.model.pipeline_records import (
@@ -25,23 +24,22 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved
-from detent.store.words import Verb
+from detent.store.verb import verb
 
-if TYPE_CHECKING:
-    from detent.store.contract import Tx, Verbs
-
-__all__ = ["PIPELINING", "HoldersBlocks", "PipelineVerbs"]
+__all__ = ["PipelineVerbs"]
 
 
 class PipelineVerbs(Protocol):
     """Pipeline runs."""
 
+    @verb("client", RunInProgress, IdConflict)
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
         """Create a run with its planning job. The time is captured now, never before the watermark; `since` is the
         watermark as it stands, none for a full run. `RunInProgress` while a run of that watermark has not ended. The
         same id again is the same run; another run's: `IdConflict`."""
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def pipeline_fan_out(
         self, run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int = 0
     ) -> Moved | DetentError:
@@ -50,11 +48,13 @@ class PipelineVerbs(Protocol):
         left as it is. `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def page_store(self, item: NewPage) -> PageStored | DetentError:
         """Store a page: its records, each in place of an earlier one of its key, together with the next offset, where
         the partition stands at `offset`; and the tries of the partition begin anew. Only by the holder. `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost, NotFound)
     def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
         """What a consolidating job does next: a portion that nobody alive holds, else a new one of the next staged
         records in the order of their keys, else the end of the run. A portion is taken at most `tries_max` times, and
@@ -62,29 +62,35 @@ class PipelineVerbs(Protocol):
         does not count. Only by the holder. `NotFound`."""
         ...
 
+    @verb("worker", LeaseLost)
     def portion_done(self, run_id: int, n: int, job_id: int, attempt: int) -> Moved | DetentError:
         """A portion is consolidated. Only by the holder who took it last."""
         ...
 
+    @verb("worker", LeaseLost, reads=True)
     def gone_take(self, run_id: int, job_id: int, attempt: int, limit: int) -> list[str] | DetentError:
         """Up to `limit` keys that earlier runs consolidated and this one did not see, in their order. None unless the
         run is full, no partition of it failed and it saw any record. Only by the holder who ends the run."""
         ...
 
+    @verb("worker", LeaseLost)
     def gone_done(self, run_id: int, job_id: int, attempt: int, keys: Sequence[str]) -> Moved | DetentError:
         """These keys are retired. Only by the holder who ends the run."""
         ...
 
+    @verb("worker", LeaseLost)
     def pipeline_complete(self, run_id: int, job_id: int, attempt: int) -> Moved | DetentError:
         """Complete the run and move its watermark to the time it captured, in one transaction. Only by the holder who
         ends the run, when every staged record is consolidated. A completed run is left as it is."""
         ...
 
+    @verb("admin", InvalidTransition, NotFound)
     def pipeline_force(self, run_id: int, actor: str, reason: str) -> Moved | DetentError:
         """Consolidate what is there of a skipped run, in spite of its failed partitions; marked as forced on record.
         Other states: `InvalidTransition`; `NotFound`."""
         ...
 
+    @verb("admin", InvalidTransition, NotFound, NotRetryable, RunInProgress)
     def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         """Bring a failed or skipped run back to work. Failed partitions are fetched again from where they stopped, then
         the consolidation goes on; completed partitions are kept. If records were consolidated already, only the
@@ -96,8 +102,10 @@ class PipelineVerbs(Protocol):
         """
         ...
 
+    @verb("viewer")
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None: ...
 
+    @verb("viewer")
     def pipeline_list(
         self,
         *,
@@ -110,47 +118,20 @@ class PipelineVerbs(Protocol):
         """Runs that fit, the newest first."""
         ...
 
+    @verb("viewer")
     def partition_list(
         self, run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
     ) -> list[PartitionRow]:
         """The partitions of a run, by number above `after_n`."""
         ...
 
+    @verb("viewer")
     def watermark_list(self, *, tenant: str | None = None, name: str | None = None) -> list[WatermarkRow]:
         """Watermarks that fit, by tenant and name."""
         ...
 
+    @verb("worker")
     def pipeline_prune(self, staged_before: datetime, before: datetime, limit: int) -> PrunedRuns:
         """Delete up to `limit` staged records and portions of runs that ended before `staged_before`; and whole runs
         that ended before `before`, one at a time. What a watermark stands on stays."""
         ...
-
-
-class HoldersBlocks(Protocol):
-    """Transactions of a holder's that are not its commit."""
-
-    def holders_block(
-        self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
-    ) -> AbstractContextManager[Tx]:
-        """The user's own statements and what `leave` writes, in one transaction. The holder is checked on entry, and
-        what `leave` refuses is raised; then nothing of the block remains. `LeaseLost`, `AlreadyCommitted`."""
-        ...
-
-
-PIPELINING = (
-    Verb("pipeline_start", "client", (RunInProgress, IdConflict)),
-    Verb("pipeline_fan_out", "worker", (LeaseLost, NotFound)),
-    Verb("page_store", "worker", (LeaseLost, NotFound)),
-    Verb("portion_take", "worker", (LeaseLost, NotFound)),
-    Verb("portion_done", "worker", (LeaseLost,)),
-    Verb("gone_take", "worker", (LeaseLost,)),
-    Verb("gone_done", "worker", (LeaseLost,)),
-    Verb("pipeline_complete", "worker", (LeaseLost,)),
-    Verb("pipeline_force", "admin", (InvalidTransition, NotFound)),
-    Verb("pipeline_retry", "admin", (InvalidTransition, NotFound, NotRetryable, RunInProgress)),
-    Verb("pipeline_get", "viewer"),
-    Verb("pipeline_list", "viewer"),
-    Verb("partition_list", "viewer"),
-    Verb("watermark_list", "viewer"),
-    Verb("pipeline_prune", "worker"),
-)

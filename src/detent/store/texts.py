@@ -1,6 +1,11 @@
-"""The SQL that is shipped beside the code.
+"""The SQL files that are shipped beside the code.
 
-Not through `importlib.resources`, which brings archives, compression and temporary files into every supervisor.
+The folder of a noun has its own parts: `functions.sql` or `functions/*.sql` for PostgreSQL, and `postgres_guards.sql`,
+`postgres_triggers.sql`, `postgres_views.sql` and the same for `sqlite`. What belongs to no noun is in the folder of the
+database: `postgres/functions`, `sqlite/triggers`, and so on.
+
+The files are not read through `importlib.resources`, which would load archives, compression and temporary files into
+every supervisor.
 """
 
 from __future__ import annotations
@@ -8,18 +13,52 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["Dialect", "sql_files", "texts"]
+__all__ = ["NOUNS", "Dialect", "Part", "parts", "sql_files", "texts"]
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
+Part: TypeAlias = Literal["functions", "triggers", "views"]
+
+NOUNS = (
+    "jobs",
+    "limits",
+    "schedules",
+    "workers",
+    "operations",
+    "alerts",
+    "batches",
+    "pipelines",
+    "ops",
+    "entities",
+)
+"""The folders of nouns, in the order in which their views can be created."""
 
 _HERE = Path(__file__).parent
 
 
 def sql_files(folder: str) -> list[Path]:
-    """The `.sql` files in a folder of the store, by name."""
+    """Return the `.sql` files in a folder of the store, by name."""
     return sorted((_HERE / folder).glob("*.sql"))
 
 
 def texts(folder: str) -> list[tuple[str, str]]:
-    """Their names and texts."""
-    return [(file.stem, file.read_text(encoding="utf-8")) for file in sql_files(folder)]
+    """Return the names and texts of the `.sql` files in a folder of the store."""
+    return [(file.stem, _text(file)) for file in sql_files(folder)]
+
+
+def parts(dialect: Dialect, part: Part) -> list[str]:
+    """Return the texts of all functions, triggers or views: those of no noun first, then those of each noun."""
+    files = sql_files(f"{dialect}/{part}")
+    for noun in NOUNS:
+        if part == "functions":
+            own = [f"{noun}/functions.sql"] if dialect == "postgres" else []
+            files += sql_files(f"{noun}/functions") if dialect == "postgres" else []
+        elif part == "triggers":
+            own = [f"{noun}/{dialect}_guards.sql", f"{noun}/{dialect}_triggers.sql"]
+        else:
+            own = [f"{noun}/{dialect}_views.sql"]
+        files += [file for name in own if (file := _HERE / name).exists()]
+    return [_text(file) for file in files]
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from detent.model.records import Pruned
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.batches.sample_batch_runs import REVERT, act, applied_run, begun, drive, previewed_run, run, work
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from detent.store.contract import Store
-from detent.store.words import RecordSearch
+from detent.store.jobs.filters import RecordSearch
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, finish, quarantined
 from tests.contract.refusals import Untouched

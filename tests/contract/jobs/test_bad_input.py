@@ -9,7 +9,8 @@ import pytest
 
 from detent.errors import DetentError, InvalidInput
 from detent.model.records import Abort, NewEvent
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, new_job
 from tests.contract.refusals import Untouched

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from detent.model.records import Finish
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import abort, claim, enqueue, finish, quarantined, succeeded
 

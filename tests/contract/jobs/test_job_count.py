@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from tests.contract.jobs.sample_jobs import enqueue, quarantined
 
 

@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from detent.model.records import JobPlace
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, finish, new_job, quarantined
 from tests.contract.pipelines.sample_pipeline_runs import fanned_out

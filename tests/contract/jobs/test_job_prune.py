@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from detent.model.limit_records import NewLimit
 from detent.model.records import Enqueued, NewEvent, Pruned
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock, dump
 from tests.contract.jobs.sample_jobs import (
     abort,

@@ -8,7 +8,8 @@ from multiprocessing.synchronize import Barrier as ProcessBarrier
 
 import pytest
 
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from tests.contract.concurrent_callers import PATIENCE, Bid, Outcome, race_for_keys
 
 CALLERS = 64

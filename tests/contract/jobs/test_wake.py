@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
-from detent.store.ahead import ClaimTerms
 from detent.store.contract import Store
+from detent.store.jobs.contract import ClaimTerms
 from detent.testing.stores import StoreClock, another_store, plain_connection
 from tests.contract.jobs.sample_jobs import enqueue, quarantined
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from detent.errors import NotFound
 from detent.model.records import Moved
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import enqueue
 from tests.contract.operations.sample_operations import finished, operation

@@ -12,7 +12,8 @@ import pytest
 
 from detent.errors import NotFound
 from detent.model.service_records import OperationRow
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from detent.testing.stores import StoreClock, another_store
 from tests.contract.concurrent_callers import PATIENCE
 from tests.contract.jobs.sample_jobs import abort, claim_one, commit, enqueue, job, quarantined, state, succeeded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.errors import IdConflict, RunInProgress
 from detent.model.pipeline_records import PipelineRunRow
 from detent.store.contract import Store
-from detent.store.words import JobSearch
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock
 from tests.contract.pipelines.sample_pipeline_runs import claim_of, completed, described, run_of, start, started
 from tests.contract.refusals import Untouched, refused

@@ -11,7 +11,8 @@ import pytest
 
 from detent.errors import IdConflict
 from detent.model.service_records import Fire
-from detent.store.contract import JobSearch, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock, another_store
 from tests.contract.concurrent_callers import PATIENCE
 from tests.contract.jobs.sample_jobs import enqueue, job, new_job

@@ -142,9 +142,9 @@ def function_of_a_view_emptied(owner: Owner, life: Life) -> None:
     owner.run("UPDATE pg_proc SET prosrc = 'SELECT 1::bigint' WHERE proname = 'micros_between'")
 
 
-@corrupts("definitions_are_in_place", lambda *_: ("function", "job_force_v1"), heals=False, only="postgres")
+@corrupts("definitions_are_in_place", lambda *_: ("function", "job_force_v2"), heals=False, only="postgres")
 def verb_emptied(owner: Owner, life: Life) -> None:
-    owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_force_v1'")
+    owner.run("UPDATE pg_proc SET prosrc = ' BEGIN RETURN; END ' WHERE proname = 'job_force_v2'")
 
 
 @corrupts("definitions_are_in_place", lambda *_: ("function", "job_prune_v1"), heals=False, only="postgres")

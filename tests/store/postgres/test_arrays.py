@@ -7,7 +7,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from detent.store.postgres.statements.base import numbers, texts
+from detent.store.postgres.statement import numbers, texts
 from detent.testing.stores import plain_connection
 
 TEXTS = [

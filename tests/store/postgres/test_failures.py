@@ -27,7 +27,7 @@ from detent.store.open import open_store
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Pool
 from detent.store.postgres.driver.session import PoolSession
-from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statement import Statement
 from detent.store.postgres.store import PostgresStore
 from detent.testing.stores import plain_connection
 from tests.contract.jobs.sample_jobs import claim, enqueue, job, new_job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 from detent.model.records import Enqueued
+from detent.store.jobs.filters import JobSearch
 from detent.store.open import open_store
-from detent.store.words import JobSearch
 from detent.testing.stores import plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import enqueue, new_job
 

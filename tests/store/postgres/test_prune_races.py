@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from detent.model.limit_records import NewLimit
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from detent.testing.stores import StoreClock, dump, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, succeeded
 from tests.deadlines import scaled, until

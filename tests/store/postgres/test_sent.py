@@ -11,9 +11,9 @@ import pytest
 
 from detent.errors import IdConflict, InvalidInput, OutcomeUnknown
 from detent.model.records import Enqueued
+from detent.store.jobs.filters import JobSearch
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
-from detent.store.words import JobSearch
 from tests.contract.jobs.sample_jobs import enqueue, new_job
 from tests.processes.worker_processes import until
 from tests.store.postgres.connections import run_sql

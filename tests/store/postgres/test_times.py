@@ -45,7 +45,7 @@ def test_it_is_not_earlier_than_the_move_it_waited_for(
         waiting = thread.submit(move)
         until(lambda: run_sql(postgres_store_url, _WAITS))
         clock.advance(10)
-        other.execute("SELECT * FROM detent.job_retry_v1(ARRAY[%s::bigint], 'ana', NULL, false)", (job_id,))
+        other.execute("SELECT * FROM detent.job_retry_v2(ARRAY[%s::bigint], 'ana', NULL, false)", (job_id,))
         other.commit()
         assert isinstance(waiting.result(scaled(60)), Cancelled if verb == "cancel" else Moved)
     assert [line.trigger for line in store.transitions("job", str(job_id))][-2:] == ["retry", verb]

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from detent.store.ahead import ClaimTerms
+from detent.store.jobs.contract import ClaimTerms
 from detent.store.open import open_store
 from detent.store.postgres.store import PostgresStore
 from tests.contract.jobs.sample_jobs import enqueue

@@ -21,7 +21,7 @@ from detent.errors import (
     SchemaTooOld,
 )
 from detent.model.records import BadRow
-from detent.store.apart import cause_of, is_of_one_row
+from detent.store.row_errors import cause_of, is_of_one_row
 from detent.worker.services.damage_isolation import SkippedRows
 
 OF_ALL = {

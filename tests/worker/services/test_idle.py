@@ -12,7 +12,8 @@ import pytest
 
 from detent.model.clock import TurnableClock
 from detent.model.service_records import Agenda
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
 from detent.testing.stores import START, StoreClock
 from detent.worker.options import WorkerOptions
 from detent.worker.services.job_activity import JobActivity

@@ -15,7 +15,8 @@ import pytest
 from detent.errors import DatabaseBusy, DatabaseUnreachable
 from detent.model.records import Enqueued, Finished
 from detent.model.service_records import TaskTimes
-from detent.store.contract import JobFilter, Store, Verbs
+from detent.store.contract import Store, Verbs
+from detent.store.jobs.filters import JobFilter
 from detent.store.open import open_store
 from detent.testing.stores import StoreClock
 from detent.worker.services.archive import Archive

@@ -11,12 +11,15 @@ from psycopg.rows import tuple_row
 from detent.errors import DetentError, WrongPlace
 from detent.model.alike import gathered, kinds
 from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
+from detent.store.jobs.postgres_attempts import event_append, job_commit
+from detent.store.jobs.postgres_enqueue import ids_reserve, job_enqueue
+from detent.store.jobs.postgres_lists import job_get
+from detent.store.jobs.postgres_moves import job_cancel, job_retry
 from detent.store.postgres.driver import asyncpg_words
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import alchemy_dialect, name_of
-from detent.store.postgres.statements import enqueue, holding, looking, moving
-from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statement import Statement
 
 __all__ = ["AsyncPostgresVerbs"]
 
@@ -42,7 +45,7 @@ class AsyncPostgresVerbs:
 
     async def ids_reserve(self, count: int) -> int:
         """Exactly the ids needed."""
-        return await self._run(enqueue.ids_reserve(count))
+        return await self._run(ids_reserve(count))
 
     async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """A refusal is answered, and the caller's transaction stays usable."""
@@ -50,29 +53,29 @@ class AsyncPostgresVerbs:
             return []
         items = gathered(items)
         await self._lanes.ensure_async(kinds(items))
-        return await self._run(enqueue.job_enqueue(items, notify=True))
+        return await self._run(job_enqueue(items, notify=True))
 
     async def job_cancel(
         self, ids: Sequence[int], actor: str, reason: str | None = None
     ) -> list[Cancelled | DetentError]:
         """Item by item."""
-        return await self._run(moving.job_cancel(ids, actor, reason)) if ids else []
+        return await self._run(job_cancel(ids, actor, reason)) if ids else []
 
     async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         """Item by item."""
-        return await self._run(moving.job_retry(ids, actor, reason, notify=True)) if ids else []
+        return await self._run(job_retry(ids, actor, reason, notify=True)) if ids else []
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
         """As the caller's transaction sees them."""
-        return await self._run(looking.job_get(ids, self._name)) if ids else []
+        return await self._run(job_get(ids, self._name)) if ids else []
 
     async def job_commit(self, item: Commit) -> Committed | DetentError:
         """The mark, and the intents with it."""
-        return await self._run(holding.job_commit(item))
+        return await self._run(job_commit(item))
 
     async def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
         """Item by item."""
-        return await self._run(holding.event_append(items)) if items else []
+        return await self._run(event_append(items)) if items else []
 
     async def _run(self, statement: Statement[T]) -> T:
         with translating(self._name):

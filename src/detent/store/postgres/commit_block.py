@@ -14,13 +14,13 @@ from psycopg.rows import tuple_row
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown, WrongPlace
 from detent.model.records import Commit, Moved, NewJob
 from detent.store.intents import failed_inside, numbered, refuse_ending
+from detent.store.jobs.postgres_attempts import commit_check, job_commit, job_mark, mark_refused
+from detent.store.jobs.postgres_enqueue import ids_reserve
 from detent.store.postgres.driver.failures import is_of_the_server, translated
 from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
 from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
 from detent.store.postgres.named import positional, translate
-from detent.store.postgres.statements.base import Row
-from detent.store.postgres.statements.enqueue import ids_reserve
-from detent.store.postgres.statements.holding import commit_check, job_commit, job_mark, mark_refused
+from detent.store.postgres.statement import Row
 
 __all__ = ["PostgresTx", "commit_block", "holders_block"]
 
@@ -153,7 +153,7 @@ def commit_block(
             if mark.intents:
                 commit(connection, name)
             else:
-                session.commit_with(job_mark(mark, xact), lambda said: mark_refused(said, mark))
+                session.commit_with(job_mark(mark, xact), lambda error: mark_refused(error, mark))
         except OutcomeUnknown as lost:
             _settle(lost, lambda: settle(job_id, attempt), attempt)
 

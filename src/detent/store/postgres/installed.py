@@ -1,10 +1,12 @@
 """What is installed in a PostgreSQL database beside its tables, as this release has it.
 
-- `functions/*.sql`: the verbs and what they share, one function a file
-- `triggers/*.sql`: guards and what follows from a move: functions and the triggers that call them
-- `views/*.sql`: views and the functions that they call
-- `ops/*.sql`: the schema `ops` (see `facade`)
+- functions: the verbs and the functions that they share
+- triggers: guards and what follows from a move, with the functions that they call
+- views, with the functions that they call
+- the schema `ops` (see `facade`)
 - CHECKs of the migrations that depend on a lifecycle
+
+`detent.store.texts` says in which files they are.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 from detent.store.lifecycle_sql import filled
-from detent.store.texts import texts
+from detent.store.texts import Part, parts
 
 __all__ = [
     "Function",
@@ -28,7 +30,10 @@ __all__ = [
     "views",
 ]
 
-_BODY = re.compile(r"\bAS \$\$(?P<body>.*)\$\$;", re.DOTALL)
+# A function with the comments before it, up to the end of its body.
+_COMMENTED = re.compile(
+    r".*?^CREATE OR REPLACE FUNCTION detent\.(?P<name>\w+)\(.*?\bAS \$\$(?P<body>.*?)\$\$;\n", re.MULTILINE | re.DOTALL
+)
 _FUNCTION = re.compile(
     r"^CREATE OR REPLACE FUNCTION detent\.(?P<name>\w+)\([^)]*\) RETURNS [^$]*\$\$(?P<body>.*?)\$\$;",
     re.MULTILINE | re.DOTALL,
@@ -75,13 +80,13 @@ class View:
 
 
 def functions() -> dict[str, Function]:
-    """Return the verbs and what they share, by name. Read anew each time: 250 kB that are rarely used."""
+    """Return the verbs and the functions that they share, by name. Read each time: 250 kB that are rarely used."""
     found = {}
-    for name, text in texts("postgres/functions"):
-        ddl = filled(text, "postgres")
-        match = _BODY.search(ddl)
-        assert match is not None, f"{name} has no body"
-        found[name] = Function(name, match["body"], ddl)
+    for text in parts("postgres", "functions"):
+        whole = filled(text, "postgres")
+        matches = list(_COMMENTED.finditer(whole))
+        assert "".join(match[0] for match in matches) == whole, f"text that is no function: {whole[:200]}"
+        found.update({match["name"]: Function(match["name"], match["body"], match[0]) for match in matches})
     return found
 
 
@@ -139,5 +144,5 @@ def body_digests() -> dict[str, str]:
     }
 
 
-def _text_of(folder: str) -> str:
-    return filled("\n".join(text for _, text in texts(f"postgres/{folder}")), "postgres")
+def _text_of(part: Part) -> str:
+    return filled("\n".join(parts("postgres", part)), "postgres")

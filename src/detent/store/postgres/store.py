@@ -12,17 +12,20 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar, Unpack
 
-from detent.errors import DatabaseError, DetentError, NotFound, SchemaMissing
+from detent.errors import DatabaseError, DetentError, SchemaMissing
 from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, SystemClock
 from detent.model.facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
-from detent.store.ahead import ClaimTerms, EnqueueSent
-from detent.store.attaching import refuse_older, refuse_undeclared
-from detent.store.contract import AsyncVerbs, Tx, Verbs
+from detent.store.contract import AsyncVerbs, EnqueueSent, Tx, Verbs
+from detent.store.entities.postgres import attach, attached_versions
 from detent.store.identity import Identities
 from detent.store.invariants.walk import step
+from detent.store.jobs.contract import ClaimTerms
+from detent.store.jobs.postgres_attempts import commit_check
+from detent.store.jobs.postgres_claim import job_claim
+from detent.store.jobs.postgres_enqueue import is_plain, job_enqueue_one, lanes_make
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
 from detent.store.postgres.driver.bounds import Bounds
@@ -32,8 +35,6 @@ from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.looks import Looks
 from detent.store.postgres.driver.pool import Connection, Pool
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
-from detent.store.postgres.statements.enqueue import job_enqueue_one, lanes_make, may_go_alone
-from detent.store.postgres.statements.holding import commit_check, job_claim
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
@@ -48,16 +49,6 @@ WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('j
 _BRIEFLY = (
     "SELECT set_config('statement_timeout', '5s', true), set_config('max_parallel_workers_per_gather', '0', true)"
 )
-
-# Two that attach at once take turns, so that the older one is refused.
-_LOCK_LIFECYCLES = "LOCK TABLE detent.lifecycle IN SHARE ROW EXCLUSIVE MODE"
-_VERSION_OF = "SELECT version FROM detent.lifecycle WHERE name = %s"
-_ATTACHED = """
-INSERT INTO detent.lifecycle AS l (name, version, table_name, attached_at) VALUES (%s, %s, %s, detent.clock())
-ON CONFLICT (name) DO UPDATE
-  SET version = excluded.version, table_name = excluded.table_name, attached_at = excluded.attached_at
-  WHERE (l.version, l.table_name) <> (excluded.version, excluded.table_name)
-"""
 
 SETTLE_SECONDS_MAX = 20.0
 """Seconds in which a COMMIT whose answer was lost is looked up; longer than the wait for one lock."""
@@ -114,7 +105,7 @@ class PostgresStore(PostgresVerbs):
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> EnqueueSent | None:
         """One by itself, where a connection is at rest that has sent such a one before."""
-        if len(items) > 1 or not may_go_alone(items[0]):
+        if len(items) > 1 or not is_plain(items[0]):
             return None
         (item,) = items
         created = self._pooled.sent(job_enqueue_one(item, notify=False))
@@ -214,28 +205,14 @@ class PostgresStore(PostgresVerbs):
         return "postgres", lambda: self._session.run(which())
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
-        """The triggers belong to the table's owner, who calls this."""
-        from detent.store.entity_guards import entity_guards, quoted, undeclared_states
-
+        """The owner of the table calls this."""
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
-            there = connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone()
-            if there is None or there[0] is None:
-                raise NotFound("table", table)
-            guards = entity_guards("postgres", lifecycle, table, id_column, state_column)
-            look = undeclared_states(lifecycle, table, id_column, state_column)
-            refuse_undeclared(self._name, lifecycle, connection.execute(look.encode()).fetchall())
-            connection.execute(_LOCK_LIFECYCLES)
-            row = connection.execute(_VERSION_OF, (lifecycle.name,)).fetchone()
-            refuse_older(self._name, lifecycle, row[0] if row else None)
-            connection.execute(_ATTACHED, (lifecycle.name, lifecycle.version, table))
-            connection.execute(guards.encode())
+            attach(connection, self._name, lifecycle, table, id_column, state_column)
 
     def lifecycle_versions(self) -> dict[str, int]:
-        """Direct from the table: whoever attaches lifecycles is the owner of the schema."""
+        """Read the table itself: a login that attaches lifecycles owns the schema."""
         with self._pool.connection() as connection, translating(self._name):
-            if connection.execute("SELECT to_regclass('detent.lifecycle')").fetchone() == (None,):
-                return {}
-            return dict(connection.execute("SELECT name, version FROM detent.lifecycle").fetchall())
+            return attached_versions(connection)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""

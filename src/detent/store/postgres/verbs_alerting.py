@@ -20,16 +20,14 @@ from detent.model.alert_records import (
     Told,
 )
 from detent.model.records import Moved
-from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import alerting
+from detent.store.postgres.verb_base import VerbBase
 
 __all__ = ["PostgresAlerting"]
 
 
-class PostgresAlerting:
+class PostgresAlerting(VerbBase):
     """The contract's words hold."""
-
-    _session: Session
 
     def alert_raise(
         self,

@@ -34,9 +34,12 @@ from detent.store.batch_rules import (
     refuse_look,
     refuse_refs,
 )
+from detent.store.jobs.postgres_enqueue import job_enqueue
+from detent.store.jobs.postgres_lists import now as read_now
+from detent.store.jobs.postgres_moves import job_retry
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statements import batching, looking, moving
-from detent.store.postgres.statements.enqueue import job_enqueue
+from detent.store.postgres.statements import batching
+from detent.store.postgres.verb_base import VerbBase
 
 __all__ = ["PostgresBatching"]
 
@@ -48,11 +51,8 @@ class _Refused(Exception):
         self.error = error
 
 
-class PostgresBatching:
+class PostgresBatching(VerbBase):
     """The contract's words hold."""
-
-    _session: Session
-    _name: str
 
     def batch_create(self, run: NewBatchRun, plan: NewJob) -> BatchRunRow | DetentError:
         """One row by its id, and the job."""
@@ -180,7 +180,7 @@ class PostgresBatching:
                 if took != len(jobs):
                     _refuse(TransitionRace("batch_run", str(action.run_id), f"{len(jobs)} targets", str(took)))
             if again:
-                for answer in session.run(moving.job_retry(again, action.actor, action.reason, notify=False)):
+                for answer in session.run(job_retry(again, action.actor, action.reason, notify=False)):
                     if isinstance(answer, DetentError):
                         _refuse(answer)
             moved = len(need) + len(again)
@@ -236,7 +236,7 @@ class PostgresBatching:
             refused = refuse_look(run)
             if refused is not None:
                 return refused
-            now = session.run(looking.now())
+            now = session.run(read_now())
             following, at = None, None
             if planned is not None:
                 if run.reconcile_at is None or planned != run.reconcile_no or run.reconcile_at > now:

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from detent.errors import DetentError
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
 from detent.model.records import Appended, Enqueued, Moved
-from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import ops
+from detent.store.postgres.verb_base import VerbBase
 
 __all__ = ["PostgresOps"]
 
 
-class PostgresOps:
+class PostgresOps(VerbBase):
     """The contract's words hold."""
-
-    _session: Session
 
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
         """A job, and its row beside it."""

@@ -18,21 +18,18 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved, NewJob
-from detent.store.postgres.driver.bounds import Bounds
+from detent.store.jobs.postgres_enqueue import job_enqueue
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statements import pipelining
-from detent.store.postgres.statements.enqueue import job_enqueue
+from detent.store.postgres.verb_base import VerbBase
 
 __all__ = ["PostgresPipelining"]
 
 _JOBS_AT_ONCE = 500
 
 
-class PostgresPipelining:
+class PostgresPipelining(VerbBase):
     """The words of `pipelining` hold."""
-
-    _session: Session
-    _bounds: Bounds | None
 
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
         """The run, its line and its planning job in one transaction."""

@@ -20,7 +20,7 @@ import psycopg
 from detent.errors import DatabaseError
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.pool import Pool, PooledConnection
-from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statement import Statement
 
 __all__ = ["PostgresWake"]
 

@@ -12,12 +12,12 @@ from detent.model.clock import Clock
 from detent.model.records import Commit, Moved, NewJob
 from detent.store.contract import Verbs
 from detent.store.intents import numbered
+from detent.store.jobs.sqlite_endings import Holding
 from detent.store.sqlite.driver.blocks import Group
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.verbs.all import SqliteVerbs
-from detent.store.sqlite.verbs.endings import Holding
 
 __all__ = ["CommitBlock", "HoldersBlock", "SqliteTx"]
 

@@ -18,7 +18,7 @@ from detent.store.installed import Installed, fingerprint, this_release
 from detent.store.invariants.expected import within
 from detent.store.lifecycle_sql import filled, literal
 from detent.store.migrate import load
-from detent.store.texts import texts
+from detent.store.texts import parts
 
 __all__ = [
     "changes_by_hand",
@@ -48,15 +48,14 @@ SELECT name, tbl_name FROM sqlite_master
 
 def parts_sql() -> str:
     """Return the statements that create all views and triggers."""
-    parts = [text for folder in ("views", "triggers") for _, text in texts(f"sqlite/{folder}")]
-    return filled("\n".join(parts), "sqlite")
+    return filled("\n".join([*parts("sqlite", "views"), *parts("sqlite", "triggers")]), "sqlite")
 
 
 @functools.cache
-def _expected(migrations: str, parts: str) -> Mapping[tuple[str, str], str]:
+def _expected(migrations: str, installed_parts: str) -> Mapping[tuple[str, str], str]:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(migrations)
-        connection.executescript(parts)
+        connection.executescript(installed_parts)
         return {(kind, name): text for kind, name, text in connection.execute(_SCHEMA)}
 
 

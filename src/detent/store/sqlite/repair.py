@@ -14,7 +14,7 @@ from detent.store.repair_hands import CommonHands, Statements
 from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated
 from detent.store.sqlite.installed import expected_schema, installed
-from detent.store.sqlite.verbs.base import NEW_GROUP, NEW_LANE, ids_json
+from detent.store.sqlite.verb_base import NEW_GROUP, NEW_LANE, ids_json
 
 __all__ = ["SqliteHands", "violations"]
 

@@ -8,19 +8,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, TypeVar, Unpack
 
-from detent.errors import DatabaseBusy, DetentError, NotFound, SchemaMissing, WrongPlace
+from detent.errors import DatabaseBusy, DetentError, SchemaMissing, WrongPlace
 from detent.lifecycle.declare import Lifecycle
 from detent.model.clock import Clock, to_micros
 from detent.model.facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
-from detent.store.ahead import ClaimTerms
-from detent.store.attaching import refuse_older, refuse_undeclared
 from detent.store.contract import AsyncVerbs, Tx, Verbs
-from detent.store.entity_guards import entity_guards, undeclared_states
+from detent.store.entities.sqlite import attach, attached_versions
 from detent.store.identity import Identities
 from detent.store.installed import is_newer, refuse_if_newer
 from detent.store.invariants.walk import step
+from detent.store.jobs.contract import ClaimTerms
 from detent.store.migrate import Applied
 from detent.store.repair import repair
 from detent.store.sqlite import schema
@@ -33,10 +32,10 @@ from detent.store.sqlite.driver.failures import unheld, values_checked
 from detent.store.sqlite.driver.guarded import GuardedConnection
 from detent.store.sqlite.driver.looks import Looks
 from detent.store.sqlite.facts import facts
-from detent.store.sqlite.installed import installed, statements
+from detent.store.sqlite.installed import installed
 from detent.store.sqlite.repair import SqliteHands, violations
+from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
-from detent.store.sqlite.verbs.base import ids_json
 from detent.store.sqlite.verbs.lanes import Reached
 from detent.store.sqlite.wake import SqliteWake
 
@@ -47,14 +46,6 @@ T = TypeVar("T")
 _IS_WORK = "SELECT EXISTS (SELECT 1 FROM detent_ready)"
 _CLAIMS_MAX = 4
 """Transactions of one claim, each of which passed over lanes without room."""
-_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
-_VERSION_OF = "SELECT version FROM detent_lifecycle WHERE name = ?"
-_ATTACHED = """
-INSERT INTO detent_lifecycle AS l (name, version, table_name, attached_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE
-  SET version = excluded.version, table_name = excluded.table_name, attached_at = excluded.attached_at
-  WHERE (l.version, l.table_name) <> (excluded.version, excluded.table_name)
-"""
 
 
 class SqliteStore(EachAlone):
@@ -182,25 +173,14 @@ class SqliteStore(EachAlone):
         return "sqlite", lambda: self._file.path
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
-        """All triggers in one transaction."""
+        """Install all triggers in one transaction."""
         with self._file.writing() as connection:
-            if not connection.execute(_HAS_TABLE, (table,)).fetchone():
-                raise NotFound("table", table)
-            guards = entity_guards("sqlite", lifecycle, table, id_column, state_column)
-            look = undeclared_states(lifecycle, table, id_column, state_column)
-            refuse_undeclared(self.name, lifecycle, connection.execute(look).fetchall())
-            row = connection.execute(_VERSION_OF, (lifecycle.name,)).fetchone()
-            refuse_older(self.name, lifecycle, row[0] if row else None)
-            connection.execute(_ATTACHED, (lifecycle.name, lifecycle.version, table, self._now()))
-            for statement in statements(guards):
-                connection.execute(statement)
+            attach(connection, self._now(), self.name, lifecycle, table, id_column, state_column)
 
     def lifecycle_versions(self) -> dict[str, int]:
-        """None in a file that is not there, or whose schema is older."""
+        """Empty if there is no file."""
         with self._as_found() as (connection, _):
-            if connection is None or not connection.execute(_HAS_TABLE, ("detent_lifecycle",)).fetchone():
-                return {}
-            return dict(connection.execute("SELECT name, version FROM detent_lifecycle").fetchall())
+            return {} if connection is None else attached_versions(connection)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
         """Blocks take turns; whatever is raised inside leaves nothing."""

@@ -16,7 +16,7 @@ import msgspec
 from detent.app.detent import Detent
 from detent.errors import DatabaseError
 from detent.model.clock import SystemClock
-from detent.store.apart import cause_of, is_damage
+from detent.store.row_errors import cause_of, is_damage
 from detent.worker.child.application import describe_import_error, set_up_process
 from detent.worker.child.process import Child
 from detent.worker.database_wait import wait_for_database

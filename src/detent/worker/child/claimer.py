@@ -12,8 +12,8 @@ from detent.app.detent import Detent
 from detent.errors import DatabaseError, DetentError
 from detent.model.clock import Clock
 from detent.model.records import Claimed, ClaimedEach
-from detent.store.ahead import ClaimTerms
 from detent.store.contract import Store
+from detent.store.jobs.contract import ClaimTerms
 from detent.worker.child.core import ClaimRequest
 from detent.worker.options import WorkerOptions
 from detent.worker.outage_backoff import OutageBackoff

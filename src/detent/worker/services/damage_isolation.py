@@ -14,8 +14,8 @@ import msgspec
 
 from detent.errors import DatabaseError
 from detent.model.records import BadRow
-from detent.store.apart import is_of_one_row
 from detent.store.contract import Store
+from detent.store.row_errors import is_of_one_row
 
 __all__ = ["POLICY", "DamageIsolation", "SkippedRows"]
 

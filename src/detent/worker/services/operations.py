@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from detent.model.records import BadRow
 from detent.model.service_records import ACTIONS, OperationRow
-from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store
+from detent.store.row_errors import cause_of, is_of_one_row
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 

@@ -6,8 +6,8 @@ from detent.batch.due import begin_due
 from detent.model.batch_records import BatchRunRow
 from detent.model.ids import Ids
 from detent.model.records import BadRow
-from detent.store.apart import cause_of
 from detent.store.contract import Store
+from detent.store.row_errors import cause_of
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 from detent.lifecycle.library import JOB
 from detent.model.records import BadRow
 from detent.model.service_records import Agenda
-from detent.store.apart import cause_of, is_of_one_row
 from detent.store.contract import Store, Verbs
+from detent.store.row_errors import cause_of, is_of_one_row
 from detent.worker.services.archive import Archive
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service

@@ -7,8 +7,8 @@ from datetime import datetime
 from detent.model.ids import Ids
 from detent.model.records import BadRow
 from detent.model.service_records import Agenda
-from detent.store.apart import cause_of
 from detent.store.contract import Store
+from detent.store.row_errors import cause_of
 from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.services.service import Service
 

@@ -19,8 +19,9 @@ from detent.alerts.options import SinkOptions
 from detent.errors import DatabaseError, DatabaseUnreachable, SchemaMissing
 from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
-from detent.store.apart import cause_of, is_damage
-from detent.store.contract import JobFilter, Store
+from detent.store.contract import Store
+from detent.store.jobs.filters import JobFilter
+from detent.store.row_errors import cause_of, is_damage
 from detent.worker.log_limit import DAMAGE
 from detent.worker.options import WorkerOptions
 from detent.worker.services.alerts import Alerts

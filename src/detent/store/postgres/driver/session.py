@@ -14,7 +14,7 @@ from detent.model.ids import SeededIds
 from detent.store.postgres.driver.failures import is_passing, translating
 from detent.store.postgres.driver.line import Line
 from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection, Slot
-from detent.store.postgres.statements.base import Row, Statement
+from detent.store.postgres.statement import Row, Statement
 
 __all__ = [
     "AlchemySession",
@@ -172,7 +172,7 @@ class ConnectionSession:
                     rows = cursor.fetchall()
         return statement.decode(rows)
 
-    def commit_with(self, last: Statement[None], refused: Callable[[str], DetentError | None]) -> None:
+    def commit_with(self, last: Statement[None], refused: Callable[[Exception], DetentError | None]) -> None:
         """A last statement and the COMMIT, in one trip. Raises what `refused` makes of an error; rolled back then."""
         try:
             if self._line is not None:
@@ -186,7 +186,7 @@ class ConnectionSession:
         except (psycopg.Error, UnicodeEncodeError) as error:
             roll_back(self._connection)
             with translating(self._name, committing=True):
-                raise (refused(str(error)) or error) from error
+                raise (refused(error) or error) from error
         _check_committed(said, self._name)
 
     def run(self, statement: Statement[T]) -> T:

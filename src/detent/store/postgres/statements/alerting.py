@@ -22,7 +22,7 @@ from detent.model.alert_records import (
     alert_id,
 )
 from detent.model.records import Moved
-from detent.store.postgres.statements.base import Row, Statement, flags, named, numbers, texts
+from detent.store.postgres.statement import Row, Statement, flags, named, numbers, texts
 
 __all__ = [
     "alert_ack",

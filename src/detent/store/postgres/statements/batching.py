@@ -26,7 +26,7 @@ from detent.model.batch_records import (
 )
 from detent.model.records import Pruned
 from detent.store.batch_rules import Named
-from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts
 
 __all__ = [
     "act",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.model.service_records import DeclarationRow, Declared, DeclaredKind
-from detent.store.postgres.statements.base import Statement, named
+from detent.store.postgres.statement import Statement, named
 
 __all__ = ["declaration_list", "declaration_put"]
 

@@ -6,18 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from detent.model.service_records import Agenda, IdentityRow, QueueRow, WorkerRow, WorkerSeen
-from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
+from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
+from detent.store.postgres.statement import Row, Statement, named
 
 __all__ = [
-    "identity_list",
-    "identity_renew",
-    "queue_list",
     "service_drop",
     "service_take",
-    "untold_done",
-    "untold_keep",
-    "untold_take",
     "worker_gone",
     "worker_list",
     "worker_seen",
@@ -31,24 +25,6 @@ SELECT {", ".join(Agenda.__struct_fields__)}
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
 _TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
-
-_IDENTITY = ", ".join(IdentityRow.__struct_fields__)
-_IDENTITIES = f"SELECT {_IDENTITY} FROM detent.identity_list_v1()"
-_RENEW = f"SELECT {_IDENTITY} FROM detent.identity_renew_v1(%s::text, %s::text)"
-
-
-def identity_list() -> Statement[list[IdentityRow]]:
-    """Oldest first."""
-    return Statement(_IDENTITIES, (), lambda rows: [_identity(row) for row in rows], writes=False)
-
-
-def identity_renew(actor: str, reason: str | None) -> Statement[IdentityRow]:
-    """The one that was made."""
-    return Statement(_RENEW, (actor, reason), lambda rows: _identity(rows[0]))
-
-
-def _identity(row: Row) -> IdentityRow:
-    return IdentityRow(**named(IdentityRow.__struct_fields__, row))
 
 
 def worker_seen(seen: WorkerSeen) -> Statement[Agenda]:
@@ -92,32 +68,3 @@ def service_take(name: str, holder: int, seconds: float) -> Statement[int | None
 def service_drop(name: str, holder: int) -> Statement[None]:
     """Expired from now on."""
     return Statement("SELECT detent.service_drop_v1(%s::text, %s::bigint)", (name, holder), lambda rows: None)
-
-
-def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
-    """By their ids."""
-    sql = "SELECT job_id, attempt FROM detent.untold_take_v2(%s::text[], %s::integer, %s::double precision)"
-    return Statement(sql, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows])
-
-
-def untold_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
-    """By a later time in their rows."""
-    sql = "SELECT detent.untold_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
-    return Statement(sql, (*_columns(failures), float(seconds)), lambda rows: None)
-
-
-def untold_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
-    """Their rows go."""
-    sql = "SELECT detent.untold_done_v2(%s::bigint[], %s::integer[])"
-    return Statement(sql, _columns(failures), lambda rows: None)
-
-
-def _columns(failures: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    return numbers([job_id for job_id, _ in failures]), numbers([attempt for _, attempt in failures])
-
-
-def queue_list() -> Statement[list[QueueRow]]:
-    """By name."""
-    fields = QueueRow.__struct_fields__
-    sql = f"SELECT {', '.join(fields)} FROM detent.queue_list_v1()"
-    return Statement(sql, (), lambda rows: [QueueRow(**named(fields, row)) for row in rows], writes=False)

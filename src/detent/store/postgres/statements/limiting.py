@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from detent.errors import DetentError, InUse, LeaseLost, NotFound
 from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
-from detent.store.postgres.statements.base import Row, Statement, named, numbers, texts
+from detent.model.service_records import LimitsPruned
+from detent.store.postgres.statement import Row, Statement, named, numbers, texts
 
 __all__ = [
     *("limit_charge", "limit_close", "limit_list", "limit_pause", "limit_put", "limit_refill", "limit_remove"),
-    "limit_reset",
+    *("limit_prune", "limit_reset"),
 ]
 
 _PUT = """
@@ -108,3 +109,9 @@ def limit_charge(items: Sequence[Charge]) -> Statement[list[Charged | DetentErro
 def _limit(row: Row) -> LimitRow:
     fields = named(LimitRow.__struct_fields__, row)
     return LimitRow(**fields | {name: tuple(fields[name]) for name in ("tasks", "queues")})
+
+
+def limit_prune(after: str, limit: int) -> Statement[LimitsPruned]:
+    """How many went, and where to go on."""
+    sql = "SELECT limits, next_key FROM detent.limit_prune_v1(%s::text, %s::integer)"
+    return Statement(sql, (after, limit), lambda rows: LimitsPruned(*rows[0]))

@@ -8,7 +8,7 @@ from detent.errors import DetentError, IdConflict, InvalidTransition, KeyConflic
 from detent.lifecycle.library import OPS_RUN
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
 from detent.model.records import Appended, Enqueued, Moved
-from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers
 
 __all__ = [
     "ops_append",

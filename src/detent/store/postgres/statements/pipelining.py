@@ -20,7 +20,7 @@ from detent.model.pipeline_records import (
 )
 from detent.model.records import Moved
 from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
-from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, texts, utc
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 
 __all__ = [
     "gone_done",

@@ -8,7 +8,7 @@ from datetime import datetime
 from detent.errors import DetentError, NotFound
 from detent.model.records import Moved
 from detent.model.service_records import Fire, NewSchedule, ScheduleRow
-from detent.store.postgres.statements.base import Row, Statement, moment, named, numbers, times, utc
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers, times, utc
 
 __all__ = [
     "fire_stands_for",

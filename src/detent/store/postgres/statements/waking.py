@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.store.postgres.statements.base import Statement
+from detent.store.postgres.statement import Statement
 
 __all__ = ["WHICH", "up_for", "wake_announce", "wake_ring", "which"]
 

@@ -8,8 +8,8 @@ from detent.model.alert_records import Asked, Each, Figure, Measure, Policy, Pol
 from detent.model.clock import from_micros
 from detent.model.records import Moved
 from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.verb_base import micros
 from detent.store.sqlite.verbs.alerts import AlertVerbs
-from detent.store.sqlite.verbs.base import micros
 
 __all__ = ["AlertMeasureVerbs"]
 

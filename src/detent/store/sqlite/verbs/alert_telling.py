@@ -9,7 +9,7 @@ from typing import Any
 from detent.model.alert_records import Delivery, DeliveryRow, Notice, Route, Told
 from detent.model.clock import from_micros
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase, ids_json, micros
+from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
 
 __all__ = ["AlertTellingVerbs"]
 

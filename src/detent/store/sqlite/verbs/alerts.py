@@ -9,7 +9,7 @@ from detent.model.alert_records import AlertRow, Severity, alert_id
 from detent.model.clock import from_micros
 from detent.model.records import Moved
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase, micros
+from detent.store.sqlite.verb_base import VerbBase, micros
 
 __all__ = ["AlertVerbs"]
 

@@ -21,10 +21,10 @@ from detent.model.batch_records import (
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
 from detent.store.batch_rules import Named, is_rest, is_same_run, nothing_left, refuse_act, refuse_add, refuse_refs
-from detent.store.sqlite.verbs.base import Insert
+from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
+from detent.store.jobs.sqlite_moves import SqliteMoves
+from detent.store.sqlite.verb_base import Insert
 from detent.store.sqlite.verbs.batches_looking import BatchLookingVerbs
-from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
-from detent.store.sqlite.verbs.moves import MoveVerbs
 
 __all__ = ["BatchVerbs"]
 
@@ -114,7 +114,7 @@ UPDATE detent_target SET conflict = :found
 _ENDED = "UPDATE detent_batch_run SET outstanding = 0, moved_at = max(:now, moved_at) WHERE id = :id"
 
 
-class BatchVerbs(BatchLookingVerbs, EnqueueVerbs, MoveVerbs):
+class BatchVerbs(BatchLookingVerbs, SqliteEnqueue, SqliteMoves):
     """The verbs of the preview and of actions."""
 
     def batch_create(self, run: NewBatchRun, plan: NewJob) -> BatchRunRow | DetentError:

@@ -18,7 +18,7 @@ from detent.model.batch_records import (
 )
 from detent.model.clock import from_micros
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import VerbBase
+from detent.store.sqlite.verb_base import VerbBase
 
 __all__ = ["BatchLookingVerbs", "named"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.model.clock import from_micros
 from detent.model.service_records import DeclarationRow, Declared, DeclaredKind
-from detent.store.sqlite.verbs.base import VerbBase
+from detent.store.sqlite.verb_base import VerbBase
 
 __all__ = ["DeclarationVerbs"]
 

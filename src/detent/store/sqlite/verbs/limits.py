@@ -12,7 +12,7 @@ from detent.model.clock import from_micros
 from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, NewLimit
 from detent.model.records import Moved
 from detent.store.limiting import ALL_LIMITS, LIMITS_MAX
-from detent.store.sqlite.verbs.base import Job, VerbBase, micros
+from detent.store.sqlite.verb_base import Job, VerbBase, micros
 from detent.store.sqlite.verbs.room import Left, Room
 
 __all__ = ["LimitVerbs"]

@@ -23,12 +23,10 @@ from detent.model.ops_records import (
     ops_state,
 )
 from detent.model.records import Abort, Appended, Cancelled, Enqueued, Finish, Moved, NewEvent, NewJob
+from detent.store.jobs.sqlite_events import SqliteEvents
+from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import Job, ids_json, micros
-from detent.store.sqlite.verbs.claim_each import ClaimEachVerbs
-from detent.store.sqlite.verbs.endings import EndingVerbs
-from detent.store.sqlite.verbs.events import EventVerbs
-from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verb_base import Job, ids_json, micros
 
 __all__ = ["OpsVerbs"]
 
@@ -59,7 +57,7 @@ SELECT id, project_id, name, created_at FROM detent_ops_environment
 _REAPED_MAX = 100
 
 
-class OpsVerbs(EventVerbs, ClaimEachVerbs, EndingVerbs, MoveVerbs):
+class OpsVerbs(SqliteEvents, SqliteRowByRow):
     """`ops_queue`, `ops_claim`, `ops_append`, `ops_finish`, `ops_cancel` and the looks at runs."""
 
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:

@@ -20,11 +20,11 @@ from detent.model.pipeline_records import (
     WatermarkRow,
 )
 from detent.model.records import Moved
+from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
+from detent.store.jobs.sqlite_moves import SqliteMoves
 from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import Insert
-from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
-from detent.store.sqlite.verbs.moves import MoveVerbs
+from detent.store.sqlite.verb_base import Insert
 
 __all__ = ["PipelineVerbs"]
 
@@ -133,7 +133,7 @@ _RUN_GOES = tuple(
 _BOOLEANS = ("is_full", "is_forced", "retires", "last_page")
 
 
-class PipelineVerbs(EnqueueVerbs, MoveVerbs):
+class PipelineVerbs(SqliteEnqueue, SqliteMoves):
     """The verbs around a run; those of its consolidation are in `consolidation`."""
 
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:

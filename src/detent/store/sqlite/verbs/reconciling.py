@@ -11,7 +11,7 @@ from detent.model.batch_records import Holder, Observed, ReconciliationRow
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import NewJob, Pruned
 from detent.store.batch_rules import next_look, refuse_look
-from detent.store.sqlite.verbs.base import ids_json
+from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs.batches import BatchVerbs
 
 __all__ = ["ReconcileVerbs"]

@@ -9,9 +9,9 @@ from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Enqueued, Moved, NewJob
 from detent.model.service_records import Fire, NewSchedule, ScheduleRow
+from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verbs.base import micros
-from detent.store.sqlite.verbs.enqueue import EnqueueVerbs
+from detent.store.sqlite.verb_base import micros
 
 __all__ = ["ScheduleVerbs"]
 
@@ -55,7 +55,7 @@ _FIRES_KEPT = micros(30 * 86_400)
 _CALLED_FOR = tuple(name for name in NewSchedule.__struct_fields__ if name != "next_at")
 
 
-class ScheduleVerbs(EnqueueVerbs):
+class ScheduleVerbs(SqliteEnqueue):
     """The verbs of schedules."""
 
     def schedule_put(self, item: NewSchedule) -> ScheduleRow:

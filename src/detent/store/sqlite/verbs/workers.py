@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from detent.model.clock import from_micros, to_micros
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
-from detent.store.sqlite.verbs.base import VerbBase, micros
+from detent.store.sqlite.verb_base import VerbBase, micros
 
 __all__ = ["WorkerVerbs"]
 
@@ -63,18 +62,11 @@ ON CONFLICT (name) DO UPDATE
   WHERE s.holder = :holder OR s.expires_at <= :now OR s.expires_at > :now + :longest
 RETURNING term
 """
-_UNTOLD = """
-SELECT job_id, attempt FROM detent_untold
- WHERE task = :task AND coalesce(taken_until <= :now, true) ORDER BY job_id, attempt LIMIT :limit
-"""
-_KEEP = "UPDATE detent_untold SET taken_until = ? WHERE job_id = ? AND attempt = ?"
-_TOLD = "DELETE FROM detent_untold WHERE job_id = ? AND attempt = ?"
 _DROP = "UPDATE detent_service SET expires_at = :now WHERE name = :name AND holder = :holder AND expires_at > :now"
 
 
 class WorkerVerbs(VerbBase):
-    """`worker_seen`, `worker_gone`, `worker_list`, `service_take`, `service_drop`, `untold_take`, `untold_keep` and
-    `untold_done`."""
+    """`worker_seen`, `worker_gone`, `worker_list`, `service_take` and `service_drop`."""
 
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         """Lists of names are kept as JSON."""
@@ -110,23 +102,6 @@ class WorkerVerbs(VerbBase):
     def service_drop(self, name: str, holder: int) -> None:
         """Expired from now on."""
         self._db.change(_DROP, {"name": name, "holder": holder, "now": self._now()})
-
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
-        """Task by task, each by the index that leads to its failures."""
-        chosen = {"now": self._now(), "limit": limit}
-        found = [row for task in dict.fromkeys(tasks) for row in self._db.rows(_UNTOLD, chosen | {"task": task})]
-        taken = sorted((job_id, attempt) for job_id, attempt in found)[:limit]
-        self.untold_keep(taken, seconds)
-        return taken
-
-    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
-        """By a later time in their rows."""
-        until = self._now() + micros(seconds)
-        self._db.change_many(_KEEP, [(until, *failure) for failure in failures])
-
-    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
-        """Their rows go."""
-        self._db.change_many(_TOLD, failures)
 
 
 def _agenda_time(at: int | None) -> datetime | None:

@@ -1,0 +1,1 @@
+"""Entities: tables of the user under a lifecycle, and the record of every change."""

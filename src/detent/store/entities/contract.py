@@ -1,0 +1,69 @@
+"""The verbs of entities: moves of rows in the user's own tables, and the record of every change."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from detent.errors import DetentError, InvalidTransition, NotFound
+from detent.lifecycle.declare import Lifecycle
+from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
+from detent.model.service_records import LinesPruned
+from detent.store.jobs.filters import LOOKS_MAX, RecordSearch
+from detent.store.verb import verb
+
+__all__ = ["EntityVerbs"]
+
+
+class EntityVerbs(Protocol):
+    """Entities and the record."""
+
+    @verb("client", InvalidTransition, NotFound)
+    def entity_move(
+        self,
+        lifecycle: Lifecycle,
+        table: str,
+        id_column: str,
+        state_column: str,
+        entity_id: str,
+        trigger: str,
+        actor: str,
+        reason: str | None = None,
+        metadata: str | None = None,
+    ) -> Moved | DetentError:
+        """Move a row of a user's table by a declared trigger: the log row and the compare-and-set in one transaction.
+
+        If the trigger leads to the row's state from another state, and has no move from it, the row is there already:
+        no-op (L3). `InvalidTransition`, `NotFound`, `UnknownState`.
+        """
+        ...
+
+    @verb("viewer")
+    def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
+        """Return every change of one entity in order. An execution is an entity too: `execution`, `<job>/<attempt>`."""
+        ...
+
+    @verb("viewer")
+    def record_search(
+        self, chosen: RecordSearch, after: RecordPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
+    ) -> RecordPage:
+        """Return a page of the explicit changes that fit, of any entity, newest first, after a place. The ordinary
+        steps of attempts (claim, start, commit, finish) are not among them: `transitions` has those of one job.
+
+        An index finds an actor, an entity with its id, and times. The search reads about `looks` lines at most. Then
+        the page may be short, or empty, and names the place to continue after.
+        """
+        ...
+
+    @verb("viewer")
+    def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
+        """Return the state at a past time, from the record; None before the entity began."""
+        ...
+
+    @verb("worker")
+    def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
+        """Delete lines of the log that belong to no job and are older than `before`, reading up to `limit` lines above
+        `after`. The newest such line of each entity stays, since it tells the state; lines of a batch or pipeline run
+        are deleted after the run. Older horizons than `before`, except the newest, are deleted too. The horizon is
+        recorded."""
+        ...

@@ -1,0 +1,1 @@
+"""Jobs: entering, claiming, ending, moving, listing and counting them, and their upkeep."""

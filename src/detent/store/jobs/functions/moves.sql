@@ -1,0 +1,378 @@
+-- job_cancel: stop jobs.
+-- takes:   jobs, who, why
+-- gives:   one row per item: the state it is in now; the attempt that has committed; whether the move was refused; a row
+--          without state where there is no such job
+-- locks:   the jobs, by id, each with its ready or waiting row first
+-- refuses: what is committed; what rests among failures and dead letters
+CREATE OR REPLACE FUNCTION detent.job_cancel_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (ord integer, state text, committed_attempt integer, refused boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  t    timestamptz;
+  item record;
+  j    detent.job;
+  n    timestamptz;
+BEGIN
+  FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
+    ord := item.ord;
+    j := detent.job_lock(item.id);
+    t := detent.clock();  -- after the lock, so that it is not earlier than a move that this one waited for
+    state := j.state;
+    committed_attempt := CASE WHEN j.committed_at IS NOT NULL THEN j.attempt END;
+    refused := coalesce(j.state NOT IN ('running', 'succeeded', 'cancelled')
+                        AND NOT detent.is_job_move('cancel', j.state, 'cancelled'), false);
+    IF detent.is_job_move('cancel', j.state, 'cancelled') THEN
+      PERFORM detent.job_put_away(j, 'cancelled', 'cancel', p_actor, p_reason, t);
+      state := 'cancelled';
+    ELSIF j.state = 'running' AND j.committed_at IS NULL THEN
+      IF j.cancel_requested_at IS NULL THEN
+        n := detent.job_now(j, t);
+        PERFORM detent.job_log(j, 'running', 'request_cancel', p_actor, p_reason, n);
+        UPDATE detent.job SET cancel_requested_at = n, cancel_requested_by = p_actor, cancel_reason = p_reason
+         WHERE id = j.id;
+      END IF;
+      IF j.task = 'ops.run' THEN
+        -- Its holder renews nothing and so never hears of a request: the run ends at once, and the holder is refused.
+        SELECT u.* INTO j FROM detent.job u WHERE u.id = item.id;
+        PERFORM detent.attempt_abort(j, (SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), 'cancelled',
+                                     NULL, 0, true, t);
+        state := 'cancelled';
+      END IF;
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+-- job_retry: bring failed, quarantined and cancelled jobs back to pending, with all attempts anew.
+-- takes:   jobs, who, why; p_notify: wake whoever may wait, instead of looking whether somebody does
+-- gives:   one row per item: the state it was found in, null if there is no such job; whether it was moved; the state of an
+--          ops run; the run that is being rolled back, or that the job carries, if that is why it was refused
+-- locks:   the jobs, by id, each with its ready or waiting row first
+-- refuses: what is running or has succeeded; ops runs, which end once; targets of a batch run that is being rolled back; jobs
+--          that carry a pipeline run, which are retried with it
+CREATE OR REPLACE FUNCTION detent.job_retry_v2(
+  p_ids bigint[], p_actor text, p_reason text DEFAULT NULL, p_notify boolean DEFAULT true
+)
+RETURNS TABLE (ord integer, from_state text, moved boolean, run_state text, busy_run_id bigint, carried_run_id bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  t    timestamptz := detent.clock();
+  item record;
+  j    detent.job;
+BEGIN
+  FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
+    ord := item.ord;
+    j := detent.job_lock(item.id);
+    from_state := j.state;
+    run_state := detent.ops_run_state(j);
+    moved := coalesce(run_state IS NULL AND detent.is_job_move('retry', j.state, 'pending'), false);
+    busy_run_id := NULL;
+    carried_run_id := NULL;
+    IF moved AND j.run_id IS NOT NULL AND EXISTS (
+         SELECT 1 FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id
+          WHERE g.apply_job_id = j.id AND b.rollback_requested_at IS NOT NULL) THEN
+      busy_run_id := j.run_id;
+    ELSIF moved AND detent.carries_run(j) THEN
+      carried_run_id := j.run_id;
+    END IF;
+    moved := moved AND busy_run_id IS NULL AND carried_run_id IS NULL;
+    IF moved THEN
+      PERFORM detent.job_back(j, p_actor, p_reason, t);
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+  PERFORM detent.wake_waiters(p_notify);
+END $$;
+
+-- job_discard: give up quarantined and failed jobs.
+-- takes:   jobs, who, why
+-- gives:   one row per item: the state it was found in, null if there is no such job; whether it was moved; the state of an
+--          ops run
+-- locks:   the jobs, by id, each with its ready or waiting row first
+-- refuses: what is pending, running or has succeeded; ops runs, which end once
+CREATE OR REPLACE FUNCTION detent.job_discard_v2(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (ord integer, from_state text, moved boolean, run_state text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  t    timestamptz := detent.clock();
+  item record;
+  j    detent.job;
+BEGIN
+  FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
+    ord := item.ord;
+    j := detent.job_lock(item.id);
+    from_state := j.state;
+    run_state := detent.ops_run_state(j);
+    moved := coalesce(run_state IS NULL AND detent.is_job_move('discard', j.state, 'cancelled'), false);
+    IF moved THEN
+      PERFORM detent.job_put_away(j, 'cancelled', 'discard', p_actor, p_reason, t);
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+-- job_force: an operator's override.
+-- takes:   a job, where to, who, why: both are required
+-- gives:   the state it was found in, whether it was moved, the state of an ops run; no row if there is no such job
+-- locks:   the job, with its ready or waiting row first
+-- refuses: what the lifecycle does not declare as forced; ops runs
+CREATE OR REPLACE FUNCTION detent.job_force_v2(p_job_id bigint, p_to text, p_actor text, p_reason text)
+RETURNS TABLE (from_state text, moved boolean, run_state text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  j detent.job := detent.job_lock(p_job_id);
+BEGIN
+  IF j.id IS NULL THEN
+    RETURN;
+  END IF;
+  from_state := j.state;
+  run_state := detent.ops_run_state(j);
+  moved := coalesce(run_state IS NULL AND detent.is_job_move('force', j.state, p_to), false);
+  IF moved THEN
+    PERFORM detent.job_put_away(j, p_to, 'force', p_actor, p_reason, detent.clock());
+  END IF;
+  RETURN NEXT;
+END $$;
+
+-- effect_settle: what a person found out about an effect that nobody knew of.
+-- takes:   a job, whether it has happened, who, why, the result where there is one
+-- gives:   the state it was found in, why it was quarantined, and whether it was settled; no row where there is no such job
+-- locks:   the job, with its ready or waiting row first
+-- refuses: what is not quarantined as unknown
+CREATE OR REPLACE FUNCTION detent.effect_settle_v1(
+  p_job_id bigint, p_done boolean, p_actor text, p_reason text, p_result text DEFAULT NULL
+) RETURNS TABLE (from_state text, dead_reason text, settled boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  j detent.job := detent.job_lock(p_job_id);
+  n timestamptz;
+BEGIN
+  IF j.id IS NULL THEN
+    RETURN;
+  END IF;
+  from_state := j.state;
+  dead_reason := (SELECT d.reason FROM detent.dead d WHERE d.job_id = p_job_id);
+  settled := j.state = 'quarantined' AND coalesce(dead_reason = 'unknown', false);
+  IF settled THEN
+    n := detent.job_now(j, detent.clock());
+    PERFORM detent.job_log(j, CASE WHEN p_done THEN 'succeeded' ELSE 'pending' END, 'settle', p_actor, p_reason, n);
+    DELETE FROM detent.dead d WHERE d.job_id = p_job_id;
+    IF p_done THEN
+      UPDATE detent.job k SET state = 'succeeded', finished_at = n, committed_at = n, result = p_result, error = NULL
+       WHERE k.id = p_job_id;
+    ELSE
+      j.due_at := n;
+      j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
+      UPDATE detent.job k
+         SET state = 'pending', spared = k.attempt, due_at = n, result = NULL, error = NULL, finished_at = NULL,
+             expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+       WHERE k.id = p_job_id;
+      PERFORM detent.queue_enter(j, n);
+      PERFORM detent.wake_waiters(false);
+    END IF;
+  END IF;
+  RETURN NEXT;
+END $$;
+
+-- job_move: put pending jobs into another queue, or give them another priority.
+-- takes:   jobs, queue and priority (null: as it is), who, why, what the record says about where they went
+-- gives:   one row per item: the state it was found in, null where there is no such job; whether it was moved
+-- locks:   the jobs, by id, each with its ready or waiting row first
+-- refuses: what is not pending
+CREATE OR REPLACE FUNCTION detent.job_move_v1(
+  p_ids bigint[], p_queue text, p_priority smallint, p_actor text, p_reason text, p_metadata text
+) RETURNS TABLE (ord integer, from_state text, moved boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  t    timestamptz;
+  item record;
+  j    detent.job;
+  old  bigint;
+  new  bigint;
+BEGIN
+  FOR item IN SELECT u.* FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) ORDER BY u.id, u.ord LOOP
+    ord := item.ord;
+    j := detent.job_lock(item.id);
+    t := detent.clock();  -- after the lock, so that it is not earlier than a move that this one waited for
+    from_state := j.state;
+    moved := coalesce(
+      j.state = 'pending' AND (j.queue <> coalesce(p_queue, j.queue) OR j.priority <> coalesce(p_priority, j.priority)),
+      false);
+    IF moved THEN
+      INSERT INTO detent.transition_log (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor,
+          reason, metadata, correlation_id, at)
+        VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, 'pending', 'pending', 'move', p_actor, p_reason, p_metadata,
+                j.correlation_id, detent.job_now(j, t));
+      old := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+      j.queue := coalesce(p_queue, j.queue);
+      j.priority := coalesce(p_priority, j.priority);
+      new := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+      UPDATE detent.waiting w SET lane_id = new, priority = j.priority WHERE w.job_id = j.id;
+      IF NOT FOUND THEN
+        UPDATE detent.ready r SET lane_id = new WHERE r.lane_id = old AND r.ready_at = j.due_at AND r.job_id = j.id;
+        IF NOT FOUND THEN
+          PERFORM detent.job_misplaced(j.id);
+        END IF;
+      END IF;
+      UPDATE detent.job SET queue = j.queue, priority = j.priority WHERE id = j.id;
+    END IF;
+    RETURN NEXT;
+  END LOOP;
+  PERFORM detent.wake_waiters(false);
+END $$;
+
+-- Whether the lifecycle of jobs declares this move for this trigger. The list is filled in from lifecycle/library.py.
+CREATE OR REPLACE FUNCTION detent.is_job_move(p_trigger text, p_from text, p_to text) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT p_trigger || ' ' || p_from || ' ' || p_to = ANY ('{{{job.triggers}}}'::text[])
+$$;
+
+-- Whether a job plans, fetches or consolidates a pipeline run: when it rests without success, its run has gone on without it.
+CREATE OR REPLACE FUNCTION detent.carries_run(j detent.job) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN j.run_id IS NOT NULL AND (j.task LIKE 'detent.pipeline.page/%' OR j.task LIKE 'detent.pipeline.plan/%'
+                                   OR j.task LIKE 'detent.pipeline.consolidate/%');
+END $$;
+
+-- The state of an ops run in its own lifecycle; null for every other job.
+CREATE OR REPLACE FUNCTION detent.ops_run_state(j detent.job) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN CASE WHEN j.task = 'ops.run' THEN detent.ops_state(j.state, j.started_at) END;
+END $$;
+
+-- The job, locked; a pending one together with its ready or waiting row, which is locked first, as a claim does it.
+-- A row of nulls where there is no such job.
+CREATE OR REPLACE FUNCTION detent.job_lock(p_job_id bigint) RETURNS detent.job
+LANGUAGE plpgsql AS $$
+DECLARE
+  seen   detent.job;
+  locked detent.job;
+  in_line boolean;
+BEGIN
+  -- Between the look and the lock the job may be claimed, promoted or given back. Each round means that it was.
+  FOR round IN 1 .. 10 LOOP
+    SELECT j.* INTO seen FROM detent.job j WHERE j.id = p_job_id;
+    in_line := false;
+    IF seen.state = 'pending' THEN
+      PERFORM 1 FROM detent.ready r
+        WHERE r.lane_id = detent.lane_of(seen.queue, seen.task, seen.tenant, seen.priority, seen.limit_key)
+          AND r.ready_at = seen.due_at AND r.job_id = p_job_id FOR UPDATE;
+      in_line := FOUND;
+      IF NOT in_line THEN
+        PERFORM 1 FROM detent.waiting w WHERE w.job_id = p_job_id FOR UPDATE;
+        in_line := FOUND;
+      END IF;
+    END IF;
+    SELECT j.* INTO locked FROM detent.job j WHERE j.id = p_job_id FOR UPDATE;
+    EXIT WHEN locked.id IS NULL OR locked.state <> 'pending' OR in_line AND locked.due_at = seen.due_at;
+  END LOOP;
+  RETURN locked;
+END $$;
+
+-- The clock, but never before anything that has happened to the job.
+CREATE OR REPLACE FUNCTION detent.job_now(j detent.job, t timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN greatest(t, j.created_at, j.leased_at, j.started_at, j.committed_at, j.finished_at, j.cancel_requested_at);
+END $$;
+
+-- The record of an explicit move of a job. It is written before the move: the guard looks for it.
+CREATE OR REPLACE FUNCTION detent.job_log(
+  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO detent.transition_log
+      (tenant, entity, entity_id, job_id, attempt, from_state, to_state, trigger, actor, reason, correlation_id, forced, at)
+    VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, j.state, p_to, p_trigger, p_actor, p_reason, j.correlation_id,
+            p_trigger = 'force', t);
+  IF p_to <> j.state THEN
+    PERFORM detent.transition_count(j, p_to, t);
+  END IF;
+END $$;
+
+-- Count an explicit move of a job for the figures. A pending job has been so since it was due.
+CREATE OR REPLACE FUNCTION detent.transition_count(j detent.job, p_to text, t timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO detent.transition_delta (at, task, from_state, to_state, outcome, held_us, waited_us)
+    VALUES (t, j.task, j.state, p_to, '', detent.micros_between(CASE j.state
+      WHEN 'pending' THEN greatest(j.created_at, j.due_at) WHEN 'running' THEN j.leased_at ELSE j.finished_at END, t), 0);
+END $$;
+
+-- A logged move to a state of rest: cancel, discard, force. The job is locked, and the move is declared.
+CREATE OR REPLACE FUNCTION detent.job_put_away(
+  j detent.job, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  n timestamptz := detent.job_now(j, t);
+BEGIN
+  PERFORM detent.job_log(j, p_to, p_trigger, p_actor, p_reason, n);
+  PERFORM detent.queue_leave(j);
+  DELETE FROM detent.dead d WHERE d.job_id = j.id;
+  UPDATE detent.job SET state = p_to, finished_at = n,
+         committed_at = CASE WHEN p_to = 'succeeded' THEN coalesce(committed_at, n) ELSE committed_at END
+   WHERE id = j.id;
+  IF p_to = 'quarantined' THEN
+    INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at)
+      VALUES (j.id, j.tenant, j.queue, j.task, 'forced', n);
+  END IF;
+END $$;
+
+-- Bring a job that rests without success back to pending, with all attempts anew. The caller has locked it.
+CREATE OR REPLACE FUNCTION detent.job_back(j detent.job, p_actor text, p_reason text, t timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  n timestamptz := detent.job_now(j, t);
+BEGIN
+  -- A job that was cancelled before it was due keeps its due time; an expiry that has passed no longer counts.
+  PERFORM detent.job_log(j, 'pending', 'retry', p_actor, p_reason, n);
+  j.due_at := greatest(j.due_at, n);
+  j.expires_at := CASE WHEN j.expires_at > n THEN j.expires_at END;
+  DELETE FROM detent.dead d WHERE d.job_id = j.id;
+  UPDATE detent.job
+     SET state = 'pending', spared = attempt, due_at = j.due_at, result = NULL, error = NULL, finished_at = NULL,
+         expires_at = j.expires_at, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL
+   WHERE id = j.id;
+  PERFORM detent.queue_enter(j, n);
+END $$;
+
+-- The refusal of a move of a pending job whose queue, priority or due time was changed by hand.
+CREATE OR REPLACE FUNCTION detent.job_misplaced(p_job_id bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'DT041 job % does not stand where its queue, priority and due time say; `detent repair` puts it right', p_job_id
+    USING ERRCODE = 'DT041';
+END $$;
+
+-- A job that stops being pending gives back its row, and the key it held only until then. Where it does not stand where its
+-- row says, somebody changed that by hand: nothing is done.
+CREATE OR REPLACE FUNCTION detent.queue_leave(j detent.job) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF j.state = 'pending' THEN
+    DELETE FROM detent.waiting w WHERE w.job_id = j.id;
+    IF NOT FOUND THEN
+      DELETE FROM detent.ready r
+        WHERE r.lane_id = detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key)
+          AND r.ready_at = j.due_at AND r.job_id = j.id;
+      IF NOT FOUND THEN
+        PERFORM detent.job_misplaced(j.id);
+      END IF;
+    END IF;
+    DELETE FROM detent.job_key k WHERE k.job_id = j.id AND k.until_claim;
+  END IF;
+END $$;

@@ -1,0 +1,50 @@
+-- queue_pause: no claim enters this queue until it is resumed.
+-- takes:   the queue, who, why
+-- gives:   whether that changed anything
+-- locks:   the queue's row
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.queue_pause_v1(p_queue text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  INSERT INTO detent.queue AS q (name, paused_at, paused_by, reason) VALUES (p_queue, t, p_actor, p_reason)
+    ON CONFLICT (name) DO UPDATE SET paused_at = t, paused_by = p_actor, reason = p_reason WHERE q.paused_at IS NULL;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+    VALUES ('queue', p_queue, 'open', 'paused', 'pause', p_actor, p_reason, t);
+  RETURN true;
+END $$;
+
+-- queue_resume: claims enter this queue again.
+-- takes:   the queue, who, why
+-- gives:   whether that changed anything
+-- locks:   the queue's row
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.queue_resume_v1(p_queue text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  UPDATE detent.queue q SET paused_at = NULL, paused_by = NULL, reason = NULL
+   WHERE q.name = p_queue AND q.paused_at IS NOT NULL;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+    VALUES ('queue', p_queue, 'paused', 'open', 'resume', p_actor, p_reason, t);
+  PERFORM detent.wake_waiters(false);
+  RETURN true;
+END $$;
+
+-- queue_list: every queue that was ever paused, by name.
+-- takes:   nothing
+-- gives:   one row per queue
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.queue_list_v1() RETURNS SETOF detent.queue
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+  SELECT q.* FROM detent.queue q ORDER BY q.name COLLATE "C";
+$$;

@@ -1,0 +1,210 @@
+-- job_prune: delete finished jobs with all their records.
+-- takes:   the horizon, the id to go on after, how many jobs to look at, who; of which states (null is any)
+-- gives:   how many jobs went, and the id to go on after, null at the end
+-- locks:   the jobs that go; whatever others hold stays for a later pass
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.job_prune_v1(
+  p_before timestamptz, p_after_id bigint, p_limit integer, p_actor text, p_states text[] DEFAULT NULL
+) RETURNS TABLE (jobs integer, next_id bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t      timestamptz := detent.clock();
+  looked bigint[];
+  old    bigint[];
+BEGIN
+  INSERT INTO detent.horizon (before, actor, at)
+    SELECT p_before, p_actor, t WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
+  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  old := ARRAY(
+    SELECT j.id FROM detent.job j
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+       AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
+       FOR UPDATE SKIP LOCKED);
+  PERFORM detent.jobs_go(old);
+  jobs := cardinality(old);
+  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
+  RETURN NEXT;
+END $$;
+
+-- job_prunable: the finished jobs that job_prune would delete.
+-- takes:   the horizon, the id to go on after, how many jobs to look at; of which states (null is any)
+-- gives:   their ids, and the id to go on after, null at the end
+-- locks:   these jobs, so that nothing is added to their records until they are gone; whatever others hold is passed over
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.job_prunable_v1(
+  p_before timestamptz, p_after_id bigint, p_limit integer, p_states text[] DEFAULT NULL
+) RETURNS TABLE (ids bigint[], next_id bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  looked bigint[];
+BEGIN
+  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  ids := ARRAY(
+    SELECT j.id FROM detent.job j
+     WHERE j.id = ANY (looked) AND detent.job_may_go(j.finished_at, j.run_id, p_before)
+       AND j.finished_at >= j.created_at AND (p_states IS NULL OR j.state = ANY (p_states))
+     ORDER BY j.id FOR UPDATE SKIP LOCKED);
+  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
+  RETURN NEXT;
+END $$;
+
+-- job_drop: delete these finished jobs with all their records.
+-- takes:   the jobs, the horizon that they must be past, who
+-- gives:   how many went
+-- locks:   the jobs that go; whatever others hold stays for a later pass
+-- refuses: nothing; what may not go stays
+CREATE OR REPLACE FUNCTION detent.job_drop_v1(p_ids bigint[], p_before timestamptz, p_actor text) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  old bigint[];
+BEGIN
+  INSERT INTO detent.horizon (before, actor, at)
+    SELECT p_before, p_actor, detent.clock() WHERE NOT EXISTS (SELECT 1 FROM detent.horizon h WHERE h.before >= p_before);
+  old := ARRAY(
+    SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids) AND detent.job_may_go(j.finished_at, j.run_id, p_before) AND j.finished_at >= j.created_at
+     ORDER BY j.id FOR UPDATE SKIP LOCKED);
+  PERFORM detent.jobs_go(old);
+  RETURN cardinality(old);
+END $$;
+
+-- Whether a job that finished then, for that run, is past a horizon of retention. What a run that is there was made by goes
+-- with the run, not before it. (Not the whole job: to hand it over would read its payload.)
+CREATE OR REPLACE FUNCTION detent.job_may_go(p_finished_at timestamptz, p_run_id bigint, p_before timestamptz) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN p_finished_at < p_before
+     AND (p_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM detent.batch_run b WHERE b.id = p_run_id));
+END $$;
+
+-- Delete jobs, which are locked and may go, with all their records. The job first: the guards let records go only when their
+-- job is gone.
+CREATE OR REPLACE FUNCTION detent.jobs_go(p_ids bigint[]) RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  newest bigint;
+  times  timestamptz[];
+  blocks bigint[];
+BEGIN
+  IF cardinality(p_ids) = 0 THEN
+    RETURN;
+  END IF;
+  -- Jobs that have succeeded and are not counted yet are counted before they go. Those that end meanwhile are not waited for.
+  newest := (SELECT max(b.n) FROM detent.succeeded_batch b);
+  IF newest IS NOT NULL THEN
+    -- Wait for a worker that is adding up counts: it holds batches that cannot be added up here, and it may still roll back.
+    -- It also prevents deadlocks, since counts may be added up several times in this transaction.
+    PERFORM pg_advisory_xact_lock(hashtextextended('detent.counts_fold', 0));
+  END IF;
+  WHILE EXISTS (SELECT 1 FROM detent.succeeded_batch b WHERE b.n <= newest) AND detent.counts_fold_v1(100) > 0 LOOP
+  END LOOP;
+  -- A slot that a claim is deleting is left to it. To wait for it would be a deadlock: the claim deletes other slots too.
+  DELETE FROM detent.limit_slot WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM detent.job j
+     CROSS JOIN LATERAL (
+       SELECT j.limit_key WHERE j.limit_key IS NOT NULL
+       UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'task' AND m.name = j.task
+       UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'queue' AND m.name = j.queue) k
+      JOIN detent.limit_slot s ON s.limit_key = k.limit_key AND s.job_id = j.id
+     WHERE j.id = ANY (p_ids) FOR UPDATE OF s SKIP LOCKED));
+  -- Locked in order: two transactions that delete the jobs of one span must not both leave it to the other.
+  SELECT array_agg(s.created_at), array_agg(s.block) INTO times, blocks
+    FROM (SELECT s.created_at, s.block
+            FROM (SELECT DISTINCT j.created_at, j.id >> 10 AS block FROM detent.job j WHERE j.id = ANY (p_ids)) o
+            JOIN detent.job_span s ON s.created_at = o.created_at AND s.block = o.block
+           ORDER BY s.created_at, s.block FOR UPDATE OF s) s;
+  WITH gone AS (
+    DELETE FROM detent.job j WHERE j.id = ANY (p_ids) RETURNING j.tenant, j.queue, j.task, j.state, j.finished_at
+  )
+  INSERT INTO detent.finished_delta (tenant, queue, task, state, jobs)
+    SELECT g.tenant, g.queue, g.task, g.state, -count(*) FROM gone g WHERE g.finished_at IS NOT NULL
+     GROUP BY g.tenant, g.queue, g.task, g.state;
+  DELETE FROM detent.job_span s USING unnest(times, blocks) AS o (created_at, block)
+   WHERE s.created_at = o.created_at AND s.block = o.block AND NOT EXISTS (
+     SELECT 1 FROM detent.job j WHERE j.id BETWEEN s.first_id AND s.last_id AND j.created_at = s.created_at);
+  DELETE FROM detent.execution e WHERE e.job_id = ANY (p_ids);
+  DELETE FROM detent.event e WHERE e.job_id = ANY (p_ids);
+  DELETE FROM detent.transition_log l WHERE l.job_id = ANY (p_ids);
+  DELETE FROM detent.dead d WHERE d.job_id = ANY (p_ids);
+  DELETE FROM detent.unsuccessful u WHERE u.state IN ('failed', 'cancelled') AND u.job_id = ANY (p_ids);
+  DELETE FROM detent.untold u WHERE u.job_id = ANY (p_ids);
+  DELETE FROM detent.ops_run r WHERE r.job_id = ANY (p_ids);
+END $$;
+
+-- result_drop: drop results that were to be kept for a time only; the jobs stay.
+-- takes:   the id to go on after, how many jobs to look at
+-- gives:   how many results went, and the id to go on after, null at the end
+-- locks:   the jobs whose results go; whatever others hold stays for a later pass
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.result_drop_v1(p_after_id bigint, p_limit integer)
+RETURNS TABLE (results integer, next_id bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t      timestamptz := detent.clock();
+  looked bigint[];
+  over   bigint[];
+BEGIN
+  looked := ARRAY(SELECT j.id FROM detent.job j WHERE j.id > p_after_id ORDER BY j.id LIMIT p_limit);
+  over := ARRAY(
+    SELECT j.id FROM detent.job j
+     WHERE j.id = ANY (looked) AND j.state = 'succeeded' AND j.result IS NOT NULL
+       AND j.finished_at <= (SELECT t - make_interval(secs => s.result_ttl) FROM detent.task_times s WHERE s.task = j.task)
+       FOR UPDATE SKIP LOCKED);
+  UPDATE detent.job j SET result = NULL, result_dropped_at = t WHERE j.id = ANY (over);
+  results := cardinality(over);
+  next_id := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
+  RETURN NEXT;
+END $$;
+
+-- key_expire: delete keys whose time to live is over.
+-- takes:   how many at most
+-- gives:   how many went
+-- locks:   the keys that go; whatever others hold stays for a later pass
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.key_expire_v1(p_limit integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t    timestamptz := detent.clock();
+  gone integer;
+BEGIN
+  DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
+    SELECT k.ctid FROM detent.job_key k WHERE k.expires_at IS NOT NULL AND k.expires_at <= t
+     ORDER BY k.expires_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
+  GET DIAGNOSTICS gone = ROW_COUNT;
+  RETURN gone;
+END $$;
+
+-- key_forget: delete keys without a time to live whose job is gone.
+-- takes:   tenant and key to go on after, how many keys to look at
+-- gives:   how many went, and tenant and key to go on after, null at the end
+-- locks:   the keys that go
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.key_forget_v1(p_tenant text, p_key text, p_limit integer)
+RETURNS TABLE (keys integer, next_tenant text, next_key text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  looked integer;
+BEGIN
+  WITH asked AS MATERIALIZED (
+    SELECT k.tenant, k.key, k.job_id, k.expires_at, k.until_claim FROM detent.job_key k
+     WHERE (k.tenant, k.key) > (p_tenant, p_key) ORDER BY k.tenant, k.key LIMIT p_limit
+  ), gone AS (
+    DELETE FROM detent.job_key k USING asked a
+     WHERE k.tenant = a.tenant AND k.key = a.key AND k.job_id = a.job_id AND a.expires_at IS NULL AND NOT a.until_claim
+       AND NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = a.job_id)
+    RETURNING 1
+  )
+  SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM asked), last.tenant, last.key
+    INTO keys, looked, next_tenant, next_key
+    FROM (SELECT 1) one LEFT JOIN (SELECT a.tenant, a.key FROM asked a ORDER BY a.tenant DESC, a.key DESC LIMIT 1) last ON true;
+  IF looked < p_limit THEN
+    next_tenant := NULL;
+    next_key := NULL;
+  END IF;
+  RETURN NEXT;
+END $$;

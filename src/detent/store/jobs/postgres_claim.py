@@ -1,0 +1,156 @@
+"""Claiming on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias, Unpack
+
+from detent.model.records import BadRow, Claimed, ClaimedEach
+from detent.store.jobs.contract import ClaimTerms
+from detent.store.postgres.statement import Row, Statement, numbers, texts, times
+from detent.store.postgres.verb_base import VerbBase, requeues, runs
+from detent.store.row_errors import cause_of
+
+__all__ = ["Claim", "PostgresClaim", "job_claim"]
+
+Place: TypeAlias = tuple[datetime, int]
+Claim: TypeAlias = tuple[list[Claimed], dict[int, Place], int | None]
+"""The jobs in the order of the claim, how far it has come in each lane, and the lane after which the next starts."""
+
+_STATEMENTS_MAX = 4
+"""Maximum number of statements of one claim. Each has skipped lanes that have no room."""
+_CLAIM = """
+SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+       attempts_max, bound_lanes, bound_ats, bound_ids, after_lane
+  FROM detent.job_claim_v2(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
+                           %s::text, %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint)
+"""
+_FIND = """
+SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+       attempts_max, committed
+  FROM detent.claim_find_v1(%s::bigint)
+"""
+_CLAIM_EACH = """
+SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
+       attempts_max, bad, causes
+  FROM detent.job_claim_each_v1(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision,
+                                %s::text[], %s::text, %s::bigint[])
+"""
+
+
+def job_claim(
+    lease_id: int,
+    worker: str,
+    queues: Sequence[str] | None,
+    tasks: Sequence[str],
+    limit: int,
+    lease: float,
+    tenants: Sequence[str] | None = None,
+    after_tenant: str | None = None,
+    bounds: Mapping[int, Place] | None = None,
+    after_lane: int | None = None,
+) -> Statement[Claim]:
+    """Claim after `bounds` first. Without them the claim does not return how far it has come."""
+    if bounds:
+        bounds = dict(sorted(bounds.items()))
+
+    def decode(rows: Sequence[Row]) -> Claim:
+        places: dict[int, Place] = {}
+        reached: int | None = None
+        if rows and rows[0][0] is None:
+            lanes, ats, ids, reached = rows[0][12:]
+            if lanes is not None:
+                places = {lane: (at, job_id) for lane, at, job_id in zip(lanes, ats, ids, strict=True)}
+            rows = rows[1:]
+        return [Claimed(*row[:12]) for row in rows], places, reached
+
+    params = (
+        lease_id,
+        worker,
+        None if queues is None else texts(queues),
+        texts(tasks),
+        limit,
+        float(lease),
+        None if tenants is None else texts(tenants),
+        after_tenant,
+        None if bounds is None else numbers(bounds),
+        None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
+        None if bounds is None else numbers(place[1] for place in bounds.values()),
+        after_lane,
+    )
+    return Statement(_CLAIM, params, decode)
+
+
+def claim_find(lease_id: int) -> Statement[list[Claimed]]:
+    return Statement(_FIND, (lease_id,), lambda rows: [Claimed(*row) for row in rows], writes=False)
+
+
+def job_claim_each(skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> Statement[ClaimedEach]:
+    queues, tenants = terms["queues"], terms.get("tenants")
+    params = (
+        terms["lease_id"],
+        terms["worker"],
+        None if queues is None else texts(queues),
+        texts(terms["tasks"]),
+        terms["limit"],
+        float(terms["lease"]),
+        None if tenants is None else texts(tenants),
+        terms.get("after_tenant"),
+        numbers(skip),
+    )
+    return Statement(_CLAIM_EACH, params, _claimed_each)
+
+
+def _claimed_each(rows: Sequence[Row]) -> ClaimedEach:
+    bad: tuple[BadRow, ...] = ()
+    if rows and rows[-1][0] is None:
+        *rows, (*_, ids, causes) = rows
+        bad = tuple(
+            BadRow("job", str(job_id), cause_of(Exception(cause)), job_id)
+            for job_id, cause in zip(ids, causes, strict=True)
+        )
+    return ClaimedEach(tuple(Claimed(*row[:12]) for row in rows), bad)
+
+
+class PostgresClaim(VerbBase):
+    """`job_claim`, `job_claim_each` and `claim_find`."""
+
+    claim_find = runs(claim_find)
+    job_claim_each = requeues(runs(job_claim_each))
+
+    def job_claim(
+        self,
+        *,
+        lease_id: int,
+        worker: str,
+        queues: Sequence[str] | None,
+        tasks: Sequence[str],
+        limit: int,
+        lease: float,
+        tenants: Sequence[str] | None = None,
+        after_tenant: str | None = None,
+    ) -> list[Claimed]:
+        """Claim after the bounds first, and before them if that was not enough. One statement skips some hundred lanes
+        that have no room under their limits."""
+        if limit <= 0:
+            return []
+        claimed: list[Claimed] = []
+        for _ in range(_STATEMENTS_MAX):
+            known, reached = (None, None) if self._bounds is None else (self._bounds.known(), self._bounds.after_lane)
+            statement = job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known, reached)
+            claimed = self._noted(self._session.run(statement), limit)
+            if claimed or self._bounds is None or self._bounds.after_lane is None:
+                break
+        return claimed
+
+    def _noted(self, claim: Claim, limit: int) -> list[Claimed]:
+        """Return the claimed jobs, and remember how far the claim has come for the next one."""
+        claimed, places, reached = claim
+        if self._bounds is not None:
+            self._bounds.after_lane = reached
+            if len(claimed) == limit:
+                self._bounds.reach(places)
+            else:
+                self._bounds.forget()
+        return claimed

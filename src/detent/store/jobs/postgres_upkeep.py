@@ -1,0 +1,203 @@
+"""The upkeep of jobs on PostgreSQL: promotion, expiry, silent jobs, failure hooks, retention, identities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from detent.model.records import BadRow, EachDone, Moved, Prunable, Pruned, ResultsDropped
+from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskTimes
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts
+from detent.store.postgres.verb_base import VerbBase, requeues, runs
+from detent.store.row_errors import cause_of
+
+__all__ = ["PostgresUpkeep"]
+
+_PROMOTE = "SELECT detent.job_promote_v1(%s::integer)"
+_EXPIRE = "SELECT detent.job_expire_v1(%s::integer)"
+_PROMOTE_EACH = "SELECT done, bad, causes FROM detent.job_promote_each_v1(%s::integer, %s::bigint[])"
+_EXPIRE_EACH = "SELECT done, bad, causes FROM detent.job_expire_each_v1(%s::integer, %s::bigint[])"
+_SILENT = SilentRow.__struct_fields__
+_FIND_SILENT = f"""
+SELECT {", ".join(_SILENT)}
+  FROM detent.job_silent_v2(%s::text, %s::double precision, %s::double precision, %s::integer, %s::bigint[])
+"""
+_TIMES = TaskTimes.__struct_fields__
+_PUT_TIMES = """
+SELECT detent.times_put_v1(%s::text[], %s::double precision[], %s::double precision[], %s::double precision[])
+"""
+_LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent.times_list_v1()"
+_RECOVERY = RecoveryRow.__struct_fields__
+_SET_RECOVERY = (
+    "SELECT detent.recovery_set_v1(%s::text, %s::double precision, %s::double precision, %s::text, %s::text)"
+)
+_LIST_RECOVERY = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
+_UNTOLD_TAKE = "SELECT job_id, attempt FROM detent.untold_take_v2(%s::text[], %s::integer, %s::double precision)"
+_UNTOLD_KEEP = "SELECT detent.untold_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
+_UNTOLD_DONE = "SELECT detent.untold_done_v2(%s::bigint[], %s::integer[])"
+_PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
+_PRUNABLE = "SELECT ids, next_id FROM detent.job_prunable_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text[])"
+_DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text)"
+_DROP_RESULTS = "SELECT results, next_id FROM detent.result_drop_v1(%s::bigint, %s::integer)"
+_FORGET = "SELECT keys, next_tenant, next_key FROM detent.key_forget_v1(%s::text, %s::text, %s::integer)"
+_IDENTITY = ", ".join(IdentityRow.__struct_fields__)
+_IDENTITIES = f"SELECT {_IDENTITY} FROM detent.identity_list_v1()"
+_RENEW = f"SELECT {_IDENTITY} FROM detent.identity_renew_v1(%s::text, %s::text)"
+
+
+def job_promote(limit: int) -> Statement[int]:
+    return Statement(_PROMOTE, (limit,), lambda rows: int(rows[0][0]))
+
+
+def job_expire(limit: int) -> Statement[list[int]]:
+    return Statement(_EXPIRE, (limit,), lambda rows: [int(row[0]) for row in rows])
+
+
+def job_promote_each(limit: int, skip: Sequence[int]) -> Statement[EachDone]:
+    return Statement(_PROMOTE_EACH, (limit, numbers(skip)), _each)
+
+
+def job_expire_each(limit: int, skip: Sequence[int]) -> Statement[EachDone]:
+    return Statement(_EXPIRE_EACH, (limit, numbers(skip)), _each)
+
+
+def _each(rows: Sequence[Row]) -> EachDone:
+    done, bad, causes = rows[0]
+    return EachDone(tuple(done), tuple(_bad(job_id, cause) for job_id, cause in zip(bad, causes, strict=True)))
+
+
+def _bad(job_id: int, cause: str) -> BadRow:
+    return BadRow("job", str(job_id), cause_of(Exception(cause)), job_id)
+
+
+def job_silent(
+    queue: str | None,
+    stale_after: float | None,
+    stalled_after: float | None,
+    limit: int,
+    lease_ids: Sequence[int] | None = None,
+) -> Statement[list[SilentRow]]:
+    params = (queue, stale_after, stalled_after, limit, None if lease_ids is None else numbers(lease_ids))
+    return Statement(
+        _FIND_SILENT, params, lambda rows: [SilentRow(**named(_SILENT, row)) for row in rows], writes=False
+    )
+
+
+def times_put(items: Sequence[TaskTimes]) -> Statement[None]:
+    columns = [[getattr(item, name) for item in items] for name in ("stale_after", "stalled_after", "result_ttl")]
+    return Statement(_PUT_TIMES, (texts([item.task for item in items]), *columns), lambda rows: None)
+
+
+def times_list() -> Statement[list[TaskTimes]]:
+    return Statement(_LIST_TIMES, (), lambda rows: [TaskTimes(**named(_TIMES, row)) for row in rows], writes=False)
+
+
+def recovery_set(
+    queue: str, stale_after: float | None, stalled_after: float | None, actor: str, reason: str | None = None
+) -> Statement[Moved]:
+    state = "approval" if stale_after is None and stalled_after is None else "automatic"
+    params = (queue, stale_after, stalled_after, actor, reason)
+    return Statement(_SET_RECOVERY, params, lambda rows: Moved(queue, state, bool(rows[0][0])))
+
+
+def recovery_list() -> Statement[list[RecoveryRow]]:
+    return Statement(
+        _LIST_RECOVERY, (), lambda rows: [RecoveryRow(**named(_RECOVERY, row)) for row in rows], writes=False
+    )
+
+
+def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
+    return Statement(
+        _UNTOLD_TAKE, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows]
+    )
+
+
+def untold_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
+    return Statement(_UNTOLD_KEEP, (*_columns(failures), float(seconds)), lambda rows: None)
+
+
+def untold_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
+    return Statement(_UNTOLD_DONE, _columns(failures), lambda rows: None)
+
+
+def _columns(failures: Sequence[tuple[int, int]]) -> tuple[str, str]:
+    return numbers([job_id for job_id, _ in failures]), numbers([attempt for _, attempt in failures])
+
+
+def job_prune(
+    before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
+) -> Statement[Pruned]:
+    params = (moment(before, field="before"), after_id, limit, actor, None if states is None else texts(states))
+    return Statement(_PRUNE, params, lambda rows: Pruned(*rows[0]))
+
+
+def job_prunable(
+    before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
+) -> Statement[Prunable]:
+    params = (moment(before, field="before"), after_id, limit, None if states is None else texts(states))
+    return Statement(_PRUNABLE, params, lambda rows: Prunable(tuple(rows[0][0]), rows[0][1]))
+
+
+def job_drop(ids: Sequence[int], before: datetime, actor: str) -> Statement[int]:
+    params = (numbers(ids), moment(before, field="before"), actor)
+    return Statement(_DROP_JOBS, params, lambda rows: int(rows[0][0]))
+
+
+def result_drop(after_id: int, limit: int) -> Statement[ResultsDropped]:
+    return Statement(_DROP_RESULTS, (after_id, limit), lambda rows: ResultsDropped(*rows[0]))
+
+
+def key_expire(limit: int) -> Statement[int]:
+    return Statement("SELECT detent.key_expire_v1(%s::integer)", (limit,), lambda rows: rows[0][0])
+
+
+def key_forget(after: tuple[str, str], limit: int) -> Statement[KeysForgotten]:
+    def decode(rows: Sequence[Row]) -> KeysForgotten:
+        keys, tenant, key = rows[0]
+        return KeysForgotten(keys, None if tenant is None else (tenant, key))
+
+    return Statement(_FORGET, (*after, limit), decode)
+
+
+def identity_list() -> Statement[list[IdentityRow]]:
+    return Statement(_IDENTITIES, (), lambda rows: [_identity(row) for row in rows], writes=False)
+
+
+def identity_renew(actor: str, reason: str | None = None) -> Statement[IdentityRow]:
+    return Statement(_RENEW, (actor, reason), lambda rows: _identity(rows[0]))
+
+
+def _identity(row: Row) -> IdentityRow:
+    return IdentityRow(**named(IdentityRow.__struct_fields__, row))
+
+
+class PostgresUpkeep(VerbBase):
+    """The verbs of services."""
+
+    job_promote = requeues(runs(job_promote))
+    job_expire = runs(job_expire)
+    job_promote_each = requeues(runs(job_promote_each))
+    job_expire_each = runs(job_expire_each)
+    job_silent = runs(job_silent)
+    times_list = runs(times_list)
+    recovery_set = runs(recovery_set)
+    recovery_list = runs(recovery_list)
+    untold_take = runs(untold_take)
+    untold_keep = runs(untold_keep)
+    untold_done = runs(untold_done)
+    job_prune = runs(job_prune)
+    job_prunable = runs(job_prunable)
+    result_drop = runs(result_drop)
+    key_expire = runs(key_expire)
+    key_forget = runs(key_forget)
+    identity_list = runs(identity_list)
+    identity_renew = runs(identity_renew)
+
+    def times_put(self, items: Sequence[TaskTimes]) -> None:
+        """Write nothing if there are no tasks."""
+        if items:
+            self._session.run(times_put(items))
+
+    def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
+        """Record no horizon if there are no jobs."""
+        return self._session.run(job_drop(ids, before, actor)) if ids else 0

@@ -1,0 +1,220 @@
+"""Claiming, promoting, expiring and reaping row by row on SQLite, if a damaged row makes a whole batch fail.
+
+Each row has a savepoint of its own. A row that cannot be handled is undone and reported, and the next one follows.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from heapq import merge
+from itertools import islice
+from typing import Unpack
+
+from detent.errors import GuardViolation
+from detent.model.records import BadRow, ClaimedEach, EachDone, Reaped
+from detent.store.jobs.contract import ClaimTerms
+from detent.store.jobs.sqlite_claim import CLAIM, GIVE_KEYS_BACK, LANES_MAX, NEW_LEASE, SqliteClaim
+from detent.store.jobs.sqlite_endings import SqliteEndings
+from detent.store.jobs.sqlite_moves import SqliteMoves
+from detent.store.row_errors import cause_of, is_of_one_row
+from detent.store.sqlite.driver.executor import Row
+from detent.store.sqlite.driver.failures import translated
+from detent.store.sqlite.verb_base import Job, ids_json, micros
+from detent.store.sqlite.verbs.lanes import Wanted
+
+__all__ = ["SqliteRowByRow"]
+
+_TAKE = "DELETE FROM detent_ready WHERE lane_id = ? AND ready_at = ? AND job_id = ?"
+_COMMITTED = """
+SELECT attempt, committed_at, done_at FROM detent_execution
+ WHERE job_id = ? AND committed_at IS NOT NULL ORDER BY attempt LIMIT 1
+"""
+_SUCCEEDED = """
+UPDATE detent_job
+   SET state = 'succeeded', attempt = max(attempt, :attempt), ended = max(attempt, :attempt),
+       committed_at = :committed_at, finished_at = :done_at
+ WHERE id = :id AND state = 'pending'
+"""
+_BUT = "NOT IN (SELECT value FROM json_each(?))"
+_DUE = f"""
+SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
+ WHERE limit_key IS NULL AND due_at <= ? AND job_id {_BUT} ORDER BY due_at, job_id LIMIT ?
+"""
+_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
+_NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
+_LATE = tuple(
+    f"SELECT expires_at, job_id FROM {table} WHERE expires_at IS NOT NULL AND expires_at <= ? AND job_id {_BUT}"
+    " ORDER BY expires_at, job_id LIMIT ?"
+    for table in ("detent_ready", "detent_waiting")
+)
+_EXPIRED = f"""
+SELECT id FROM detent_lease
+ WHERE expires_at <= ? AND NOT (expires_at > ? AND expires_at <= ?) AND id {_BUT} ORDER BY expires_at, id LIMIT ?
+"""
+_HELD = """
+SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
+  JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+ WHERE l.id = ? AND l.expires_at <= ? ORDER BY j.id
+"""
+_LEASE_GOES = """
+DELETE FROM detent_lease
+ WHERE id = ? AND expires_at <= ?
+   AND NOT EXISTS (SELECT 1 FROM json_each(job_ids) held
+                     JOIN detent_job j ON j.id = held.value AND j.lease_id = detent_lease.id AND j.state = 'running')
+"""
+
+
+class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
+    """`job_claim_each`, `job_promote_each`, `job_expire_each` and `lease_reap_each`."""
+
+    def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
+        """Each job under a savepoint of its own. A row that is deleted stays deleted, whatever becomes of its job."""
+        now = self._now()
+        lease_id, left_out = terms["lease_id"], frozenset(skip)
+        after_tenant, limit = terms.get("after_tenant"), terms["limit"]
+        room = self._room(terms["queues"], terms["tasks"], limit)
+        wanted = Wanted.of(terms["tasks"], terms["queues"], terms.get("tenants"), limit)
+        lanes = self._scan(wanted, None, max(limit, LANES_MAX)).lanes
+        if room is not None:
+            rows = self._choose_within(room, lanes, limit, after_tenant, now, left_out)
+            self._spend(room)
+        else:
+            in_order = self._in_order(lanes, limit, after_tenant, now, takes=lambda row: row[1] not in left_out)
+            rows = list(islice(in_order, limit))
+        held: list[int] = []
+        bad: list[BadRow] = []
+        for row in rows:
+            cause = self._not_claimable(row, now)
+            if cause is None:
+                cause = self._alone(partial(self._claim_one, row, lease_id, now))
+            if cause is None:
+                held.append(row[1])
+            else:
+                bad.append(BadRow("job", str(row[1]), cause, row[1]))
+        if held:
+            expires_at = now + micros(terms["lease"])
+            self._db.change(NEW_LEASE, (lease_id, terms["worker"], now, expires_at, ids_json(held)))
+        jobs = tuple(self.claim_taken(lease_id, ids_json(held))) if held else ()
+        return ClaimedEach(jobs, tuple(bad))
+
+    def _claim_one(self, row: Row, lease_id: int, now: int) -> None:
+        ready_at, job_id, lane, holds_key = row[:4]
+        self._db.change(_TAKE, (lane, ready_at, job_id))
+        if holds_key:
+            self._db.change(GIVE_KEYS_BACK, (ids_json([job_id]),))
+        self._expect(self._db.change(CLAIM, (lease_id, now, ids_json([job_id]))), 1, [job_id], "pending")
+
+    def _not_claimable(self, row: Row, now: int) -> str | None:
+        """Why the row stands for no job that may be claimed. Such a row is deleted. None for a healthy row."""
+        ready_at, job_id, lane = row[:3]
+        found = self._db.rows("SELECT state FROM detent_job WHERE id = ?", (job_id,))
+        committed = self._db.rows(_COMMITTED, (job_id,))
+        if not found:
+            cause = "a row in ready has no job"
+        elif found[0][0] != "pending":
+            cause = f"the job is {found[0][0]} and has a row in ready"
+        elif committed:
+            refused = self._alone(partial(self._succeed_again, job_id, committed[0], now))
+            if refused is not None:
+                return refused
+            cause = f"attempt {committed[0][0]} has committed: the job is succeeded, and does not run again"
+        else:
+            return None
+        self._db.change(_TAKE, (lane, ready_at, job_id))
+        return cause
+
+    def _succeed_again(self, job_id: int, committed: Row, now: int) -> None:
+        attempt, committed_at, done_at = committed
+        job = self._jobs([job_id])[job_id]
+        self._log(job, "succeeded", "repair", "system", f"attempt {attempt} has committed", now)
+        found = {"id": job_id, "attempt": attempt, "committed_at": committed_at, "done_at": done_at}
+        self._expect(self._db.change(_SUCCEEDED, found), 1, [job_id], "pending")
+
+    def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """In the order of their time."""
+        done: list[int] = []
+        bad: list[BadRow] = []
+        for row in self._db.rows(_DUE, (self._now(), ids_json(skip), limit)):
+            cause = self._alone(partial(self._promote, row))
+            if cause is None:
+                done.append(row[2])
+            else:
+                bad.append(BadRow("job", str(row[2]), cause, row[2]))
+        return EachDone(tuple(done), tuple(bad))
+
+    def _promote(self, row: Sequence[object]) -> None:
+        self._db.change(_TO_READY, row)
+        self._db.change(_NOT_WAITING, (row[2],))
+
+    def job_expire_each(self, limit: int, skip: Sequence[int]) -> EachDone:
+        """In the order of expiry."""
+        now = self._now()
+        found = merge(*(self._db.rows(statement, (now, ids_json(skip), limit)) for statement in _LATE))
+        done: list[int] = []
+        bad: list[BadRow] = []
+        for _, job_id in islice(found, limit):
+            cause = self._alone(partial(self._expire, job_id, now))
+            if cause is None:
+                done.append(job_id)
+            else:
+                bad.append(BadRow("job", str(job_id), cause, job_id))
+        return EachDone(tuple(done), tuple(bad))
+
+    def _expire(self, job_id: int, now: int) -> None:
+        job = self._jobs([job_id]).get(job_id)
+        if job is None:
+            raise GuardViolation(self._database, "the job does not exist")
+        if job.state != "pending":
+            raise GuardViolation(self._database, f"the job is {job.state}, not pending")
+        self._put_away(job, "cancelled", "expire", "system", None, now)
+
+    def lease_reap_each(self, limit: int, skip: Sequence[int], grace: float | None = None) -> Reaped:
+        """Lease by lease in the order of expiry, and job by job."""
+        now = self._now()
+        gone = 0
+        aborted: list[int] = []
+        recovered: list[int] = []
+        bad: list[BadRow] = []
+        for (lease_id,) in self._db.rows(_EXPIRED, (now, *self._unwatched(now, grace), ids_json(skip), limit)):
+            jobs: list[Job] = []
+            cause = self._alone(partial(self._read_held, lease_id, now, jobs))
+            if cause is not None:
+                bad.append(BadRow("lease", str(lease_id), cause, lease_id))
+                continue
+            for job in jobs:
+                cause = self._alone(partial(self._reap_job, job, now))
+                if cause is not None:
+                    bad.append(BadRow("job", str(job.id), cause, lease_id))
+                elif job.committed_at is None:
+                    aborted.append(job.id)
+                else:
+                    recovered.append(job.id)
+            gone += self._db.change(_LEASE_GOES, (lease_id, now))
+        return Reaped(gone, tuple(aborted), tuple(recovered), bad=tuple(bad))
+
+    def _read_held(self, lease_id: int, now: int, into: list[Job]) -> None:
+        into += self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values()
+
+    def _reap_job(self, job: Job, now: int) -> None:
+        if job.committed_at is not None:
+            self._succeed({job.id: None}, None, None, now)
+        else:
+            self._end_as_expired([job], now)
+
+    def _alone(self, work: Callable[[], None]) -> str | None:
+        """Run `work` under a savepoint. If a row makes it fail, undo it and return the cause."""
+        self._db.change("SAVEPOINT one_row")
+        try:
+            work()
+        except Exception as error:
+            known = translated(error, self._database) if isinstance(error, sqlite3.Error) else error
+            if not is_of_one_row(known):
+                raise
+            self._db.change("ROLLBACK TO one_row")
+            self._db.change("RELEASE one_row")
+            self._lanes.clear()
+            return cause_of(known)
+        self._db.change("RELEASE one_row")
+        return None

@@ -1,0 +1,1 @@
+"""Operations: one action on all jobs that fit a filter."""
