@@ -125,7 +125,7 @@ class SqliteEntities(VerbBase):
         reason: str | None = None,
         metadata: str | None = None,
     ) -> Moved | DetentError:
-        """The statement is made of quoted names only; every value is a parameter."""
+        """Write the log row, then move the row. Statements are made of quoted names; every value is a parameter."""
         names = {"table": _quoted(table), "id": _quoted(id_column), "state": _quoted(state_column)}
         found = self._db.rows("SELECT {state} FROM {table} WHERE {id} = ?".format(**names), (entity_id,))
         decided = decide(self._database, lifecycle, entity_id, [str(row[0]) for row in found], trigger)
@@ -147,11 +147,9 @@ class SqliteEntities(VerbBase):
         return Moved(entity_id, to_state, True)
 
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
-        """Out of the view `transition`."""
         return [TransitionRow(**fields_named(_FIELDS, row)) for row in self._lines(entity, entity_id)]
 
     def state_as_of(self, entity: str, entity_id: str, at: datetime) -> str | None:
-        """The last line that is not younger than the moment."""
         moment = to_micros(at, field="at")
         past = [row[3] for row in self._lines(entity, entity_id) if row[5] <= moment]
         return past[-1] if past else None
@@ -172,7 +170,7 @@ class SqliteEntities(VerbBase):
     def record_search(
         self, chosen: RecordSearch, after: RecordPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
     ) -> RecordPage:
-        """Portion by portion, until the page is full."""
+        """Read in portions until the page is full."""
         since, place = record_bounds(chosen, after)
         asked: dict[str, Any] = {"actor": chosen.actor, "entity": chosen.entity, "entity_id": chosen.entity_id}
         asked |= {"since": to_micros(since, field="since"), "step": limit, "job_id": None}
@@ -197,7 +195,7 @@ class SqliteEntities(VerbBase):
             asked["step"] = max(limit, PORTION)
 
     def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
-        """The horizon first: the guards let nothing go that is not below it."""
+        """Record the horizon first: the guards let only older lines go."""
         horizon = to_micros(before, field="before")
         self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
         self._db.change(_HORIZONS_GO, {"before": horizon, "limit": limit})

@@ -29,7 +29,7 @@ SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key)
       WHERE q.lane_id = n.value AND (q.expires_at IS NULL OR q.expires_at > ?)
       ORDER BY q.ready_at, q.job_id LIMIT 1)
 """
-# The first rows of tenants' lanes that have at least the given priority; of each tenant, a hundred lanes are looked at.
+# The first rows of tenants' lanes that have at least the given priority; at most a hundred lanes of each tenant.
 _FIRSTS_OF_TENANTS = """
 SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key, t.key, l.priority))
   FROM json_each(?1) t
@@ -42,31 +42,30 @@ SELECT json_group_array(json_array(r.ready_at, r.job_id, r.lane_id, r.holds_key,
       WHERE q.lane_id = l.id AND (q.expires_at IS NULL OR q.expires_at > ?2)
       ORDER BY q.ready_at, q.job_id LIMIT 1)
 """
-# All rows in one: to fetch them one by one would mean the interpreter's lock for each, and other threads keep it for as
-# long as they like.
+# All rows as one value: fetching them one by one takes the interpreter's lock for each, which other threads may hold.
 _HEAD = """
 SELECT json_group_array(json_array(ready_at, job_id, lane_id, holds_key)) FROM (
   SELECT ready_at, job_id, lane_id, holds_key FROM detent_ready
    WHERE lane_id = ? AND (ready_at, job_id) > (?, ?) AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
-# The same with what each costs, since a limit may ask for that.
+# The same with the cost of each, which limits need.
 _FIRSTS_WITH_COST = _FIRSTS.replace(
     "r.holds_key)", "r.holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = r.job_id), 1))"
 )
-# The same of a lane by itself, where it is enough to know which and where they end.
+# The same for a single lane, for which the ids and the last row are enough.
 _HEAD_OF_ONE = """
 SELECT json_group_array(job_id), count(*), max(ready_at), max(holds_key) FROM (
   SELECT ready_at, job_id, holds_key FROM detent_ready
    WHERE lane_id = ? AND (expires_at IS NULL OR expires_at > ?)
    ORDER BY ready_at, job_id LIMIT ?)
 """
-# The same with what each costs, where limits are.
+# The same with the cost of each.
 _HEAD_WITH_COST = _HEAD.replace("lane_id, holds_key)", "lane_id, holds_key, cost)").replace(
     "lane_id, holds_key FROM",
     "lane_id, holds_key, coalesce((SELECT j.cost FROM detent_job j WHERE j.id = job_id), 1) AS cost FROM",
 )
-# What is claimed of a lane is always its head, but for what has expired: that is left to those who expire it.
+# A claim takes the head of a lane, without expired jobs: `job_expire` cancels those.
 _TAKE_HEAD = """
 DELETE FROM detent_ready
  WHERE lane_id = ? AND (ready_at, job_id) <= (?, ?) AND (expires_at IS NULL OR expires_at > ?)
@@ -121,16 +120,16 @@ SELECT j.id, j.attempt
 _READ = msgspec.json.Decoder(list[tuple[Any, ...]]).decode
 _READ_CLAIMED = msgspec.json.Decoder(list[Claimed]).decode
 LANES_MAX = 200
-"""Lanes that a claim looks at, or as many as it may claim jobs if that is more."""
+"""Number of lanes that a claim reads, or its limit if that is more."""
 _ROUNDS_MAX = 5
-"""Times that a claim goes on to the next lanes, if none of those before had anything for it."""
+"""How often a claim continues with the next lanes, if it found no job in the lanes before."""
 _ALONE_MAX = 16
-"""Lanes that are asked for their rows one by one."""
+"""Up to this many lanes are read one by one."""
 _BEFORE_ALL = (-(1 << 63), -(1 << 63))
 
 
 class _Chosen(NamedTuple):
-    """What to claim: the jobs as JSON, how many, how far that goes in each lane, and whether any holds a key so far."""
+    """What to claim: the ids as JSON, how many, the last row in each lane, and whether any job holds a key."""
 
     ids: str
     total: int
@@ -158,7 +157,7 @@ class SqliteClaim(LaneVerbs):
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
     ) -> list[Claimed]:
-        """Two steps, the second of which writes nothing."""
+        """Claim in one step, and read what was claimed in a second one."""
         ids = self.claim_take(
             lease_id=lease_id,
             worker=worker,
@@ -184,9 +183,9 @@ class SqliteClaim(LaneVerbs):
         after_tenant: str | None = None,
         reached: Reached | None = None,
     ) -> str:
-        """Claim, and return what was claimed as JSON, in order, or nothing. Looks at the lanes first, then at the heads
-        of those it may enter: about 2 * limit rows. If there are more lanes, `reached` says after which to begin, and
-        is told how far the claim has come."""
+        """Claim, and return the ids of the jobs in order as JSON, or nothing. Reads the lanes first, then the heads of
+        those it may enter: about 2 * limit rows. If there are more lanes, `reached` says after which to start, and gets
+        how far the claim has come."""
         wanted = Wanted.of(tasks, queues, tenants, limit)
         room = self._room(queues, tasks, limit)
         now = self._now()
@@ -219,20 +218,20 @@ class SqliteClaim(LaneVerbs):
         return ids
 
     def claim_taken(self, lease_id: int, ids: str) -> list[Claimed]:
-        """Those of them that the lease still holds."""
+        """Return those of these jobs that the lease still holds."""
         ((claimed,),) = self._db.rows(_CLAIMED, (ids, lease_id))
         return _READ_CLAIMED(claimed)
 
     def _choose_of_many(
         self, lanes: Sequence[Row], groups: Sequence[int], limit: int, after_tenant: str | None, now: int
     ) -> list[Row]:
-        """One job of each of these lanes at most. What its tenant has waiting elsewhere goes first where it is of a
-        higher priority, or older."""
+        """Choose at most one job of each of these lanes. A job of its tenant in another lane goes first if it has a
+        higher priority, or is older."""
         lowest: dict[str, int] = {}
         for tenant, priority, *_ in lanes:
             lowest[tenant] = min(priority, lowest.get(tenant, priority))
         firsts = self._at_once(_FIRSTS_OF_TENANTS, (json.dumps(lowest), now))
-        # A lane that is not among the first hundred of its tenant is looked at by itself.
+        # A lane that is not among the first hundred of its tenant is read separately.
         found = {row[2] for row in firsts}
         if others := {lane[2]: lane for lane in lanes if lane[2] not in found}:
             for row in self._at_once(_FIRSTS, (ids_json(others), now)):
@@ -257,8 +256,8 @@ class SqliteClaim(LaneVerbs):
         now: int,
         skip: Container[int] = (),
     ) -> list[Row]:
-        """The same, passing over whatever a limit has no room for, and the jobs in `skip`: that costs its tenant no
-        turn."""
+        """Choose like `_in_order`, without jobs for which a limit has no room, and without those in `skip`. The tenant
+        keeps its turn."""
         under = {lane[2]: room.under(*lane[3:]) for lane in lanes}
 
         def goes_on(lane: int) -> bool:
@@ -287,7 +286,7 @@ class SqliteClaim(LaneVerbs):
     ) -> Iterator[Row]:
         portion = limit // max(1, len(lanes)) + 1
         lanes = sorted(lanes, key=lambda lane: (lane[0], -lane[1], lane[2]))
-        # Of many lanes hardly more than the first rows are taken: so they are fetched together.
+        # Of many lanes hardly more than the first rows are taken, so those are fetched together.
         firsts: dict[int, Row] | None = None
         if len(lanes) > _ALONE_MAX:
             found = self._at_once(_FIRSTS_WITH_COST, (ids_json(lane[2] for lane in lanes), now))
@@ -299,7 +298,7 @@ class SqliteClaim(LaneVerbs):
             )
             for tenant, of_tenant in ((t, list(g)) for t, g in groupby(lanes, key=lambda lane: lane[0]))
         }
-        # Whether a row is taken is asked when its turn has come, not before.
+        # `takes` is called for a row only in its turn.
         return _in_turn([filter(takes, lines[tenant]) for tenant in _turns(lines, after_tenant)])
 
     def _walk(
@@ -311,7 +310,7 @@ class SqliteClaim(LaneVerbs):
         goes_on: Callable[[int], bool],
         firsts: Mapping[int, Row] | None,
     ) -> Iterator[Row]:
-        """The rows of a lane in order, the first of which may be at hand, fetched by portions."""
+        """Yield the rows of a lane in order, in portions. The first row may be known already."""
         after: tuple[int, int] = _BEFORE_ALL
         if firsts is not None:
             if lane not in firsts or not goes_on(lane):
@@ -330,12 +329,10 @@ class SqliteClaim(LaneVerbs):
         return _READ(rows)
 
     def claim_find(self, lease_id: int) -> list[Claimed]:
-        """Through the ids in the lease row; they only say where to look."""
         found = self._db.rows(_FIND, (lease_id,))
         return [replace(Claimed(*row), committed=bool(committed)) for *row, committed in found]
 
     def job_start(self, items: Sequence[tuple[int, int]]) -> list[Started | DetentError]:
-        """Once started it stays as it is."""
         now = self._now()
         jobs = self._jobs(job_id for job_id, _ in items)
         answers: list[Started | DetentError] = []
@@ -350,7 +347,6 @@ class SqliteClaim(LaneVerbs):
     def lease_renew(
         self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] | None = None
     ) -> list[Renewal]:
-        """One row a lease. What is not there any more was reaped."""
         now = self._now()
         asked = ids_json(lease_ids)
         held = {row[0] for row in self._db.rows(_RENEW, (now + micros(lease), asked))}
@@ -363,17 +359,16 @@ class SqliteClaim(LaneVerbs):
         return [Renewal(found, found in held, tuple(unwanted.get(found, ()))) for found in lease_ids]
 
     def cancel_find(self, items: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """By the keys of the jobs."""
         return [(job_id, attempt) for job_id, attempt in self._db.rows(_CANCELS, (json.dumps(items),))]
 
 
 def _turns(tenants: Iterable[str], after_tenant: str | None) -> list[str]:
-    """The tenants in the order of their turns, after the one served last."""
+    """Return the tenants in the order of their turns, after the one served last."""
     return sorted(tenants, key=lambda tenant: (after_tenant is not None and tenant <= after_tenant, tenant))
 
 
 def _in_turn(lines: Sequence[Iterator[Row]]) -> Iterator[Row]:
-    """One of each line in turn, for as long as there are any."""
+    """Yield one row of each tenant in turn until there are none."""
     while lines:
         left = []
         for line in lines:

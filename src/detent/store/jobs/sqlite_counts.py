@@ -122,17 +122,14 @@ class SqliteCounts(VerbBase):
     """Counts and figures."""
 
     def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
-        """From the view, by its hours."""
         at = to_micros(since, field="since")
         return [TransitionCount(*row) for row in self._db.rows(_FIGURES, (at - at % _HOUR, task))]
 
     def batch_figures(self, since: datetime) -> list[BatchCount]:
-        """From the runs that ended since."""
         at = to_micros(since, field="since")
         return [BatchCount(*row) for row in self._db.rows(_BATCH_FIGURES, (at - at % _HOUR,))]
 
     def job_count(self, chosen: JobFilter) -> int:
-        """From the view, which walks through no job at rest."""
         return int(
             self._db.rows(
                 _COUNT, {"state": chosen.state, "task": chosen.task, "queue": chosen.queue, "tenant": chosen.tenant}
@@ -140,7 +137,7 @@ class SqliteCounts(VerbBase):
         )
 
     def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
-        """Grouped by SQLite, which asks us for the kind of each error."""
+        """Group in SQLite, which calls `error_kind` for each error."""
         self._db.teach("detent_error_kind", error_kind)
         where = {"task": task, "queue": queue, "tenant": tenant, "limit": limit}
         found = [dict(zip(_DEAD, row, strict=True)) for row in self._db.rows(_REPORT, where)]
@@ -149,15 +146,12 @@ class SqliteCounts(VerbBase):
         ]
 
     def counts(self) -> list[Count]:
-        """From the view, which walks through no job at rest."""
         return [Count(*row) for row in self._db.rows(_COUNTS)]
 
     def counts_as_of(self, at: datetime) -> list[Count]:
-        """From the last line of each job."""
         return [Count(*row) for row in self._db.rows(_COUNTS_AS_OF, (to_micros(at, field="at"),))]
 
     def counts_fold(self, limit: int) -> int:
-        """The oldest changes first."""
         moves = self._add_moves(_DELTAS_PER_BATCH * limit)
         changes = self._db.rows(_FINISHED_DELTAS, (_DELTAS_PER_BATCH * limit,))
         if changes:
@@ -171,7 +165,7 @@ class SqliteCounts(VerbBase):
         return moves + len(changes) + len(batches)
 
     def _add_moves(self, limit: int) -> int:
-        """Add the oldest moves to their hours; and drop one hour that is too old."""
+        """Add the oldest moves to their hours, and delete one hour that is too old."""
         ((count, last),) = self._db.rows(_DELTAS, (limit,))
         if count:
             self._db.change(_ADD_DELTAS, (last,))
@@ -180,5 +174,5 @@ class SqliteCounts(VerbBase):
         return int(count)
 
     def _add_succeeded(self, last: int) -> None:
-        """Add the batches of jobs that succeeded together, up to this one. They must be there still."""
+        """Add batches of jobs that succeeded together, up to this one. Their rows must still exist."""
         self._db.change(_ADD_SUCCEEDED, (last,))

@@ -30,7 +30,6 @@ class SqliteEffects(SqliteEndings):
     """`effect_begin`, `identity_list` and `identity_renew`."""
 
     def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
-        """Asked again, it answers the same again."""
         now = self._now()
         job = self._may_commit(job_id, attempt, now)
         if isinstance(job, DetentError):
@@ -40,14 +39,13 @@ class SqliteEffects(SqliteEndings):
         return EffectBegun(job_id, attempt, begun[0][0])
 
     def identity_list(self) -> list[IdentityRow]:
-        """Oldest first."""
         return [
             IdentityRow(n=n, identity=identity, first_id=first, made_by=by, reason=why, made_at=from_micros(at))
             for n, identity, first, by, why, at in self._db.rows(_IDENTITIES)
         ]
 
     def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
-        """It uses up one id, so that each identity has a first id of its own."""
+        """Use up one id, so that each identity has its own first id."""
         now, known = self._now(), self.identity_list()
         first = self.ids_reserve(1) if known else 0
         self._db.change(_NEW_IDENTITY, (known[-1].n + 1 if known else 1, first, actor, reason, now))

@@ -145,7 +145,7 @@ class Holding(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """For how long it is held."""
+        """For how many seconds the lease lasted when that was read."""
         return (self.expires_at - self.at) / 1_000_000
 
 
@@ -168,7 +168,7 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
     """`job_commit`, `job_finish`, `job_abort`, `lease_reap` and `job_recover`."""
 
     def job_commit(self, item: Commit) -> Committed | DetentError:
-        """The intents, then the mark, which asks for the lease once more."""
+        """Enqueue the intents, then set the mark, which checks the lease again."""
         now = self._now()
         job = self._may_commit(item.job_id, item.attempt, now)
         if isinstance(job, DetentError):
@@ -182,7 +182,7 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return Committed(item.job_id, item.attempt)
 
     def holders(self, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Of those of these jobs that run and are not committed: the attempt, and when its lease ends."""
+        """Return attempt and end of lease of those of these jobs that run and are not committed."""
         return {
             job_id: (attempt, expires_at) for job_id, attempt, expires_at in self._db.rows(_HOLDERS, (ids_json(ids),))
         }
@@ -197,13 +197,13 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return why if isinstance(why, DetentError) else LeaseLost(job_id, attempt, "it has no lease")
 
     def still_holds(self, holding: Holding) -> LeaseLost | None:
-        """The same once more, in the same transaction: nothing but time can have taken the lease away."""
+        """Check the lease again in the same transaction: only time can have ended it."""
         if holding.expires_at > self._now():
             return None
         return LeaseLost(holding.job_id, holding.attempt, "its lease has expired")
 
     def mark_committed(self, holdings: Sequence[Holding]) -> None:
-        """The marks of attempts whose blocks have ended, in one statement for each number of attempt."""
+        """Mark the attempts whose blocks have ended, with one statement per attempt number."""
         values = {"now": self._now(), "clock": min(one.at for one in holdings)}
         asked: dict[int, list[int]] = {}
         for one in holdings:
@@ -224,7 +224,6 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return job
 
     def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
-        """By the holder, or by anyone where the attempt is committed; finishing again answers the same again."""
         now = self._now()
         asked: dict[int, dict[int, Finish | None]] = {}
         for item in items:
@@ -241,7 +240,6 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return answers
 
     def job_abort(self, items: Sequence[Abort], worker: str) -> list[Aborted | DetentError]:
-        """By the rules of the contract. Refuses outcomes that are not the caller's to give."""
         now = self._now()
         jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
         return [self._abort(item, jobs, worker, now) for item in items]
@@ -265,18 +263,17 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
     def _end_as(self, job: Job, item: Abort, worker: str, now: int) -> _End:
-        """End this attempt so, whoever asks."""
+        """End an attempt by the rules, without checking who asks."""
         is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
         end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)
         self._end([end])
         return end
 
     def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
-        """Lease by lease, in the order of expiry."""
         return self._reap(limit, None, grace)
 
     def _reap(self, limit: int, task: str | None, grace: float | None = None) -> Reaped:
-        """Only leases with jobs of that task; None is any."""
+        """Reap leases with jobs of that task; None is any."""
         now = self._now()
         gone = 0
         aborted: list[int] = []
@@ -308,7 +305,7 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return gap_from, gap_to
 
     def _end_as_expired(self, jobs: Sequence[Job], now: int) -> None:
-        """End the attempts of these jobs, whose lease ran out."""
+        """End the attempts of these jobs, whose lease has expired."""
         spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(job.id for job in jobs),)))
         committed: dict[int, int] = dict(self._db.rows(_COMMITTED_BEFORE, (ids_json(job.id for job in jobs),)))
         ends: list[_End] = []
@@ -322,7 +319,6 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         self._end(ends)
 
     def job_recover(self, ids: Sequence[int]) -> list[Finished | DetentError]:
-        """A committed job belongs to nobody: anyone brings it to succeeded."""
         now = self._now()
         jobs = self._jobs(dict.fromkeys(ids))
         running = (job.id for job in jobs.values() if job.committed_at is not None and job.state == "running")
@@ -373,11 +369,11 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return results
 
     def _ended_as(self, job_id: int, attempt: int, outcome: Outcome) -> str | None:
-        """The state this attempt led to, where it has ended with this outcome."""
+        """Return the state that this attempt led to, if it ended with this outcome."""
         return next((str(state) for found, state in self._db.rows(_ENDED, (job_id, attempt)) if found == outcome), None)
 
     def _end(self, ends: Sequence[_End]) -> None:
-        """Write ends that are no success: the attempts' rows, the jobs', and where each job goes from here."""
+        """Write attempts that did not succeed: execution row, job row, and the row of its next state."""
         for job, worker, at, outcome, error, state, due_at, spared, reason, expires_at in ends:
             back = state == "pending"
             self._db.change(

@@ -16,7 +16,7 @@ from detent.store.sqlite.verb_base import Insert, VerbBase, ids_json, micros
 
 __all__ = ["SqliteEnqueue"]
 
-# Above all that are in use: a restored or damaged database may count from the beginning again.
+# Above all ids in use: a restored or damaged database may count from the beginning again.
 _RESERVE = """
 UPDATE detent_ids
    SET next = ? + max(next, 1 + coalesce((SELECT max(id) FROM detent_job), 0),
@@ -52,7 +52,7 @@ ON CONFLICT (tenant, key) DO UPDATE
 _NEW_SPAN = "INSERT INTO detent_job_span (created_at, block, first_id, last_id) VALUES (?, ?, ?, ?)"
 
 _NOT_NEW = "DT002 job: it must begin once"
-"""What the guard says of an id that is taken."""
+"""The guard's message for an id that is taken."""
 
 Answer = Enqueued | DetentError
 
@@ -61,7 +61,6 @@ class SqliteEnqueue(VerbBase):
     """`ids_reserve` and `job_enqueue`."""
 
     def ids_reserve(self, count: int) -> int:
-        """One row that only grows. Refuses a negative count."""
         if count < 0:
             raise InvalidInput("count", str(count), "zero or more")
         rows = self._db.rows(_RESERVE, (count,))
@@ -71,8 +70,8 @@ class SqliteEnqueue(VerbBase):
         return int(rows[0][0]) - count
 
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
-        """Judged as a whole before anything is inserted: a refusal takes its group with it, and the rest is judged
-        again as if those had not been sent."""
+        """Check all items before anything is inserted: a refusal refuses its group, and the rest is checked again as if
+        the group had not been sent."""
         if not items:
             return []
         now = self._now()
@@ -100,7 +99,8 @@ class SqliteEnqueue(VerbBase):
         return answers
 
     def _are_new(self, items: Sequence[NewJob], now: int) -> bool:
-        """Accept them unseen, as most are new: the table's own guard knows. False where one is not; nothing is done."""
+        """Insert without looking first, since most jobs are new. Return False, with nothing written, if the guard of
+        the table refuses one that is not."""
         try:
             if len(items) == 1:
                 self._accept(items, now)
@@ -113,7 +113,7 @@ class SqliteEnqueue(VerbBase):
         return True
 
     def _accept_all(self, items: Sequence[NewJob], now: int) -> None:
-        """Several statements, of which all count or none."""
+        """Insert with several statements under a savepoint: all or none."""
         self._db.change("SAVEPOINT all_new")
         try:
             self._accept(items, now)
@@ -158,7 +158,7 @@ class SqliteEnqueue(VerbBase):
             self._db.change_many(_NEW_KEY, keys)
 
     def _accept_alike(self, items: AlikeJobs, now: int) -> None:
-        """The same for many of one kind."""
+        """Insert jobs that differ in id and payload only."""
         one = items.like
         due_at = now if one.due_at is None else max(now, to_micros(one.due_at, field="due_at"))
         expires_at = _moment(one.expires_at, "expires_at")
@@ -187,12 +187,12 @@ class SqliteEnqueue(VerbBase):
         self._enter_queue_alike(lane, due_at, expires_at, [(job_id,) for job_id in items.ids], now)
 
     def _date(self, ids: Sequence[int], now: int) -> None:
-        """Note when jobs were created, so that lists find them by it."""
+        """Record when jobs were created, so that lists find them by time."""
         self._db.change_many(_NEW_SPAN, [(now, first >> 10, first, last) for first, last in _spans(ids)])
 
 
 def _spans(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last number of each block of 1,024 numbers."""
+    """Return the first and the last id in each block of 1,024 ids."""
     first, last = min(ids), max(ids)
     if last - first < len(ids):  # numbers in a row, as nearly always
         cuts = range((first >> 10) + 1 << 10, last + 1, 1 << 10)
@@ -210,7 +210,7 @@ def _judge(
     keys: dict[tuple[str, str], tuple[int, str]],
     refused: dict[int, DetentError],
 ) -> list[Answer]:
-    """What each item would be answered, in order: an id or a key seen earlier in the same call counts as taken."""
+    """Return the answer to each item, in order: an id or a key seen earlier in the same call counts as taken."""
     answers: list[Answer] = []
     for n, item in enumerate(items):
         same = (item.task, item.payload, item.nonce)

@@ -43,7 +43,7 @@ class SqliteEvents(VerbBase):
     """`event_append`."""
 
     def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
-        """Line by line; what one call has appended counts for the rest of it."""
+        """Append one by one: earlier events of the call count for the later ones."""
         now = self._now()
         jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
         tails: dict[int, _Tail] = {}

@@ -97,7 +97,6 @@ class SqliteLists(VerbBase):
     """Lists of jobs, of their attempts and of their events."""
 
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
-        """In the order asked; None for what is not there."""
         found = {row[0]: self._job(row) for row in self._db.rows(_GET, (ids_json(dict.fromkeys(ids)),))}
         return [found.get(job_id) for job_id in ids]
 
@@ -111,7 +110,7 @@ class SqliteLists(VerbBase):
     def job_list(
         self, chosen: JobSearch, after: JobPlace | None = None, limit: int = 100, looks: int = LOOKS_MAX
     ) -> JobPage:
-        """Portion by portion, until the page is full."""
+        """Read in portions until the page is full."""
         since, place = bounds_of(chosen, after)
         asked = {
             **{name: getattr(chosen, name) for name in ("state", "task", "queue", "tenant", "key", "correlation_id")},
@@ -137,7 +136,7 @@ class SqliteLists(VerbBase):
             step = max(limit, PORTION)
 
     def _few(self, chosen: JobSearch, asked: dict[str, Any], looks: int) -> list[int] | None:
-        """The jobs of a key, and those of a state that has rows of its own, if they are few."""
+        """Return the jobs of a key, or of a state that has its own rows, if they are few; else None."""
         if chosen.key is not None:
             return [row[0] for row in self._db.rows(_BY_KEY, asked)]
         if chosen.run_id is not None or chosen.correlation_id is not None or chosen.state not in _OF_STATE:
@@ -146,27 +145,24 @@ class SqliteLists(VerbBase):
         return list(dict.fromkeys(ids)) if len(ids) <= looks else None
 
     def _next_ids(self, chosen: JobSearch, asked: dict[str, Any]) -> list[Row]:
-        """The next portion of ids, by the index that knows most."""
+        """Return the next portion of ids, by the most selective index."""
         if chosen.run_id is not None:
             return self._db.rows(_BY_RUN, asked)
         return self._db.rows(_BY_TIME if chosen.correlation_id is None else _BY_CORRELATION, asked)
 
     def job_details(self, ids: Sequence[int]) -> list[JobDetails]:
-        """One statement for all."""
         return [JobDetails(*row) for row in self._db.rows(_DETAILS, (ids_json(dict.fromkeys(ids)),))]
 
     def job_executions(self, job_id: int) -> list[ExecutionRow]:
-        """Out of the view `executions`."""
         rows = self._db.rows(_EXECUTIONS, (job_id,))
         return [ExecutionRow(**fields_named(_EXECUTION_FIELDS, row)) for row in rows]
 
     def job_events(self, job_id: int, after_seq: int = 0, limit: int = 1000) -> list[EventRow]:
-        """In the order of their numbers."""
         rows = self._db.rows(_EVENTS, (job_id, after_seq, limit))
         return [EventRow(**fields_named(_EVENT_FIELDS, row)) for row in rows]
 
     def now(self) -> datetime:
-        """The injected clock: SQLite has none of its own."""
+        """Return the time of the injected clock: SQLite has none of its own."""
         return from_micros(self._now())
 
 

@@ -83,7 +83,6 @@ class SqliteMoves(VerbBase):
     """Explicit moves, expiry, and queues."""
 
     def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
-        """Pending jobs at once; running ones are asked through their holder, and the first request stands."""
         now = self._now()
         return [self._cancel(job_id, actor, reason, now) for job_id in ids]
 
@@ -109,23 +108,19 @@ class SqliteMoves(VerbBase):
                 return undeclared(job.id, job.state, "cancelled", job.run_state)
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Back to pending, due now, with all attempts anew."""
         now = self._now()
         return [self._move(job_id, "pending", "retry", actor, reason, now) for job_id in ids]
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Given up by somebody who looked at it."""
         now = self._now()
         return [self._move(job_id, "cancelled", "discard", actor, reason, now) for job_id in ids]
 
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
-        """Only along what is declared as force; the line in the log is marked."""
         return self._move(job_id, to_state, "force", actor, reason, self._now())
 
     def effect_settle(
         self, job_id: int, done: bool, actor: str, reason: str, result: str | None = None
     ) -> Moved | DetentError:
-        """A line of the trigger `settle`, and the move."""
         job = self._jobs([job_id]).get(job_id)
         to_state = "succeeded" if done else "pending"
         if job is None:
@@ -150,7 +145,6 @@ class SqliteMoves(VerbBase):
     def job_move(
         self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
     ) -> list[Moved | DetentError]:
-        """One after the other."""
         now = self._now()
         return [self._move_job(job_id, queue, priority, actor, reason, now) for job_id in ids]
 
@@ -180,7 +174,6 @@ class SqliteMoves(VerbBase):
         self._expect(self._db.change(_JOB_MOVES, (to.queue, to.priority, job.id)), 1, [job.id], "pending")
 
     def job_expire(self, limit: int) -> list[int]:
-        """In the order of expiry."""
         now = self._now()
         found = merge(*(self._db.rows(statement, (now, limit)) for statement in _LATE))
         late = [job_id for _, job_id in islice(found, limit)]
@@ -227,7 +220,7 @@ class SqliteMoves(VerbBase):
         self._enter_queue([(job.lane, due, job.id, 0, None if late else job.expires_at)], at)
 
     def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
-        """To a state of rest: out of the queue with its key, out of the dead letters or among them."""
+        """Move a job to a state of rest: leave the queue and release its key, and leave or enter the dead letters."""
         at = self._log(job, to_state, trigger, actor, reason, now)
         where = {"id": job.id, "attempt": job.attempt, "from": job.state, "to": to_state, "now": at}
         self._expect(self._db.change(_PUT_AWAY, where), 1, [job.id], job.state)
@@ -241,7 +234,6 @@ class SqliteMoves(VerbBase):
             self._db.change(_DEAD, (job.id, job.tenant, job.queue, job.task, at))
 
     def queue_pause(self, queue: str, actor: str, reason: str | None = None) -> Moved:
-        """Recorded; the one who paused it first stands."""
         if self._db.rows(_PAUSED, (queue,)):
             return Moved(queue, "paused", False)
         now = self._now()
@@ -250,7 +242,6 @@ class SqliteMoves(VerbBase):
         return Moved(queue, "paused", True)
 
     def queue_resume(self, queue: str, actor: str, reason: str | None = None) -> Moved:
-        """Recorded; an open queue stays as it is."""
         if not self._db.rows(_PAUSED, (queue,)):
             return Moved(queue, "open", False)
         self._db.change(_LOG_QUEUE, (queue, "paused", "open", "resume", actor, reason, self._now()))
@@ -258,7 +249,6 @@ class SqliteMoves(VerbBase):
         return Moved(queue, "open", True)
 
     def queue_list(self) -> list[QueueRow]:
-        """By name."""
         return [
             QueueRow(name=name, paused_at=None if at is None else from_micros(at), paused_by=by, reason=reason)
             for name, at, by, reason in self._db.rows(_QUEUES)

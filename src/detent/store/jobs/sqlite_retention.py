@@ -93,7 +93,7 @@ class SqliteRetention(SqliteCounts):
     def job_prune(
         self, before: datetime, after_id: int, limit: int, actor: str, states: Sequence[str] | None = None
     ) -> Pruned:
-        """The horizon first: the guards let nothing go that is not below it."""
+        """Record the horizon first: the guards let only older jobs go."""
         horizon = to_micros(before, field="before")
         self._db.change(HORIZON, {"before": horizon, "actor": actor, "now": self._now()})
         looked = self._db.rows(_LOOK, (horizon, after_id, limit))
@@ -104,12 +104,10 @@ class SqliteRetention(SqliteCounts):
     def job_prunable(
         self, before: datetime, after_id: int, limit: int, states: Sequence[str] | None = None
     ) -> Prunable:
-        """A walk along the ids."""
         looked = self._db.rows(_LOOK, (to_micros(before, field="before"), after_id, limit))
         return Prunable(tuple(_old(looked, states)), looked[-1][0] if looked and len(looked) == limit else None)
 
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
-        """The horizon first, as for `job_prune`."""
         if not ids:
             return 0
         horizon = to_micros(before, field="before")
@@ -130,7 +128,6 @@ class SqliteRetention(SqliteCounts):
         self._db.change_many(_EMPTY_SPAN, spans)
 
     def result_drop(self, after_id: int, limit: int) -> ResultsDropped:
-        """A walk along the ids."""
         now = self._now()
         looked = self._db.rows(_LOOK_RESULTS, {"now": now, "after": after_id, "limit": limit})
         over = [job_id for job_id, is_over in looked if is_over]
@@ -139,11 +136,9 @@ class SqliteRetention(SqliteCounts):
         return ResultsDropped(len(over), looked[-1][0] if looked and len(looked) == limit else None)
 
     def key_expire(self, limit: int) -> int:
-        """The longest expired first."""
         return self._db.change(_EXPIRED, (self._now(), limit))
 
     def key_forget(self, after: tuple[str, str], limit: int) -> KeysForgotten:
-        """A walk along the keys."""
         looked = self._db.rows(_KEYS, (*after, limit))
         gone = [(tenant, key) for tenant, key, goes in looked if goes]
         self._db.change_many(_KEY_GOES, gone)

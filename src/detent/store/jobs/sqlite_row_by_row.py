@@ -70,7 +70,7 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
     """`job_claim_each`, `job_promote_each`, `job_expire_each` and `lease_reap_each`."""
 
     def job_claim_each(self, skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> ClaimedEach:
-        """Each job under a savepoint of its own. A row that is deleted stays deleted, whatever becomes of its job."""
+        """Claim each job under its own savepoint. A row that is deleted stays deleted even if its job is undone."""
         now = self._now()
         lease_id, left_out = terms["lease_id"], frozenset(skip)
         after_tenant, limit = terms.get("after_tenant"), terms["limit"]
@@ -107,7 +107,7 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         self._expect(self._db.change(CLAIM, (lease_id, now, ids_json([job_id]))), 1, [job_id], "pending")
 
     def _not_claimable(self, row: Row, now: int) -> str | None:
-        """Why the row stands for no job that may be claimed. Such a row is deleted. None for a healthy row."""
+        """Return why the row has no job that may be claimed, and delete the row; None for a healthy row."""
         ready_at, job_id, lane = row[:3]
         found = self._db.rows("SELECT state FROM detent_job WHERE id = ?", (job_id,))
         committed = self._db.rows(_COMMITTED, (job_id,))
@@ -133,7 +133,6 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         self._expect(self._db.change(_SUCCEEDED, found), 1, [job_id], "pending")
 
     def job_promote_each(self, limit: int, skip: Sequence[int]) -> EachDone:
-        """In the order of their time."""
         done: list[int] = []
         bad: list[BadRow] = []
         for row in self._db.rows(_DUE, (self._now(), ids_json(skip), limit)):
@@ -149,7 +148,6 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         self._db.change(_NOT_WAITING, (row[2],))
 
     def job_expire_each(self, limit: int, skip: Sequence[int]) -> EachDone:
-        """In the order of expiry."""
         now = self._now()
         found = merge(*(self._db.rows(statement, (now, ids_json(skip), limit)) for statement in _LATE))
         done: list[int] = []
@@ -171,7 +169,6 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         self._put_away(job, "cancelled", "expire", "system", None, now)
 
     def lease_reap_each(self, limit: int, skip: Sequence[int], grace: float | None = None) -> Reaped:
-        """Lease by lease in the order of expiry, and job by job."""
         now = self._now()
         gone = 0
         aborted: list[int] = []

@@ -71,7 +71,6 @@ class SqliteUpkeep(VerbBase):
     """Promotion, silent jobs and failure hooks."""
 
     def job_promote(self, limit: int) -> int:
-        """In the order of their time."""
         due = self._db.rows(_DUE, (self._now(), limit))
         if due:
             self._db.change_many(_TO_READY, due)
@@ -86,7 +85,6 @@ class SqliteUpkeep(VerbBase):
         limit: int,
         lease_ids: Sequence[int] | None = None,
     ) -> list[SilentRow]:
-        """Found through their leases."""
         where = {
             "queue": queue,
             "stale": stale_after,
@@ -98,7 +96,6 @@ class SqliteUpkeep(VerbBase):
         return [SilentRow(**_timed(_SILENT, row, "since")) for row in self._db.rows(_FIND, where)]
 
     def times_put(self, items: Sequence[TaskTimes]) -> None:
-        """A row for each that says something."""
         said = {name: rest for name, *rest in self._db.rows(_LIST_TIMES)}
         for item in items:
             times = [item.stale_after, item.stalled_after, item.result_ttl]
@@ -108,7 +105,6 @@ class SqliteUpkeep(VerbBase):
                 self._db.change(_PUT_TIMES, (item.task, *times))
 
     def times_list(self) -> list[TaskTimes]:
-        """By name."""
         return [TaskTimes(**dict(zip(_TIMES, row, strict=True))) for row in self._db.rows(_LIST_TIMES)]
 
     def recovery_set(
@@ -119,7 +115,6 @@ class SqliteUpkeep(VerbBase):
         actor: str,
         reason: str | None = None,
     ) -> Moved:
-        """On record."""
         now = self._now()
         found = self._db.rows(_OF_QUEUE, (queue,))
         was, state = "automatic" if found else "approval", "automatic"
@@ -135,11 +130,10 @@ class SqliteUpkeep(VerbBase):
         return Moved(queue, state, True)
 
     def recovery_list(self) -> list[RecoveryRow]:
-        """By name."""
         return [RecoveryRow(**_timed(_RECOVERY, row, "changed_at")) for row in self._db.rows(_LIST)]
 
     def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
-        """Task by task, each by the index that leads to its failures."""
+        """Read task by task, since the index is by task."""
         chosen = {"now": self._now(), "limit": limit}
         found = [row for task in dict.fromkeys(tasks) for row in self._db.rows(_UNTOLD, chosen | {"task": task})]
         taken = sorted((job_id, attempt) for job_id, attempt in found)[:limit]
@@ -147,12 +141,10 @@ class SqliteUpkeep(VerbBase):
         return taken
 
     def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
-        """By a later time in their rows."""
         until = self._now() + micros(seconds)
         self._db.change_many(_KEEP, [(until, *failure) for failure in failures])
 
     def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
-        """Their rows go."""
         self._db.change_many(_TOLD, failures)
 
 

@@ -69,7 +69,6 @@ class SqliteOperations(SqliteMoves):
     """The verbs of operations."""
 
     def operation_start(self, item: NewOperation) -> OperationRow:
-        """One row by its id."""
         now = self._now()
         chosen, argument = asked(item)
         row = (item.id, item.action, chosen, argument, item.actor, item.reason, now)
@@ -81,7 +80,7 @@ class SqliteOperations(SqliteMoves):
         return found
 
     def operation_step(self, operation_id: int, limit: int) -> OperationRow | DetentError:
-        """Through the verbs themselves."""
+        """Apply the verb of the action to the next jobs."""
         row = self.operation_get(operation_id)
         if row is None:
             return NotFound("operation", str(operation_id))
@@ -104,7 +103,7 @@ class SqliteOperations(SqliteMoves):
         return self.operation_get(operation_id) or NotFound("operation", str(operation_id))
 
     def _bounds(self, row: OperationRow, fits: dict[str, Any]) -> tuple[int, int]:
-        """Between which ids the operation looks: where such jobs are, if an index tells."""
+        """Return the range of ids to read: narrower if an index knows where such jobs are."""
         if row.looked or (row.key is None and row.run_id is None and row.correlation_id is None):
             return row.after_id, row.until_id
         low, high = self._db.rows(_BOUNDS, fits)[0]
@@ -122,12 +121,10 @@ class SqliteOperations(SqliteMoves):
                 return self.job_move(ids, row.to_queue, row.to_priority, row.actor, row.reason)
 
     def operation_skip(self, operation_id: int) -> OperationRow | DetentError:
-        """One update of its row."""
         self._db.change(_SKIP, (operation_id,))
         return self.operation_get(operation_id) or NotFound("operation", str(operation_id))
 
     def operation_cancel(self, operation_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
-        """On record."""
         row = self.operation_get(operation_id)
         if row is None:
             return NotFound("operation", str(operation_id))
@@ -139,12 +136,10 @@ class SqliteOperations(SqliteMoves):
         return Moved(str(operation_id), "cancelled", True)
 
     def operation_get(self, operation_id: int) -> OperationRow | None:
-        """By its id."""
         found = self._db.rows(_GET, (operation_id,))
         return _operation(found[0]) if found else None
 
     def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
-        """The newest first."""
         return [_operation(row) for row in self._db.rows(_LIST, {"state": state, "limit": limit})]
 
 
