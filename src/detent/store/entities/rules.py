@@ -1,4 +1,4 @@
-"""A user's own table: what is found in it before it comes under guards, and what a trigger makes of a state."""
+"""Rules of entities for both databases: which lifecycles may be attached to a table, and which move a trigger makes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def refuse_older(database: str, lifecycle: Lifecycle, found: int | None) -> None
 
 
 def refuse_undeclared(database: str, lifecycle: Lifecycle, found: Sequence[tuple[Any, ...]]) -> None:
-    """`UnknownState` where anything was found: each a state that is not declared, how many rows are in it, and the id
-    of one. Guards would hold such rows where they are for ever, so they are asked for first."""
+    """Raise `UnknownState` if there are rows in states that are not declared: each a state, the number of rows, and the
+    id of one. Guards would never let such rows move, so they are checked first."""
     if not found:
         return
     rows = sum(count for _, count, _ in found)
@@ -44,8 +44,9 @@ def refuse_undeclared(database: str, lifecycle: Lifecycle, found: Sequence[tuple
 def decide(
     database: str, lifecycle: Lifecycle, entity_id: str, found: Sequence[str], trigger: str
 ) -> Pair | Moved | DetentError:
-    """The move that a trigger makes of an entity found in these states (none, or the first): from and to. Otherwise the
-    answer: it is there already, `NotFound`, `UnknownState` or `InvalidTransition`. `InvalidInput` is raised."""
+    """Return the move that a trigger makes of an entity: from and to. `found` are the states of its rows; the first
+    counts. Otherwise return the answer: no move needed, `NotFound`, `UnknownState` or `InvalidTransition`. Raises
+    `InvalidInput`."""
     check_name(lifecycle)
     if not found:
         return NotFound(lifecycle.name, entity_id)
@@ -61,7 +62,7 @@ def decide(
 
 
 def _no_way(lifecycle: Lifecycle, entity_id: str, state: str, trigger: str) -> Moved | InvalidTransition:
-    """There already, where the trigger leads here from elsewhere; otherwise refused."""
+    """Answer that no move is needed if the trigger leads to this state from another; otherwise refuse."""
     targets = [way.target for way in lifecycle.transitions if way.trigger == trigger]
     if state in targets:
         return Moved(entity_id, state, False)

@@ -1,7 +1,7 @@
-"""How attempts end: commit, finish, abort, and what the reaper and recovery make of those whose holder is gone.
+"""How attempts end on SQLite: commit, finish, abort, and the reaper for those whose holder is gone.
 
-An end is always two writes in one transaction: the row of the attempt, then the job's own row, which may leave running
-only with `ended` raised to its attempt.
+An end is always two writes in one transaction: the execution row, and the job row, which may leave running only with
+`ended` raised to its attempt.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ SELECT j.id, j.attempt, l.expires_at
  WHERE j.state = 'running' AND j.committed_at IS NULL
    AND NOT EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = j.id AND e.committed_at IS NOT NULL)
 """
-# By the record, not by the row: damage may have changed that.
+# By the execution rows, because damage may have changed the job row.
 _COMMITTED_BEFORE = """
 SELECT job_id, attempt FROM detent_execution
  WHERE job_id IN (SELECT value FROM json_each(?)) AND committed_at IS NOT NULL
 """
-# Success is the ordinary path, so it is one statement for all jobs, not one for each, and that one asks who holds them.
-# The moment is never before anything that has happened to the job; what began last of the three is the latest of them.
+# Success is the ordinary path, so one statement ends all jobs and checks that they are held. The time is never before
+# any other time of the job; of commit, start and claim the first that is set is the latest.
 _AT = "max(:now, coalesce(committed_at, started_at, leased_at), coalesce(cancel_requested_at, 0))"
 _SUCCEEDED = f"""
    SET state = 'succeeded', ended = attempt, finished_at = {_AT}, error = NULL,
        committed_at = coalesce(committed_at, {_AT})"""
-# `{begun}` is how long after the claim the function was called.
+# `{begun}` is the number of microseconds from the claim to the call of the function.
 _STARTED = f"started_at = max(leased_at, min(coalesce(started_at, {_AT}), leased_at + {{begun}}))"
-# For many blocks at once. Each of them has looked at its lease when it ended; `clock` is when the first of them began.
+# For many blocks at once. Each has checked its lease when it ended; `clock` is when the first of them started.
 _COMMIT_MANY = f"""
 UPDATE detent_job SET started_at = coalesce(started_at, {_AT}), committed_at = {_AT}
  WHERE id IN (SELECT value FROM json_each(:ids)) AND attempt = :attempt AND state = 'running' AND committed_at IS NULL
@@ -63,7 +63,7 @@ _SUCCEED_BEGUN = f"""
 UPDATE detent_job {_SUCCEEDED}, {_STARTED.format(begun="own.value")}
   FROM json_each(:told) own WHERE detent_job.id = CAST(own.key AS INTEGER) {_HELD_OR_COMMITTED}
 """
-# Both in one text, `begun:result`: SQLite reads the number as far as it goes. An array would be parsed twice a job.
+# Both in one text, `begun:result`: CAST reads the number up to the colon. An array would be parsed twice per job.
 _SUCCEED_WITH_RESULTS = f"""
 UPDATE detent_job {_SUCCEEDED}, {_STARTED.format(begun="CAST(own.value AS INTEGER)")},
        result = coalesce(nullif(substr(own.value, instr(own.value, ':') + 1), ''), result)
@@ -111,7 +111,7 @@ SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
  WHERE l.id = ? AND l.expires_at <= ? ORDER BY j.id
 """
-# Expiry is asked again by the statement that acts, and a lease that a running job names stays.
+# The statement that acts checks the expiry again, and a lease that a running job names stays.
 _LEASE_GOES = """
 DELETE FROM detent_lease
  WHERE id = ? AND expires_at <= ?
@@ -126,17 +126,17 @@ _MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
 _GIVEN_BACK = ("released", "snoozed", "throttled")
 _NOT_THE_CALLERS = ("done", "expired")
 _EXPIRED_FREE_MAX = 5
-"""How many expired attempts of a job do not count, by rule 4 of the contract."""
+"""Maximum number of expired attempts of a job that do not count, by rule 4 of the contract."""
 
 
 _NOT_KNOWN = 10**15
-"""Microseconds after the claim that no attempt lasts: a start that is not known is when the attempt ends."""
+"""More microseconds than any attempt lasts: an attempt without a known start has started when it ends."""
 _Asked = Mapping[int, Finish | None]
-"""By job; None: nothing is known but that it is committed."""
+"""By job; None if only its commit is known."""
 
 
 class Holding(NamedTuple):
-    """An attempt that may commit: when that was asked, and until when its lease lasts."""
+    """An attempt that may commit: when that was checked, and when its lease expires."""
 
     job_id: int
     attempt: int
@@ -150,7 +150,7 @@ class Holding(NamedTuple):
 
 
 class _End(NamedTuple):
-    """An attempt that ends without success, and what that makes of its job."""
+    """An attempt that ends without success, and the next state of its job."""
 
     job: Job
     worker: str
@@ -188,8 +188,8 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         }
 
     def may_commit(self, job_id: int, attempt: int, found: tuple[int, int] | None) -> Holding | DetentError:
-        """Until when this caller holds the job, by what `holders` found of it in this transaction; else why it may not
-        commit: somebody has, or the lease."""
+        """Return until when this caller holds the job, from what `holders` returned in this transaction; else the error
+        that says why it may not commit."""
         now = self._now()
         if found is not None and found[0] == attempt and found[1] > now:
             return Holding(job_id, attempt, now, found[1])
@@ -258,7 +258,7 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         end = self._end_as(job, item, worker, now)
         if item.outcome == "throttled":
             self._throttled(job, item.delay, now)
-        # Named once more in the same call, it has ended.
+        # If the same call names it again, it has ended.
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
@@ -295,8 +295,8 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         return Reaped(gone, tuple(aborted), tuple(recovered))
 
     def _unwatched(self, now: int, grace: float | None) -> tuple[int, int]:
-        """The last time in which no worker showed that it lives, if it ended less than `grace` seconds ago; else an
-        empty one. A gap that goes on until now, and was not noted yet, ends now."""
+        """Return the last period without a worker's heartbeat, if it ended less than `grace` seconds ago; else an empty
+        one. A period that lasts until now, and was not recorded yet, ends now."""
         ((watched_at, gap_from, gap_to),) = self._db.rows(_WATCHED)
         if watched_at is not None and watched_at < now - _GAP_MIN:
             gap_from, gap_to = watched_at, now
@@ -337,11 +337,8 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
     # -- one way to end ----------------------------------------------------------------------------------------
 
     def _succeed(self, asked: _Asked, attempt: int | None, worker: str | None, now: int) -> set[int]:
-        """Bring those of these jobs that are held, or committed, to succeeded, with when they began and their results;
-        which they are.
-
-        Without an attempt the current one is meant, and without a worker their lease's.
-        """
+        """Move those of these jobs that are held, or committed, to succeeded, with their start and result; return which
+        they are. Without an attempt the current one counts, and without a worker that of the lease."""
         if not asked:
             return set()
         told: dict[str, Any] = {"attempt": attempt, "worker": worker, "now": now, "ids": ids_json(asked)}
@@ -353,8 +350,8 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
         elif any(one.begun_after is not None for one in ends):
             begun = {one.job_id: _begun(one) for one in ends}
             statement, told["told"] = _SUCCEED_BEGUN, _json(begun)
-        # Nearly always it is all of them. To ask which means a row for each, and for each of those the interpreter's
-        # lock: other threads get it in between, and keep it for as long as they like.
+        # Nearly always it is all of them. RETURNING would give a row for each, and fetching each row takes the
+        # interpreter's lock, which other threads may hold.
         self._db.change("SAVEPOINT all_of_them")
         if self._db.change(statement, told) == len(asked):
             results = set(asked)
@@ -390,11 +387,11 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
             self._expect(ended, 1, [job.id], "running")
             self._count_move(job, at, state, outcome)
             if back:
-                # Due or not is judged by the moment of the end, whatever the clock says.
+                # Ready or waiting depends on the time of the end, not on the clock.
                 self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
             elif state == "quarantined":
                 self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
-            # In the transaction of the ending, so that it is never lost. An ops run has no application to hear of it.
+            # In the transaction of the ending, so that no failure is lost. An ops run has no failure hooks.
             if state in ("quarantined", "failed") and job.task != OPS_TASK:
                 self._db.change(_NEW_UNTOLD, (job.id, job.attempt, job.task))
 
@@ -412,13 +409,13 @@ def _committed_by(job: Job | None, attempt: int) -> bool:
 
 
 def _given_back(job: Job, item: Abort, worker: str, now: int) -> _End:
-    """Rule 1 of the contract, for an earlier attempt: whatever became of this one, the job has committed."""
+    """Apply rule 1 of the contract for an earlier attempt that has committed."""
     at = max(now, job.last_at)
     return _End(job, worker, at, "released", item.error, "pending", at, job.spared + 1, None, job.expires_at)
 
 
 def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
-    """Rules 2 to 6 of the contract, the first that fits. `free`: it expired, and by rule 4 that does not count."""
+    """Apply the first of rules 2 to 6 of the contract that fits. `free`: it expired, and rule 4 does not count it."""
     at = max(now, job.last_at)
     if item.outcome == "cancelled" and job.cancel_requested_at is None:
         item = replace(item, outcome="released")
@@ -433,7 +430,7 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
     if outcome == "unknown" or (outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
         asked = job.effect_told_by == "probe" and not item.fatal
         if asked and (outcome == "unknown" or used <= job.attempts_max):
-            # What may have happened does not expire unseen.
+            # An effect that may have happened must not expire unseen.
             state, spared, expires_at = "pending", spared + (outcome == "unknown"), None
             outcome = "unknown"
         else:
@@ -454,12 +451,12 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
 
 
 def _is_stale(job: Job, outcome: Outcome) -> bool:
-    """An ops run that was claimed, and never began."""
+    """Return whether an ops run was claimed and never started."""
     return job.task == OPS_TASK and outcome == "expired" and job.started_at is None
 
 
 def _would_rest(job: Job, item: Abort, used: int, free: bool) -> bool:
-    """Whether rules 3 or 5 would end the job."""
+    """Return whether rule 3 or 5 would end the job."""
     if job.cancel_requested_at is not None:
         return True
     return not free and (item.fatal or used >= job.attempts_max)

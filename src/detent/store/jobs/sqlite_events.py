@@ -12,7 +12,7 @@ __all__ = ["SqliteEvents"]
 
 _LAST = "SELECT seq, at FROM detent_event WHERE job_id = ? ORDER BY seq DESC LIMIT 1"
 _BY_KEY = "SELECT seq FROM detent_event WHERE job_id = ? AND key = ?"
-# Lines stand in the order of time, so the walk from the end stops at the first one before the window.
+# Events are in the order of time, so the search from the end stops at the first one before the window.
 _WINDOW = """
 SELECT attempt, level, message, payload, seq FROM detent_event
  WHERE job_id = :job AND key IS NULL
@@ -29,7 +29,7 @@ Line = tuple[int, str, str, str | None]
 
 
 class _Tail:
-    """The end of one job's lines, and what was said in the last ten seconds, where somebody needed to know."""
+    """The last event of a job, and its events of the last ten seconds if they were read."""
 
     __slots__ = ("at", "recent", "seq")
 

@@ -45,7 +45,7 @@ _LEAVE_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
 _GIVE_KEY_BACK = "DELETE FROM detent_job_key WHERE until_claim AND job_id = ?"
 _NOT_DEAD = "DELETE FROM detent_dead WHERE job_id = ?"
 _DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, 'forced', ?)"
-# Each table by itself: only so does its index give the first few without a look at all the others.
+# One query per table, so that its index finds the first rows without reading the others.
 _LATE = tuple(
     f"SELECT expires_at, job_id FROM {table} WHERE expires_at IS NOT NULL AND expires_at <= ?"
     " ORDER BY expires_at, job_id LIMIT ?"
@@ -210,7 +210,7 @@ class SqliteMoves(VerbBase):
 
     def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
         at = self._log(job, "pending", trigger, actor, reason, now)
-        # What was cancelled before it was due is due when it was.
+        # A job that was cancelled before it was due keeps its due time.
         due = max(at, job.due_at) if trigger == "retry" else at
         back = {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at, "due": due}
         moved = self._db.change(_BACK, back)

@@ -117,7 +117,7 @@ class SqliteRetention(SqliteCounts):
         return len(old)
 
     def _go(self, ids: list[int]) -> None:
-        # Jobs that have succeeded and are not counted yet are counted before they go.
+        # Jobs that have succeeded and are not counted yet are counted before they are deleted.
         while ids and self.counts_fold(100):
             pass
         if not ids:

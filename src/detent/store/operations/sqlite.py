@@ -36,7 +36,7 @@ SELECT j.id FROM detent_job j WHERE j.id IN (SELECT value FROM json_each(:looked
             AND (j.state = 'cancelled' OR j.state = 'running' AND j.cancel_requested_at IS NOT NULL))
  ORDER BY j.id
 """
-# The sum keeps SQLite from walking along all jobs for the least and the greatest.
+# The addition keeps SQLite from reading all jobs for the least and the greatest id.
 _BOUNDS = """
 SELECT min(id + 0), max(id + 0)
   FROM (SELECT job_id AS id FROM detent_job_key WHERE tenant = coalesce(:tenant, '') AND key = :key
