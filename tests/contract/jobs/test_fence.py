@@ -10,9 +10,10 @@ import pytest
 from detent.errors import AlreadyCommitted, DetentError, LeaseLost
 from detent.model.limit_records import Charge
 from detent.model.records import Claimed, Finished, Renewal
-from detent.store.batches import BATCHES
+from detent.store.batches import BatchVerbs
 from detent.store.contract import CATALOGUE, Store
-from detent.store.pipelining import PIPELINING
+from detent.store.pipelining import PipelineVerbs
+from detent.store.verb import catalogue_of
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim_one, commit, enqueue, event, finish, new_job
 from tests.contract.refusals import Untouched, refused
@@ -123,7 +124,7 @@ def test_a_lost_lease_is_powerless(store: Store, clock: StoreClock, untouched: U
 def test_the_fence_leaves_no_verb_out() -> None:
     """G3: every verb that only the holder may call is tried above, those of runs in their own modules. Recovery is
     anyone's."""
-    of_runs = {verb.name for verb in (*BATCHES, *PIPELINING)}
+    of_runs = catalogue_of(BatchVerbs).keys() | catalogue_of(PipelineVerbs).keys()
     fenced = {
         verb.name
         for verb in CATALOGUE.values()
