@@ -1,4 +1,4 @@
-"""The page about alerts: its text stands in it, its table of the default policies comes out of the code."""
+"""The page about alerts: its text is written by hand, its table of default policies is generated."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
 BEGIN = "<!-- policies -->\n"
 END = "<!-- end of policies -->\n"
 HEAD = """\
-| policy | severity | wrong when | of each | window | at least | calm |
+| Policy | Severity | Fires if | For each | Window | Minimum | Calm |
 |---|---|---|---|---|---|---|
 """
 
 
 def alerts_page() -> str:
-    """The text with one line for each default policy."""
+    """Return the page with one line for each default policy."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     return before + BEGIN + HEAD + "".join(_line(policy) for policy in DEFAULTS.values()) + END + after
@@ -28,14 +28,14 @@ def alerts_page() -> str:
 
 def _line(policy: Policy) -> str:
     if policy.threshold is None:
-        wrong = f"it happens: {policy.message}"
+        condition = f"event: {policy.message}"
     else:
         than = "<" if policy.measure in BELOW else ">"
-        wrong = f"`{policy.measure}` {than} {amount(policy.measure, policy.threshold)}"
+        condition = f"`{policy.measure}` {than} {amount(policy.measure, policy.threshold)}"
     cells = (
         f"`{policy.name}`",
         policy.severity,
-        wrong,
+        condition,
         "" if policy.measure == "event" else policy.each,
         span(policy.window_seconds) if policy.window_seconds else "",
         str(policy.count_min) if policy.count_min else "",

@@ -23,10 +23,10 @@ _RESERVED = frozenset({"class", "default", "direction", "end", "note", "scale", 
 _HEADING = """\
 # Lifecycles
 
-Everything that can happen to a job, an execution, a run and its parts. A move that is not in these tables is refused,
-in Python and by the database itself; a move to the state a thing is in already is a no-op.
+The states of jobs, executions, runs and their parts, and the moves between them. A move that is not in these tables is
+refused, in Python and by the database itself. A move to the current state is a no-op.
 
-This page is written by `python -m detent.lifecycle.draw` from `src/detent/lifecycle/library.py`.
+This page is generated from `src/detent/lifecycle/library.py` by `python -m detent.lifecycle.draw`.
 """
 
 
