@@ -1,4 +1,4 @@
-"""The pages that are generated: `python -m tests.docs.pages` writes them, a test keeps them true."""
+"""The generated pages: `python -m tests.docs.pages` writes them, and a test checks that they are current."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from typing import Any
 from detent import errors
 from detent.declare.settings import Settings
 from tests.docs.alerts_page import alerts_page
+from tests.docs.python_page import python_page
 
 ROOT = Path(__file__).parents[2]
 
 _ERRORS_HEAD = """\
 # Errors
 
-Everything Detent raises on purpose is a `detent.errors.DetentError`. Fields come first; the message is made from them
-and says what was refused, what was found and what would be allowed. The codes are what an error is called where there
-are no classes: its SQLSTATE inside PostgreSQL, the status over HTTP, the exit code of the command line.
+Every error that Detent raises is a `detent.errors.DetentError`. Its fields are attributes. The message is made from
+them and says what was refused, what was found and what to do. Outside Python an error has a code: its SQLSTATE in
+PostgreSQL, its HTTP status, and the exit code of the command line.
 
-This page is generated from `detent.errors`; `python -m tests.docs.pages` writes it again.
+This page is generated from `detent.errors` by `python -m tests.docs.pages`.
 """
 
 _SETTINGS_HEAD = """\
 # Settings
 
-A setting comes from the first of these that names it:
+The value of a setting comes from the first of these that has it:
 
 1. an argument: `Detent("sqlite:///shop.db", payload_max=100_000)`
 2. the environment: `DETENT_PAYLOAD_MAX=100000`
 3. the file `detent.toml`, or the table `[tool.detent]` of `pyproject.toml`, in the working directory
 4. the default
 
-A name that is not a setting and a value out of its range are refused with `InvalidSetting`. In the environment only
-what is nearly a setting's name is refused: others may use the prefix too.
+An unknown name, and a value out of range, are refused with `InvalidSetting`. In the environment, an unknown name is
+refused only if it resembles that of a setting, because other programs may use the prefix too.
 
-This page is generated from `declare/settings.py`; `python -m tests.docs.pages` writes it again.
+This page is generated from `declare/settings.py` by `python -m tests.docs.pages`.
 
-| setting | default | allowed | means |
+| setting | default | allowed | meaning |
 |---|---|---|---|
 """
 
 
 def errors_page() -> str:
-    """The tree, then each class with its fields and codes."""
+    """Return the tree, then each class with its fields and codes."""
     tree = (errors.__doc__ or "").split("\n\n")[1]
     parts = [_ERRORS_HEAD, "```", *(line.removeprefix("    ") for line in tree.splitlines()), "```", ""]
     parts += ["| error | fields | SQLSTATE | HTTP | exit | meaning |", "|---|---|---|---|---|---|"]
@@ -55,7 +56,7 @@ def errors_page() -> str:
 
 
 def settings_page() -> str:
-    """One line for each setting."""
+    """Return a line for each setting."""
     page = _SETTINGS_HEAD
     for one in fields(Settings):
         page += f"| `{one.name}` | {_default(one.default)} | {_range(one.metadata)} | {one.metadata['means']} |\n"
@@ -74,7 +75,12 @@ def _range(metadata: Any) -> str:
     return ", ".join(metadata["one_of"]) if metadata.get("one_of") else "text"
 
 
-PAGES = {"docs/errors.md": errors_page, "docs/settings.md": settings_page, "docs/alerts.md": alerts_page}
+PAGES = {
+    "docs/errors.md": errors_page,
+    "docs/settings.md": settings_page,
+    "docs/alerts.md": alerts_page,
+    "docs/python.md": python_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

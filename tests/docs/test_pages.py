@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
+import detent
 from detent import errors
 from detent.declare.settings import Settings
 from detent.store.invariants import load
 from tests.docs.pages import PAGES, ROOT
+from tests.docs.python_page import GROUPS, TWINS, members, nouns
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.DetentError)]
 
@@ -48,3 +52,47 @@ def test_every_invariant_is_on_the_page_and_no_other(kind: Literal["postgres", "
     lines = (ROOT / "docs/invariants.md").read_text(encoding="utf-8").splitlines()
     named = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert named == sorted(invariant.name for invariant in load(kind))
+
+
+def test_every_public_name_is_on_the_python_page() -> None:
+    """Every name of `detent`, every noun and every verb has a heading; attributes and fields have a row."""
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    headings = {line.lstrip("# ") for line in page.splitlines() if line.startswith("#")}
+    listed = {name for names in GROUPS.values() for name in names}
+    assert {"Detent", "errors", *TWINS} | listed == set(detent.__all__)
+    assert listed | {"Detent", "errors"} <= headings
+    assert all(f"| `{name}` |" in page for name in TWINS)
+    classes = {path: (path, noun) for path, noun in nouns().items()} | {"app": ("Detent", detent.Detent)}
+    for path, (heading, noun) in classes.items():
+        assert heading in headings
+        for name, member in members(noun).items():
+            has_row = isinstance(member, property) and (f"| `{name}` |" in page or f"{path}.{name}" in headings)
+            assert has_row or f"{path}.{name}" in headings, f"{path}.{name}"
+    verbs = {heading.rpartition(".")[2] for heading in headings}
+    for kind in (getattr(detent, name) for name in listed):
+        for name, member in members(kind).items() if isinstance(kind, type) else ():
+            assert f"| `{name}` |" in page if isinstance(member, property) else name in verbs, f"{kind}.{name}"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)):
+        if "://" not in link:
+            file, _, anchor = link.partition("#")
+            target = (page.parent / file) if file else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"({page.name}" not in index] == ["README.md"]

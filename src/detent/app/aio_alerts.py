@@ -29,8 +29,8 @@ class AsyncAlerts:
         return AsyncPolicies(self._sync.policies)
 
     async def list(self, *, state: str | None = None, limit: int = 100, after: str | None = None) -> ListPage[AlertRow]:
-        """List alerts: those that fire first, the newest of each first. `.next` of the list is the `after` of the next
-        page. `InvalidInput`.
+        """List alerts: firing ones first, then resolved ones, the newest first. `.next` of the list is the `after` of
+        the next page. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.list, state=state, limit=limit, after=after)
 
@@ -39,7 +39,7 @@ class AsyncAlerts:
         return await asyncio.to_thread(self._sync.get, alert_id)
 
     async def acknowledge(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Acknowledge an alert: no more reminders of it are sent. `NotFound`."""
+        """Acknowledge an alert: no further reminders are sent. `NotFound`."""
         return await asyncio.to_thread(self._sync.acknowledge, alert_id, actor=actor, reason=reason)
 
     async def raise_(
@@ -51,28 +51,28 @@ class AsyncAlerts:
         severity: Severity = "warning",
         facts: Mapping[str, Any] | None = None,
     ) -> Moved:
-        """Raise an alert of your own. Raised again, also by others, it stays one alert that is reported once, until it
-        is resolved: by `resolve`, or a day after it was last raised. `InvalidInput`.
+        """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
+        by `resolve`, or a day after it was last raised. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.raise_, policy, message, scope=scope, severity=severity, facts=facts)
 
     async def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Resolve an alert by its id. It is a no-op if it does not fire; it fires again if its cause comes back."""
+        """Resolve an alert by its id. A no-op if it does not fire. It fires again if its cause comes back."""
         return await asyncio.to_thread(self._sync.resolve, alert_id, actor=actor, reason=reason)
 
     async def deliveries(self, alert_id: str, *, limit: int = 100) -> ListPage[DeliveryRow]:
-        """List the notifications about an alert and what became of each, the newest first. `NotFound`."""
+        """List the notifications about an alert and their outcome, the newest first. `NotFound`."""
         return await asyncio.to_thread(self._sync.deliveries, alert_id, limit=limit)
 
     async def judge(self) -> int | None:
-        """Judge all policies once, and send what is to be reported. Workers do this by themselves; call it if none
-        runs. Return how many alerts changed, or None if it was done within the last 15 seconds.
+        """Evaluate all policies once, and send the notifications. Workers do this by themselves; call it if none runs.
+        Return how many alerts changed, or None if it was done within the last 15 seconds.
         """
         return await asyncio.to_thread(self._sync.judge)
 
     async def test(self) -> dict[str, Outcome]:
-        """Send a test message to every sink of the settings now, and return the answers by sink. The pager is also told
-        that it is over.
+        """Send a test message to every sink in the settings, and return the answers by sink. The pager also gets a
+        message that resolves it.
         """
         return await asyncio.to_thread(self._sync.test)
 
@@ -84,7 +84,7 @@ class AsyncPolicies:
         self._sync = sync
 
     async def list(self) -> ListPage[Policy]:
-        """List the policies in force: the defaults, with those that were set in their place and besides."""
+        """List the policies in force: the defaults and those that were set, which replace defaults of the same name."""
         return await asyncio.to_thread(self._sync.list)
 
     async def get(self, name: str) -> Policy:
@@ -109,8 +109,8 @@ class AsyncPolicies:
     ) -> Policy:
         """Change a policy, or create one: `app.alerts.policies.set("dead_letters_many", threshold=20)`.
 
-        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless that is
-        `event`; `window` and `calm` are seconds. `InvalidInput`.
+        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless the
+        measure is `event`. `window` and `calm` are in seconds. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.set,
@@ -129,5 +129,5 @@ class AsyncPolicies:
         )
 
     async def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Remove what was set of a policy: its default is in force again, or there is none."""
+        """Remove the settings of a policy. Its default applies again; a policy of your own is gone."""
         return await asyncio.to_thread(self._sync.remove, name, actor=actor, reason=reason)

@@ -28,12 +28,12 @@ class AsyncBatchRun(BatchRunSnapshot):
         return self._adopt(await asyncio.to_thread(BatchRun.like(self).refresh))
 
     async def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`, where `previewed` is the state preview with every change
-        worked out. Without `until`, wait until the run rests. Return this handle, read again.
+        """Wait until the run is in one of the states `until`, where `previewed` means preview with every change
+        computed. Without `until`, wait until the run rests. Return this handle, read again.
 
-        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on. `RunStuck` if it will not get there by
-        itself: a job that the whole run waits for is dead, or the run has ended in another state. A run that waits for
-        approval, in preview, is waited for.
+        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues. `RunStuck` if it will not get there by
+        itself: a job that the whole run needs is dead, or the run has ended in another state. A run in preview is not
+        stuck: someone may apply it.
         """
         sync: BatchRun = BatchRun.like(self)
         await asleep_through(sync._wait_steps(timeout, until), sync._engine.clock)
@@ -50,16 +50,17 @@ class AsyncBatchRun(BatchRunSnapshot):
         actor: str | None = None,
         reason: str | None = None,
     ) -> Self:
-        """Apply what the preview showed: all targets that would change, or `only` those refs. The others stay in
-        preview and can be applied later, by another call. `unchanged` takes those that would stay as they are, too;
-        `leave_failed` leaves out those that could not be previewed. Return this handle, read again.
+        """Apply the previewed changes: all targets that would change, or `only` those refs. The others stay in preview
+        and can be applied later. Return this handle, read again.
 
-        If the batch has `observe`, each target is compared with the preview first. A target that others have changed
-        since is not changed: it fails with a conflict. `overwrite=True` changes it without that check.
+        - `unchanged`: also apply targets that would not change.
+        - `leave_failed`: leave out targets whose preview failed.
+        - `accept_changed`: apply even if the batch's code has changed since the preview.
+        - `overwrite`: do not check for conflicts. Without it, if the batch has `observe`, each target is first compared
+          with the preview, and a target that others have changed fails with a conflict.
 
-        `PreviewNotReady` before every change is worked out, or if some could not be and are not left out;
-        `BatchChanged` if the batch's code has changed since the preview, unless `accept_changed`; `InvalidTransition`
-        if nothing is left to apply; `InvalidInput` for refs that the run does not have.
+        `PreviewNotReady` before every change is computed, or if previews failed and are not left out; `BatchChanged`;
+        `InvalidTransition` if nothing is left to apply; `InvalidInput` for refs that the run does not have.
         """
         return self._adopt(
             await asyncio.to_thread(
@@ -82,9 +83,9 @@ class AsyncBatchRun(BatchRunSnapshot):
         actor: str | None = None,
         reason: str | None = None,
     ) -> Self:
-        """Try failed targets again, all or `only` those, each under the effect key it had; `overwrite` as for `apply`.
-        `RunBusy` while they are being applied, or once a rollback was asked for; `InvalidTransition`,
-        `InvalidInput`.
+        """Retry failed targets, all or `only` those, each with the same effect key; `overwrite` as for `apply`. Return
+        this handle, read again. `RunBusy` while targets are being applied, or once a rollback was requested;
+        `InvalidTransition`, `InvalidInput`.
         """
         return self._adopt(
             await asyncio.to_thread(
@@ -93,10 +94,11 @@ class AsyncBatchRun(BatchRunSnapshot):
         )
 
     async def roll_back(self, *, overwrite: bool = False, actor: str | None = None, reason: str | None = None) -> Self:
-        """Bring all applied targets back to what they were; the run is rolled back when they are. Called again, it
-        retries the reverts that gave up. If the batch has `observe`, a target that no longer is what this run made of
-        it is not reverted, unless `overwrite` is true. `newer_runs()` tells which later runs have changed the same
-        targets; they are logged as a warning.
+        """Revert all applied targets; when all are reverted, the run is rolled back. Call it again to retry reverts
+        that failed. Return this handle, read again.
+
+        If the batch has `observe`, a target that no longer has the applied value is not reverted, unless `overwrite` is
+        true. `newer_runs()` returns later runs that have changed the same targets; they are logged as a warning.
 
         `RunBusy` while targets are being applied or reverted, `InvalidTransition`, `InvalidInput` if the batch has no
         `revert`.
@@ -106,17 +108,17 @@ class AsyncBatchRun(BatchRunSnapshot):
         )
 
     async def reconcile(self, *, actor: str | None = None, reason: str | None = None) -> AsyncReconciliation:
-        """Compare every applied target with the world now; `run.reconcile().wait().mismatches()` are those that
-        differ. While a comparison is under way, return that one. `InvalidTransition`, `RunBusy`, `InvalidInput` if the
-        batch has no `observe`.
+        """Start to compare every applied target with its current value; `run.reconcile().wait().mismatches()` returns
+        the differences. While a comparison is in progress, return that one. `InvalidTransition`, `RunBusy`,
+        `InvalidInput` if the batch has no `observe`.
         """
         return AsyncReconciliation.like(
             await asyncio.to_thread(BatchRun.like(self).reconcile, actor=actor, reason=reason)
         )
 
     async def correct(self, *, actor: str | None = None, reason: str | None = None) -> AsyncBatchRun:
-        """Begin a run over the targets that no longer are what this run made of them: from what they are to what they
-        should be. It is a preview, read and applied like any other. `InvalidInput` if no mismatch is known.
+        """Begin a run over the mismatches, from their current values to what was applied. It is previewed and applied
+        like any other run. `InvalidInput` if no mismatch is open.
         """
         return AsyncBatchRun.like(await asyncio.to_thread(BatchRun.like(self).correct, actor=actor, reason=reason))
 
@@ -129,8 +131,8 @@ class AsyncBatchRun(BatchRunSnapshot):
     async def changes(
         self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
     ) -> AsyncIterator[TargetChange]:
-        """Yield its targets in the order of the plan, with before and after: those of a state, those of `only` some
-        refs, those that would change or not. `InvalidInput`.
+        """Yield its targets in the order of the plan, with before and after. Filters: those in a state, `only` some
+        refs, those that would change or would not. `InvalidInput`.
         """
         sync = BatchRun.like(self)
         async for item in aitems_of(sync._changes_pages(state=state, only=only, changed=changed), sync._engine.clock):
@@ -159,14 +161,14 @@ class AsyncBatchRun(BatchRunSnapshot):
         return await asyncio.to_thread(BatchRun.like(self).export, to, format, state=state, only=only, changed=changed)
 
     async def events(self, *, only: Collection[str] | None = None) -> AsyncIterator[tuple[str, EventRow]]:
-        """Yield the events of the jobs of its targets, target by target, each with the ref it is about."""
+        """Yield the events of its targets' jobs, target by target, each with the ref of the target."""
         sync = BatchRun.like(self)
         async for item in aitems_of(sync._events_pages(only=only), sync._engine.clock):
             yield item
 
     async def newer_runs(self) -> dict[int, list[str]]:
-        """Return runs of the same batch that began later and have changed targets that this run has applied: by id,
-        with the first of those refs. A sample: the first 1,000 applied targets of this run, and the newest 20 others.
+        """Return later runs of the same batch that have changed targets of this run: by id, with the first such refs.
+        Only a sample is compared: the first 1,000 applied targets of this run, and the newest 20 runs.
         """
         return await asyncio.to_thread(BatchRun.like(self).newer_runs)
 

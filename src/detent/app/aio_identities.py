@@ -30,8 +30,8 @@ class AsyncIdentities:
     async def renew(self, *, actor: str | None = None, reason: str | None = None) -> str:
         """Give this database a new identity, after it was restored from a backup or copied. Return the identity.
 
-        Jobs that exist keep their effect keys, so that an effect which is repeated is recognised; new jobs get keys
-        that no other copy of the database gives. A worker reads the identities when it starts, so this is refused with
-        `WrongPlace` if a worker was seen in the last minute.
+        Existing jobs keep their effect keys, so that a repeated effect is recognised. New jobs get keys that no other
+        copy of the database uses. Workers read the identities when they start, so this is refused with `WrongPlace` if
+        a worker was seen in the last minute.
         """
         return await asyncio.to_thread(self._sync.renew, actor=actor, reason=reason)

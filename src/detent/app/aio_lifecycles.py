@@ -23,8 +23,8 @@ class AsyncLifecycles:
         self._sync = sync
 
     def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
-        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
-        a table with rows in states that are not declared (`UnknownState`).
+        """Declare that a table of yours follows a lifecycle. `migrate` installs its guards and its record, and refuses
+        a table with rows in undeclared states (`UnknownState`). `InvalidInput`.
         """
         return self._sync.attach(lifecycle, table=table, id=id, state=state)
 
@@ -42,13 +42,13 @@ class AsyncLifecycles:
         actor: str | None = None,
         reason: str | None = None,
     ) -> Moved:
-        """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
+        """Move an entity of yours by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
         return await asyncio.to_thread(
             self._sync.move, lifecycle, entity_id, trigger, metadata=metadata, actor=actor, reason=reason
         )
 
     async def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
-        """Return every transition of an entity of your own, in order, with actor and reason."""
+        """Return every transition of an entity of yours, in order, with actor and reason."""
         return await asyncio.to_thread(self._sync.history, lifecycle, entity_id)
 
     async def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:

@@ -25,27 +25,27 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).refresh))
 
     async def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`; without it, until it has completed or failed. Return this
-        handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on.
+        """Wait until the run is in one of the states `until`; by default, until it has completed or failed. Return this
+        handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues.
         """
         sync: PipelineRun = PipelineRun.like(self)
         await asleep_through(sync._wait_steps(timeout, until), sync._engine.clock)
         return self._adopt(sync)
 
     async def retry(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Bring a failed or skipped run back to work. Return this handle, read again.
+        """Retry a failed or skipped run. Return this handle, read again.
 
-        Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records
-        were consolidated already, only the consolidation goes on. `InvalidTransition` if the run is at work or has
-        completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run has
-        completed or what the run would go on with is gone. `NotFound`.
+        Only failed partitions are fetched again, from where they stopped; then the consolidation continues. If records
+        were consolidated already, only the consolidation continues. `InvalidTransition` if the run is in progress or
+        has completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run
+        has completed or the staged records are gone. `NotFound`.
         """
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).retry, actor=actor, reason=reason))
 
     async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
         """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
         that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
-        have fetched may still be consolidated: cancel it again then.
+        have fetched may still be consolidated; then cancel it again.
         """
         return AsyncOperation.like(await asyncio.to_thread(PipelineRun.like(self).cancel, actor=actor, reason=reason))
 
@@ -56,7 +56,7 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).force, actor=actor, reason=reason))
 
     async def partitions(self, state: str | None = None) -> AsyncIterator[PartitionRow]:
-        """Yield its partitions (in that state), by number. `InvalidInput`."""
+        """Yield its partitions by number, all or those in a state. `InvalidInput`."""
         sync = PipelineRun.like(self)
         async for item in aitems_of(sync._partitions_pages(state), sync._engine.clock):
             yield item

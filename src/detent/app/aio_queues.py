@@ -24,7 +24,7 @@ class AsyncQueues:
         self._sync = sync
 
     async def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[Queue]:
-        """List queues by name: their jobs by state, and by whom and why they are paused. `.next` of the list is the
+        """List queues by name, with their jobs by state, and who paused them and why. `.next` of the list is the
         `after` of the next page.
         """
         return await asyncio.to_thread(self._sync.list, limit=limit, after=after)
@@ -34,7 +34,7 @@ class AsyncQueues:
         return await asyncio.to_thread(self._sync.get, name)
 
     async def pause(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Start no job of a queue until it is resumed; running jobs go on."""
+        """Pause a queue: no job of it starts until it is resumed. Running jobs continue."""
         return await asyncio.to_thread(self._sync.pause, name, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -43,7 +43,7 @@ class AsyncQueues:
 
     async def limit(self, name: str, limit: Limit) -> LimitRow:
         """Write the limit of a queue now, and return it; `Limit()` lifts it. It stays until it is set again, or until a
-        worker starts whose code declares another limit than before. `InvalidInput`.
+        worker starts whose code declares a different limit than before. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.limit, name, limit)
 
@@ -58,11 +58,11 @@ class AsyncQueues:
         reason: str | None = None,
     ) -> Moved:
         """Choose what happens to silent jobs of a queue. If `automatic`, workers stop them and run them again; if not,
-        they wait for a person, as in a new queue.
+        they wait for a person, which is the default.
 
-        A job that has not begun `stale_after` seconds after its claim is silent, and one that has begun and wrote no
-        event for `stalled_after` seconds; None is never. Its attempt then ends as timed out and is used up. The options
-        of a task take precedence.
+        A job is silent if it has not started `stale_after` seconds after its claim, or has started and wrote no event
+        for `stalled_after` seconds; None is never. The attempt of a job that has started ends as timed out and counts.
+        The options of a task take precedence. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.recovery,
@@ -86,8 +86,8 @@ class AsyncLimits:
         self._sync = sync
 
     async def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[LimitRow]:
-        """List limits by key: what runs under each, what is left of its rate, its pause and breaker. `.next` of the
-        list is the `after` of the next page.
+        """List limits by key, with the number of running jobs, the tokens left, pause and breaker. `.next` of the list
+        is the `after` of the next page.
         """
         return await asyncio.to_thread(self._sync.list, limit=limit, after=after)
 
@@ -96,8 +96,8 @@ class AsyncLimits:
         return await asyncio.to_thread(self._sync.get, key)
 
     async def pause(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Start no job under a limit until it is resumed; running jobs go on. A key that jobs have is a limit too.
-        `NotFound`.
+        """Pause a limit: no job under it starts until it is resumed. Running jobs continue. A limit key of jobs, such
+        as `shop:7`, is a limit too. `NotFound`.
         """
         return await asyncio.to_thread(self._sync.pause, key, actor=actor, reason=reason)
 

@@ -1,4 +1,4 @@
-"""The async twin of: The handle of a reconciliation: comparing what a batch run applied with the world."""
+"""The async twin of: The handle of a reconciliation, which compares targets of a batch run with what was applied."""
 
 # Generated from app/reconciliation.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -17,8 +17,8 @@ class AsyncReconciliation(ReconciliationSnapshot):
     """The async twin of `Reconciliation`: the same verbs, awaited."""
 
     async def wait(self, timeout: float | None = None) -> Self:
-        """Wait until every applied target was compared, and return this handle, read again. `RunTimeout`, or `RunStuck`
-        if it gave up.
+        """Wait until every applied target was compared, and return this handle, read again. `RunTimeout` (a
+        TimeoutError) after `timeout` seconds, `RunStuck` if its job failed.
         """
         sync: Reconciliation = Reconciliation.like(self)
         await asleep_through(sync._wait_steps(timeout), sync._engine.clock)

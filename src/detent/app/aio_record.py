@@ -31,11 +31,11 @@ class AsyncRecord:
         limit: int = 100,
         after: str | None = None,
     ) -> ListPage[TransitionRow]:
-        """List the changes that people and programs requested, the newest first: who, when, what and why.
+        """List changes that people and programs requested, the newest first, with actor, time and reason.
 
-        `entity` is what was changed: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the
-        name of a lifecycle of yours; `entity_id` is which one. `.next` of the list is the `after` of the next page.
-        The ordinary steps of attempts (claim, start, commit, finish) are not among them: `job.history()` has those.
+        `entity` is the kind: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the name of a
+        lifecycle of yours. `entity_id` is which one. `.next` of the list is the `after` of the next page. The ordinary
+        steps of attempts (claim, start, commit, finish) are not included; `job.history()` has them. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.search,
@@ -49,11 +49,11 @@ class AsyncRecord:
         )
 
     async def verify(self) -> ListPage[Violation]:
-        """Check every invariant, and list the violations; an empty list is healthy."""
+        """Check every invariant, and list the violations. An empty list means that the database is healthy."""
         return await asyncio.to_thread(self._sync.verify)
 
     async def repair(
         self, *, apply: bool = False, actor: str | None = None, reason: str | None = None
     ) -> ListPage[RepairStep]:
-        """List what a repair would do; with `apply`, do it, on record. A reason is required."""
+        """List the steps of a repair; with `apply`, carry them out, on record. A reason is required."""
         return await asyncio.to_thread(self._sync.repair, apply=apply, actor=actor, reason=reason)

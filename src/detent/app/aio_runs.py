@@ -106,7 +106,7 @@ class AsyncRuns:
         actor: str | None = None,
         reason: str | None = None,
     ) -> AsyncBatchRun:
-        """Begin a run of a batch: workers find its targets and work out what would change. Nothing is changed by it.
+        """Begin a run of a batch: workers find its targets and compute what would change. Nothing is changed yet.
         `InvalidInput` if the batch is not declared here, `InvalidArguments` if its fields do not fit.
         """
         return AsyncBatchRun.like(
@@ -139,8 +139,8 @@ class AsyncRuns:
         reason: str | None = None,
     ) -> AsyncPipelineRun:
         """Begin a run of a pipeline; workers carry it out. It fetches everything if there is no watermark yet, or with
-        `full`; otherwise what changed since. With `force` what was fetched is consolidated even if partitions fail:
-        that needs a reason. `RunInProgress` while a run of the same watermark has not ended.
+        `full`; otherwise what changed since. With `force`, which needs a reason, the run is consolidated even if
+        partitions fail. `RunInProgress` while a run of the same watermark has not ended.
         """
         return AsyncPipelineRun.like(
             await asyncio.to_thread(
@@ -162,7 +162,7 @@ class AsyncWatermarks:
         self._sync = sync
 
     async def get(self, name: str, *, tenant: str = "") -> datetime | None:
-        """Return up to when a source has been ingested; None before its first run has completed."""
+        """Return the time up to which a source has been ingested; None before its first run has completed."""
         return await asyncio.to_thread(self._sync.get, name, tenant=tenant)
 
     async def list(

@@ -36,8 +36,8 @@ class AsyncSchedules:
         queue: str | None = None,
         priority: int | None = None,
     ) -> ScheduleRow:
-        """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. Its next tick
-        stays unless cron or zone change, and a pause stays. `InvalidInput`.
+        """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. The next tick
+        stays unless `cron` or `zone` changes, and a pause stays. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.set,
@@ -60,16 +60,16 @@ class AsyncSchedules:
         return await asyncio.to_thread(self._sync.get, name)
 
     async def pause(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Enqueue nothing until the schedule is resumed. `NotFound`."""
+        """Pause a schedule: it enqueues nothing until it is resumed. `NotFound`."""
         return await asyncio.to_thread(self._sync.pause, name, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Let the schedule go on; ticks that fell into the pause are not made up for. `NotFound`."""
+        """Resume a schedule. Ticks during the pause are not made up for. `NotFound`."""
         return await asyncio.to_thread(self._sync.resume, name, actor=actor, reason=reason)
 
     async def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Remove a schedule; jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
-        worker that starts while no other worker runs write it again: pause it instead. `NotFound`.
+        """Remove a schedule. Jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
+        worker that starts while no other worker runs write it again; pause it instead. `NotFound`.
         """
         return await asyncio.to_thread(self._sync.remove, name, actor=actor, reason=reason)
 
@@ -78,16 +78,14 @@ class AsyncSchedules:
         return await asyncio.to_thread(self._sync.next, name, count)
 
     async def run_now(self, name: str, *, actor: str | None = None, reason: str | None = None) -> AsyncJob[Any]:
-        """Enqueue the job of a schedule now. Its next tick stays, and a paused schedule can be run too.
+        """Enqueue the job of a schedule now. The next tick does not change, and a paused schedule can be run too.
 
-        If the task is unique while pending and an equal job waits, return that one (`created` is False). `NotFound`.
+        If the task is unique while pending and an equal job waits, return that job (`created` is False). `NotFound`.
         """
         return AsyncJob.like(await asyncio.to_thread(self._sync.run_now, name, actor=actor, reason=reason))
 
     async def left(self) -> ListPage[str]:
-        """List the names of schedules that code declared once, for tasks of this application, and that its code no
-        longer declares.
-        """
+        """List the names of schedules for tasks of this application that its code once declared and no longer does."""
         return await asyncio.to_thread(self._sync.left)
 
     async def origins(self) -> dict[str, str]:

@@ -48,8 +48,8 @@ class Alerts:
         return Policies(self._engine)
 
     def list(self, *, state: str | None = None, limit: int = 100, after: str | None = None) -> ListPage[AlertRow]:
-        """List alerts: those that fire first, the newest of each first. `.next` of the list is the `after` of the next
-        page. `InvalidInput`."""
+        """List alerts: firing ones first, then resolved ones, the newest first. `.next` of the list is the `after` of
+        the next page. `InvalidInput`."""
         if state is not None and state not in _STATES:
             raise InvalidInput("state", repr(state)[:80], ", ".join(_STATES))
         most = check_limit(limit)
@@ -68,7 +68,7 @@ class Alerts:
         raise NotFound("alert", alert_id)
 
     def acknowledge(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Acknowledge an alert: no more reminders of it are sent. `NotFound`."""
+        """Acknowledge an alert: no further reminders are sent. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         row = self.get(alert_id)
         return one(self._engine.store.alert_ack(row.policy, row.scope, *who))
@@ -82,8 +82,8 @@ class Alerts:
         severity: Severity = "warning",
         facts: Mapping[str, Any] | None = None,
     ) -> Moved:
-        """Raise an alert of your own. Raised again, also by others, it stays one alert that is reported once, until it
-        is resolved: by `resolve`, or a day after it was last raised. `InvalidInput`."""
+        """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
+        by `resolve`, or a day after it was last raised. `InvalidInput`."""
         settings = self._engine.settings
         if severity not in get_args(Severity):
             raise InvalidInput("severity", repr(severity)[:80], ", ".join(get_args(Severity)))
@@ -96,7 +96,7 @@ class Alerts:
         return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text)
 
     def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Resolve an alert by its id. It is a no-op if it does not fire; it fires again if its cause comes back."""
+        """Resolve an alert by its id. A no-op if it does not fire. It fires again if its cause comes back."""
         policy, _, scope = alert_id.partition("/") if isinstance(alert_id, str) else (alert_id, "", "")
         who, said = actor_and_reason(actor, reason, self._engine.settings)
         return self._engine.store.alert_resolve(
@@ -104,20 +104,20 @@ class Alerts:
         )
 
     def deliveries(self, alert_id: str, *, limit: int = 100) -> ListPage[DeliveryRow]:
-        """List the notifications about an alert and what became of each, the newest first. `NotFound`."""
+        """List the notifications about an alert and their outcome, the newest first. `NotFound`."""
         row = self.get(alert_id)
         return ListPage(self._engine.store.alert_deliveries(row.policy, row.scope, check_limit(limit)))
 
     def judge(self) -> int | None:
-        """Judge all policies once, and send what is to be reported. Workers do this by themselves; call it if none
-        runs. Return how many alerts changed, or None if it was done within the last 15 seconds."""
+        """Evaluate all policies once, and send the notifications. Workers do this by themselves; call it if none runs.
+        Return how many alerts changed, or None if it was done within the last 15 seconds."""
         engine = self._engine
         options = sink_options(engine.settings, engine.bare_store.name)
         return judge_once(engine.store, options, engine.ids.take(1)[0], _JUDGED_EVERY)
 
     def test(self) -> dict[str, Outcome]:
-        """Send a test message to every sink of the settings now, and return the answers by sink. The pager is also told
-        that it is over."""
+        """Send a test message to every sink in the settings, and return the answers by sink. The pager also gets a
+        message that resolves it."""
         engine = self._engine
         now = engine.store.now()
         outcomes: dict[str, Outcome] = {}
@@ -149,7 +149,7 @@ class Policies:
         self._engine = engine
 
     def list(self) -> ListPage[Policy]:
-        """List the policies in force: the defaults, with those that were set in their place and besides."""
+        """List the policies in force: the defaults and those that were set, which replace defaults of the same name."""
         return ListPage(self._in_force().values())
 
     def get(self, name: str) -> Policy:
@@ -177,8 +177,8 @@ class Policies:
     ) -> Policy:
         """Change a policy, or create one: `app.alerts.policies.set("dead_letters_many", threshold=20)`.
 
-        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless that is
-        `event`; `window` and `calm` are seconds. `InvalidInput`.
+        Options you leave out keep their current value. A new policy needs a `measure`, and a `threshold` unless the
+        measure is `event`. `window` and `calm` are in seconds. `InvalidInput`.
         """
         checked, _ = _named(name, "", self._engine)
         who = actor_and_reason(actor, reason, self._engine.settings)
@@ -208,7 +208,7 @@ class Policies:
         return policy
 
     def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Remove what was set of a policy: its default is in force again, or there is none."""
+        """Remove the settings of a policy. Its default applies again; a policy of your own is gone."""
         settings = self._engine.settings
         checked = jsondoor.text(name, field="name", bytes_max=settings.name_max)
         return self._engine.store.alert_policy_drop(checked, *actor_and_reason(actor, reason, settings))

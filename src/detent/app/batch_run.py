@@ -47,9 +47,9 @@ _DISCARDED_AT_ONCE = 500
 
 
 class TargetChange(Struct, frozen=True, kw_only=True):
-    """A target as the preview found it, what it would be or is now, and where it stands. `error` is why its preview, or
-    its last attempt, failed. `conflict` is true if it was refused because others had changed it; then `found` is what
-    it was."""
+    """A target of a batch run with its change and its state. `changed` is whether `before` and `after` differ; None
+    before it is previewed. `error` is why its preview or its last attempt failed. `conflict` is true if it was refused
+    because others had changed it; then `found` is the value that was found."""
 
     ref: str
     state: str
@@ -107,24 +107,24 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
 
     @property
     def total(self) -> int:
-        """How many targets are known so far."""
+        """Number of targets known so far."""
         return self.row.total
 
     @property
     def counts(self) -> dict[str, int]:
-        """Its targets by state, those that there are: `{"applied": 180, "failed": 20}`."""
+        """Number of targets in each state: `{"applied": 180, "failed": 20}`."""
         found = {state: getattr(self.row, state) for state in _COUNTED}
         found = {"preview": self.row.total - sum(found.values()), **found}
         return {state: count for state, count in found.items() if count}
 
     @property
     def is_previewed(self) -> bool:
-        """Whether the change of every target is worked out."""
+        """Whether the change of every target is computed."""
         return self.row.previewed_at is not None
 
     @property
     def tolerated(self) -> bool:
-        """Whether so few targets failed that nobody need be told; also where none did."""
+        """Whether no more targets failed than the batch tolerates."""
         return self.row.tolerated
 
     @property
@@ -134,12 +134,12 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
 
     @property
     def conflicts(self) -> int:
-        """How many targets were refused because others had changed them."""
+        """Number of targets that were refused because others had changed them."""
         return self.row.conflicts
 
     @property
     def rests(self) -> bool:
-        """Whether nothing happens to it by itself: previewed, ended, or rolled back as far as it can be."""
+        """Whether nothing more happens by itself: it is previewed, ended, or rolled back as far as possible."""
         row = self.row
         if row.outstanding or row.reverting or row.queued or row.applying:
             return False
@@ -147,7 +147,7 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
 
 
 class BatchRun(BatchRunSnapshot):
-    """The handle of a batch run: what it was when it was last read, and the verbs on it."""
+    """Handle of a batch run: a snapshot of it, and the verbs on it."""
 
     def refresh(self) -> Self:
         """Read the run again, and return this handle. `NotFound`."""
@@ -158,12 +158,12 @@ class BatchRun(BatchRunSnapshot):
         return self
 
     def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`, where `previewed` is the state preview with every change
-        worked out. Without `until`, wait until the run rests. Return this handle, read again.
+        """Wait until the run is in one of the states `until`, where `previewed` means preview with every change
+        computed. Without `until`, wait until the run rests. Return this handle, read again.
 
-        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on. `RunStuck` if it will not get there by
-        itself: a job that the whole run waits for is dead, or the run has ended in another state. A run that waits for
-        approval, in preview, is waited for.
+        `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues. `RunStuck` if it will not get there by
+        itself: a job that the whole run needs is dead, or the run has ended in another state. A run in preview is not
+        stuck: someone may apply it.
         """
         sleep_through(self._wait_steps(timeout, until), self._engine.clock)
         return self
@@ -202,16 +202,17 @@ class BatchRun(BatchRunSnapshot):
         actor: str | None = None,
         reason: str | None = None,
     ) -> Self:
-        """Apply what the preview showed: all targets that would change, or `only` those refs. The others stay in
-        preview and can be applied later, by another call. `unchanged` takes those that would stay as they are, too;
-        `leave_failed` leaves out those that could not be previewed. Return this handle, read again.
+        """Apply the previewed changes: all targets that would change, or `only` those refs. The others stay in preview
+        and can be applied later. Return this handle, read again.
 
-        If the batch has `observe`, each target is compared with the preview first. A target that others have changed
-        since is not changed: it fails with a conflict. `overwrite=True` changes it without that check.
+        - `unchanged`: also apply targets that would not change.
+        - `leave_failed`: leave out targets whose preview failed.
+        - `accept_changed`: apply even if the batch's code has changed since the preview.
+        - `overwrite`: do not check for conflicts. Without it, if the batch has `observe`, each target is first compared
+          with the preview, and a target that others have changed fails with a conflict.
 
-        `PreviewNotReady` before every change is worked out, or if some could not be and are not left out;
-        `BatchChanged` if the batch's code has changed since the preview, unless `accept_changed`; `InvalidTransition`
-        if nothing is left to apply; `InvalidInput` for refs that the run does not have.
+        `PreviewNotReady` before every change is computed, or if previews failed and are not left out; `BatchChanged`;
+        `InvalidTransition` if nothing is left to apply; `InvalidInput` for refs that the run does not have.
         """
         tasks = self.refresh()._tasks()
         row = self.row
@@ -228,19 +229,21 @@ class BatchRun(BatchRunSnapshot):
         actor: str | None = None,
         reason: str | None = None,
     ) -> Self:
-        """Try failed targets again, all or `only` those, each under the effect key it had; `overwrite` as for `apply`.
-        `RunBusy` while they are being applied, or once a rollback was asked for; `InvalidTransition`,
-        `InvalidInput`."""
+        """Retry failed targets, all or `only` those, each with the same effect key; `overwrite` as for `apply`. Return
+        this handle, read again. `RunBusy` while targets are being applied, or once a rollback was requested;
+        `InvalidTransition`, `InvalidInput`."""
         return self._act(self.refresh()._tasks(), "retry_failed", actor, reason, only, overwrite=overwrite)
 
     def roll_back(self, *, overwrite: bool = False, actor: str | None = None, reason: str | None = None) -> Self:
-        """Bring all applied targets back to what they were; the run is rolled back when they are. Called again, it
-        retries the reverts that gave up. If the batch has `observe`, a target that no longer is what this run made of
-        it is not reverted, unless `overwrite` is true. `newer_runs()` tells which later runs have changed the same
-        targets; they are logged as a warning.
+        """Revert all applied targets; when all are reverted, the run is rolled back. Call it again to retry reverts
+        that failed. Return this handle, read again.
+
+        If the batch has `observe`, a target that no longer has the applied value is not reverted, unless `overwrite` is
+        true. `newer_runs()` returns later runs that have changed the same targets; they are logged as a warning.
 
         `RunBusy` while targets are being applied or reverted, `InvalidTransition`, `InvalidInput` if the batch has no
-        `revert`."""
+        `revert`.
+        """
         tasks = self.refresh()._tasks()
         row = self.row
         if tasks.revert is None:
@@ -257,9 +260,9 @@ class BatchRun(BatchRunSnapshot):
         return self
 
     def reconcile(self, *, actor: str | None = None, reason: str | None = None) -> Reconciliation:
-        """Compare every applied target with the world now; `run.reconcile().wait().mismatches()` are those that
-        differ. While a comparison is under way, return that one. `InvalidTransition`, `RunBusy`, `InvalidInput` if the
-        batch has no `observe`."""
+        """Start to compare every applied target with its current value; `run.reconcile().wait().mismatches()` returns
+        the differences. While a comparison is in progress, return that one. `InvalidTransition`, `RunBusy`,
+        `InvalidInput` if the batch has no `observe`."""
         tasks = self.refresh()._tasks()
         row, engine = self.row, self._engine
         if not tasks.batch.observes:
@@ -269,8 +272,8 @@ class BatchRun(BatchRunSnapshot):
         return Reconciliation(one(engine.store.reconcile_begin(row.id, None, job, who)), engine)
 
     def correct(self, *, actor: str | None = None, reason: str | None = None) -> BatchRun:
-        """Begin a run over the targets that no longer are what this run made of them: from what they are to what they
-        should be. It is a preview, read and applied like any other. `InvalidInput` if no mismatch is known."""
+        """Begin a run over the mismatches, from their current values to what was applied. It is previewed and applied
+        like any other run. `InvalidInput` if no mismatch is open."""
         tasks = self.refresh()._tasks()
         row = self.row
         if not row.mismatches:
@@ -333,8 +336,8 @@ class BatchRun(BatchRunSnapshot):
     def changes(
         self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
     ) -> Iterator[TargetChange]:
-        """Yield its targets in the order of the plan, with before and after: those of a state, those of `only` some
-        refs, those that would change or not. `InvalidInput`."""
+        """Yield its targets in the order of the plan, with before and after. Filters: those in a state, `only` some
+        refs, those that would change or would not. `InvalidInput`."""
         return items_of(self._changes_pages(state=state, only=only, changed=changed), self._engine.clock)
 
     def _changes_pages(
@@ -377,7 +380,7 @@ class BatchRun(BatchRunSnapshot):
         return export_changes(self.changes(state=state, only=only, changed=changed), to, format)
 
     def events(self, *, only: Collection[str] | None = None) -> Iterator[tuple[str, EventRow]]:
-        """Yield the events of the jobs of its targets, target by target, each with the ref it is about."""
+        """Yield the events of its targets' jobs, target by target, each with the ref of the target."""
         return items_of(self._events_pages(only=only), self._engine.clock)
 
     def _events_pages(
@@ -396,9 +399,8 @@ class BatchRun(BatchRunSnapshot):
             after_seq = page[-1].seq
 
     def newer_runs(self) -> dict[int, list[str]]:
-        """Return runs of the same batch that began later and have changed targets that this run has applied: by id,
-        with the first of those refs. A sample: the first 1,000 applied targets of this run, and the newest 20 others.
-        """
+        """Return later runs of the same batch that have changed targets of this run: by id, with the first such refs.
+        Only a sample is compared: the first 1,000 applied targets of this run, and the newest 20 runs."""
         begun, store = self.row.started_at, self._engine.store
         mine = [target.ref for target in store.target_list(self.id, state="applied")]
         if begun is None or not mine:

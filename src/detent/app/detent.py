@@ -49,10 +49,11 @@ HookT = TypeVar("HookT", bound=AroundHook)
 
 
 class Detent(Nouns):
-    """A durable run engine on one database: declare tasks on it, send calls, and act on its nouns (`app.jobs`, …).
+    """An application on one database: declare tasks, send calls, and act on its nouns (`app.jobs`, …).
 
-    Nothing is touched before the first use. An empty database is given its schema then; a database of another version
-    is refused (`SchemaTooOld`, `SchemaTooNew`). Without a URL, `DETENT_DATABASE_URL` or the settings file says where.
+    The database is opened at the first use. An empty database then gets the schema; a database of another version is
+    refused (`SchemaTooOld`, `SchemaTooNew`). Without a URL, the database is that of `DETENT_DATABASE_URL` or of the
+    settings file. Further keyword arguments are settings, such as `payload_max=100_000`; `app.settings` has them all.
     """
 
     def __init__(self, database_url: str | None = None, *, clock: Clock | None = None, **settings: Any) -> None:
@@ -108,18 +109,24 @@ class Detent(Nouns):
     ) -> Any:
         """Declare a task: `@app.task`, or `@app.task(queue="mail", retry=Retry(3))`.
 
-        `retry` counts retries, so `Retry(3)` makes four attempts, which is also what a task has without it. A task
-        whose effect must not be repeated blindly says `idempotent=False`, and may have a `probe`: a function of the
-        same parameters that finds out whether the effect has happened, and answers with `Probed`. One that keeps the
-        interpreter to itself, or may bring its process down, gets one of its own with `process=True`. `limit` bounds
-        how many of its jobs run at once and begin in a time, for all workers together; tasks that name the same
-        `limit_key` share one. Where `limit_key` is a function of some of the arguments, such as
-        `lambda shop: f"shop:{shop}"`, there is one such limit for each key it gives. A job takes one token
-        of its limit's rate, or `cost` of them: a number, or a function of some of the arguments; `ctx.spend` puts it
-        right when the true cost is known. A result is kept for `result_ttl` seconds after the job succeeded, else for
-        as long as the job. A job that has not begun `stale_after` seconds after its claim, or has written no event for
-        `stalled_after` (`math.inf`: never), counts as silent whatever its queue says. Two tasks of one name are
-        refused.
+        - `name`: name of the task; default: its module and function. `aliases`: other names, such as old ones.
+        - `queue`, `priority`: where its jobs go, and their order within a tenant (higher first).
+        - `retry`: retry policy. `Retry(3)` means three retries, so four attempts; this is the default.
+        - `timeout`: time limit of an attempt in seconds.
+        - `unique`: `"pending"` or `"active"`: an equal call returns the job that is pending, or pending or running.
+        - `idempotent=False`: do not repeat an attempt whose outcome is unknown. `probe`: a function with the same
+          parameters that finds out whether the effect has happened, and returns a `Probed`.
+        - `process=True`: run each job in a process of its own.
+        - `dead_letter=False`: a job that fails for good is failed, not quarantined.
+        - `result_ttl`: seconds for which a result is kept after success; default: as long as the job.
+        - `stale_after`, `stalled_after`: seconds after which a job that has not started, or writes no event, counts as
+          silent; `math.inf` is never. They take precedence over those of the queue.
+        - `limit`: bounds on the jobs of the task, for all workers together. Tasks with the same `limit_key` share one.
+          If `limit_key` is a function of some arguments (`lambda shop: f"shop:{shop}"`), each key has its own limit.
+        - `cost`: tokens of the limit that a job takes: a number, or a function of some arguments. `ctx.spend` corrects
+          it.
+
+        `InvalidInput` if the name is taken, `InvalidSetting` for an option out of range.
         """
         chosen = options_of(Options, "task", {"retry": retry or Retry(), **options})
 
@@ -170,15 +177,16 @@ class Detent(Nouns):
         **options: Any,
     ) -> Any:
         """Declare a batch: `@app.batch`, or `@app.batch(limit=…, tolerate=…)`, above a dataclass with the methods
-        `targets`, `preview` and `apply`, and perhaps `revert` and `observe`.
+        `targets`, `preview` and `apply`, and optionally `revert` and `observe`.
 
-        `retry`, `timeout`, `idempotent`, `limit` and `queue` mean for each target what they mean for a task.
-        `limit_key` and `cost`, what applying or reverting a target takes of its limit, may be functions of the batch
-        and a ref. Where `idempotent=False` and the batch has `observe`, a target of which nobody knows whether it was
-        changed is looked at before it is tried again. `tolerate` is how many targets (5), or which share of them
-        (0.02), may fail without an alarm. `chunk` targets are previewed in one job. Raise `version` when what `apply`
-        does with a change is another thing than before: a run that was previewed under another version is not applied
-        without a word (`BatchChanged`).
+        - `queue`, `priority`, `retry`, `timeout`, `limit`: as for a task, for each target.
+        - `limit_key`, `cost`: as for a task, or functions of the batch and a ref.
+        - `idempotent=False`: if the batch has `observe`, a target whose outcome is unknown is observed before it is
+          retried.
+        - `tolerate`: number (5) or share (0.02) of targets that may fail without an alert.
+        - `chunk`: number of targets that one job previews.
+        - `version`: change it when `apply` does something different with a change. A run that was previewed under
+          another version is refused with `BatchChanged`.
         """
         chosen = options_of(BatchOptions, "batch", {"retry": retry or Retry(), **options})
 
@@ -219,13 +227,15 @@ class Detent(Nouns):
         self, kind: type[Any] | None = None, /, *, name: str | None = None, retry: Retry | None = None, **options: Any
     ) -> Any:
         """Declare a pipeline: `@app.pipeline(watermark="diamonds")` above a dataclass with the methods `plan`, `page`
-        and `consolidate`, and perhaps `retire` and `stage`, each plain or async.
+        and `consolidate`, and optionally `retire` and `stage`, each plain or async.
 
-        `watermark` is the name under which it is kept up to when the source is known; the pipeline's own where none is
-        given. A run begins `overlap` before it. `tolerate` is how many partitions (2), or which share of them (0.1),
-        may fail: what the others brought is consolidated, and the watermark moves. `hold` is how long a run that was
-        skipped waits for somebody to force it, before it fails. `retry`, `timeout`, `limit`, `queue` and `priority`
-        mean for each partition what they mean for a task; attempts are counted since the last page.
+        - `watermark`: name of the watermark; default: the name of the pipeline.
+        - `overlap`: how much earlier than the watermark a run starts.
+        - `tolerate`: number (2) or share (0.1) of partitions that may fail. The others are consolidated, and the
+          watermark moves.
+        - `hold`: how long a skipped run waits to be forced before it fails.
+        - `queue`, `priority`, `retry`, `timeout`, `limit`, `limit_key`: as for a task, for each partition. Attempts are
+          counted since the last page.
         """
         chosen = options_of(PipelineOptions, "pipeline", {"retry": retry or Retry(), **options})
 
@@ -256,11 +266,11 @@ class Detent(Nouns):
         priority: int | None = None,
     ) -> str:
         """Declare a schedule: enqueue a call at the times of a cron expression (five fields) in a time zone. Return its
-        name, which is the task's name if none is given.
+        name; the default is the name of the task.
 
         Nothing is written here. A worker writes the declaration when it starts, and so does `detent migrate --app`. It
-        is written only if it differs from what code declared before, so a pause and a change by `schedules.set` stay
-        until the declaration changes. Two different schedules of one name are refused. `InvalidInput`.
+        is written only if it differs from what the code declared before, so a pause and a change by `schedules.set`
+        stay until the declaration changes. `InvalidInput`, also for two different schedules of one name.
 
         Missed ticks: `latest` enqueues one job for the most recent tick, `all` one for each, `skip` none for ticks that
         are more than a minute late. The jobs have the options of their task; if the task is unique while pending, a
@@ -280,32 +290,32 @@ class Detent(Nouns):
 
     def around(self, hook: HookT, /) -> HookT:
         """Declare a hook around every attempt at every task: a function of the context with one `yield`, or one that
-        returns a context manager. For error trackers, context variables and sessions.
+        returns a context manager. Use it for error trackers, context variables and sessions.
 
-        Hooks nest in the order of their declaration. An async hook is for async tasks only. A hook sees the error of
-        the function and cannot swallow it; its own error fails the attempt, as if the function had raised it.
+        Hooks nest in the order of their declaration. An async hook surrounds async tasks only. A hook sees an error of
+        the function and cannot suppress it. An error in the hook fails the attempt as if the function had raised it.
         """
         self.around_hooks.append(hook_of(hook))
         return hook
 
     def on_failure(self, hook: Callable[[Job[Any]], None], /) -> Callable[[Job[Any]], None]:
-        """Declare a hook: called in the worker's process with each job that came to rest quarantined or failed."""
+        """Declare a hook that a worker calls with each job that ended quarantined or failed."""
         self._on_failure.append(hook)
         return hook
 
     @property
     def tasks(self) -> Mapping[str, SendableTask[..., Any, Any]]:
-        """The declared tasks by name and alias."""
+        """Declared tasks by name and alias."""
         return dict(self._registry.tasks)
 
     @property
     def batches(self) -> Mapping[str, Batch]:
-        """The declared batches by name and alias."""
+        """Declared batches by name and alias."""
         return {name: tasks.batch for name, tasks in self._registry.batches.items()}
 
     @property
     def pipelines(self) -> Mapping[str, Pipeline]:
-        """The declared pipelines by name."""
+        """Declared pipelines by name."""
         return {name: tasks.pipeline for name, tasks in self._registry.pipelines.items()}
 
     def find_task(self, name: str) -> SendableTask[..., Any, Any]:
@@ -320,25 +330,30 @@ class Detent(Nouns):
     def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
         """Enqueue one call; when this returns, the job is accepted and durable.
 
-        The same `key` (per tenant) answers the same job; with another task or payload it raises `KeyConflict`. A key is
-        kept for ever, or for `key_ttl` seconds. With `debounce=seconds` the job waits so long, and a later call of the
-        task with the same key replaces it while it waits. `due_at` is the earliest time to run, `expires_at` the latest
-        to be claimed. `priority` (higher first), `queue`, `tenant`, `metadata`, `correlation_id` and `traceparent` as
-        they say. What cannot be taken is refused with `InvalidInput`, and nothing is written.
+        - `key`: the same key within a tenant returns the same job. It is kept for ever, or for `key_ttl` seconds.
+          `KeyConflict` if the task or the payload differs.
+        - `debounce`: seconds to wait. A later call of the task with the same key replaces the job while it waits.
+        - `due_at`: earliest time to run. `expires_at`: the job is cancelled if no worker has claimed it by then.
+        - `queue`, `priority` (higher first): instead of those of the task.
+        - `tenant`: tenants take turns.
+        - `metadata`: passed to the function, and shown with the job.
+        - `correlation_id`, `traceparent`: stored with the job.
+
+        `InvalidInput` for a value that is out of range; then nothing is written.
         """
         return self._engine.client.enqueue(call, **options)
 
     def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
-        """Enqueue many calls, all or nothing; options as for `enqueue`, but no key."""
+        """Enqueue many calls, all or nothing. Options as for `enqueue`, except `key`."""
         return self._engine.client.enqueue_many(calls, **options)
 
     def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
-        """Enqueue by the task's name with its arguments as JSON text: the door for other languages and the CLI.
-        `UnknownTask`, `InvalidArguments`."""
+        """Enqueue a call by the task's name, with its arguments as JSON text. Options as for `enqueue`. `UnknownTask`,
+        `InvalidArguments`."""
         return self.enqueue(self.call_named(task, payload), **options)
 
     def call_named(self, task: str, payload: str, /) -> Call[Any]:
-        """Describe a call by the task's name with its arguments as JSON text. `UnknownTask`, `InvalidArguments`."""
+        """Describe a call by the task's name, with its arguments as JSON text. `UnknownTask`, `InvalidArguments`."""
         found = self.find_task(task)
         arguments = jsondoor.check_text(
             payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
@@ -347,27 +362,28 @@ class Detent(Nouns):
         return Call(found, arguments)
 
     def using(self, connection: Any) -> DirectClient:
-        """The client inside your own transaction: a psycopg, sqlite3 or SQLAlchemy connection (or session)."""
+        """Return a client that works inside your own transaction: on a connection of psycopg or sqlite3, or a
+        connection or session of SQLAlchemy."""
         return self._engine.using(connection)
 
     def prepare_foreign(self, connection: Any) -> None:
-        """Create, in a database that is not Detent's, the table in which `ctx.commit(connection)` marks what was
-        committed there. Commits the connection. Done again, it changes nothing."""
+        """Create the marker table of `ctx.commit(connection)` in a database that is not Detent's, and commit the
+        connection. Calling it again is a no-op."""
         prepare(connection)
 
     @property
     def aio(self) -> AsyncDetent:
-        """The async twin: the same nouns and verbs, awaited."""
+        """Async twin: the same nouns and verbs, awaited."""
         return self._aio
 
     # -- the application itself --------------------------------------------------------------------------------
 
     def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
-        """Return figures of the last 24 hours, or since another time within the last 31 days; of one task, or of all.
+        """Return figures of the last 24 hours, or since another time within the last 31 days, of all tasks or of one.
 
-        Success rates and retries by task, durations by task and outcome, transitions by task, batch runs and ops runs.
-        Attempts are counted when they end, from the beginning of the hour of `since`. Counts, means and maxima are
-        exact; a percentile is off by less than a quarter. `InvalidInput`.
+        They have success rates and retries by task, durations by task and outcome, transitions by task, batch runs and
+        ops runs. Attempts are counted when they end, from the beginning of the hour of `since`. Counts, means and
+        maxima are exact; a percentile is off by less than a quarter. `InvalidInput`.
         """
         return figures_since(self._engine.store, since, task, self.settings)
 
@@ -375,9 +391,9 @@ class Detent(Nouns):
         """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and
         limits. Return the names of what was applied; `watch` is called with each name as soon as it is applied.
 
-        `LifecycleTooOld` if the database has a newer version of an attached lifecycle, `ReleaseTooOld` or
-        `SchemaTooNew` if a newer release has migrated it, `SchemaUnreleased` if an unreleased one has: then nothing is
-        written.
+        Nothing is written if it raises: `LifecycleTooOld` if the database has a newer version of an attached
+        lifecycle, `ReleaseTooOld` or `SchemaTooNew` if a newer release has migrated it, `SchemaUnreleased` if an
+        unreleased one has.
         """
         store, attached = self._engine.bare_store, self._registry.attached
         versions = store.lifecycle_versions()
@@ -392,31 +408,31 @@ class Detent(Nouns):
 
     def put_declared(self, *, again: bool = False) -> Declarations:
         """Write the declared schedules and limits, and the times of the declared tasks, as a worker does when it
-        starts. A declaration that newer code has replaced is left alone, or written with `again`."""
+        starts. A declaration that newer code has replaced is not written, unless `again` is true."""
         return self._registry.put_declared(again=again)
 
     @property
     def store(self) -> Store:
-        """The store, made ready: for workers and tools."""
+        """Store of the application, ready for use. For workers and tools."""
         return self._engine.store
 
     @property
     def store_as_found(self) -> Store:
-        """The store, not made ready: for looking at a database whose schema may be missing or of another version."""
+        """Store without a check of the schema, which may be missing or of another version. For workers and tools."""
         return self._engine.bare_store
 
     @property
     def ids(self) -> Ids:
-        """Reserved ids and random numbers."""
+        """Source of ids and random numbers. For workers and tools."""
         return self._engine.ids
 
     @property
     def hears_failures(self) -> bool:
-        """Whether a hook is declared."""
+        """Whether an `on_failure` hook is declared."""
         return bool(self._on_failure)
 
     def tell_failure(self, job_id: int) -> None:
-        """Call the hooks for a job that came to rest without success. A hook that raises is logged, no more."""
+        """Call the `on_failure` hooks for a job. An error of a hook is logged. For workers."""
         for hook in self._on_failure:
             try:
                 hook(self.jobs.get(job_id))
@@ -424,14 +440,14 @@ class Detent(Nouns):
                 log.exception("on_failure hook %r failed for job %d", hook, job_id)
 
     def rewire(self, engine: Engine) -> Engine:
-        """Put this application on another engine, and return the one it had. For tests."""
+        """Use another engine, and return the previous one. For tests."""
         before, self._engine = self._engine, engine
         self._aio = AsyncDetent(engine, self._registry)
         engine.tasks = self._registry.tasks
         return before
 
     def close(self) -> None:
-        """Write what was sent, and close the database. Used again, the application opens it again."""
+        """Finish pending writes and close the database. The next use opens it again."""
         self._engine.close()
 
     def __enter__(self) -> Detent:

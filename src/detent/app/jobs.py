@@ -59,9 +59,10 @@ class Jobs:
     ) -> ListPage[Job[Any]]:
         """List matching jobs, the newest first by creation. `.next` of the list is the `after` of the next page.
 
-        A key (of the tenant), a run, a correlation id and a time of creation (`since`, `until`) are found by an index.
-        The other filters are compared: a part of an `error`, a `worker`, members of `metadata` (`{"order": 17}`). A
-        page looks at 100,000 jobs at most, so it may be short or empty and have a `next` all the same. `InvalidInput`.
+        `key` (within a tenant), `run`, `correlation_id`, `since` and `until` (time of creation) use an index. The other
+        filters are compared job by job; `error` matches a part of the text, and `metadata` members such as
+        `{"order": 17}`. A page looks at 100,000 jobs at most, so it may be short or empty although it has a `next`.
+        `InvalidInput`.
         """
         chosen = checked_search({name: value for name, value in locals().items() if name != "self"}, self._engine)
         page = self._engine.store.job_list(chosen, place_of(after), check_limit(limit))
@@ -83,8 +84,8 @@ class Jobs:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> JobSelection:
-        """Describe a selection of jobs, by the filters of `list`, without reading anything. It can be counted, and
-        acted on as a whole: `app.jobs.where(state="quarantined", queue="mail").retry()`. `InvalidInput`."""
+        """Describe a selection of jobs by the filters of `list`, without reading anything. You can count it, or act on
+        all of it: `app.jobs.where(state="quarantined", queue="mail").retry()`. `InvalidInput`."""
         chosen = checked_search({name: value for name, value in locals().items() if name != "self"}, self._engine)
         return JobSelection(chosen, self._engine)
 
@@ -103,8 +104,8 @@ class Jobs:
         stalled_after: float = _STALLED_AFTER,
         limit: int = 100,
     ) -> ListPage[SilentRow]:
-        """List running jobs that are silent, the longest silent first. A job is `stale` if it has not begun
-        `stale_after` seconds after its claim, and `stalled` if it has begun and wrote no event for `stalled_after`
+        """List running jobs that are silent, the longest silent first. A job is `stale` if it has not started
+        `stale_after` seconds after its claim, and `stalled` if it has started and wrote no event for `stalled_after`
         seconds. The options of its task take precedence. To give up such a job, cancel it."""
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
             check_seconds(field, seconds)

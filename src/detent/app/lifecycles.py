@@ -34,8 +34,8 @@ class Lifecycles:
         self._registry = registry
 
     def attach(self, lifecycle: Lifecycle, *, table: str, id: str = "id", state: str = "state") -> None:
-        """Declare that a table of yours follows a lifecycle; `migrate` installs its guards and its record, and refuses
-        a table with rows in states that are not declared (`UnknownState`)."""
+        """Declare that a table of yours follows a lifecycle. `migrate` installs its guards and its record, and refuses
+        a table with rows in undeclared states (`UnknownState`). `InvalidInput`."""
         attached = self._registry.attached
         if lifecycle.name in attached:
             raise InvalidInput("lifecycle", f"{lifecycle.name!r} attached twice", "one table for each lifecycle")
@@ -59,7 +59,7 @@ class Lifecycles:
         actor: str | None = None,
         reason: str | None = None,
     ) -> Moved:
-        """Move an entity of your own by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
+        """Move an entity of yours by a declared trigger. `InvalidTransition`, `TransitionRace`, `NotFound`."""
         attached = self._registry.attached
         if lifecycle.name not in attached:
             allowed = ", ".join(attached) or "none yet; app.lifecycles.attach attaches one"
@@ -73,7 +73,7 @@ class Lifecycles:
         return one(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
 
     def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
-        """Return every transition of an entity of your own, in order, with actor and reason."""
+        """Return every transition of an entity of yours, in order, with actor and reason."""
         return ListPage(self._engine.store.transitions(lifecycle.name, _entity_id(entity_id)))
 
     def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:

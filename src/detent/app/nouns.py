@@ -31,7 +31,7 @@ class Nouns:
 
     @property
     def actor(self) -> str:
-        """Who acts, for the record, unless a call or `acting_as` names an actor: the setting `actor`."""
+        """Default actor for the record: the setting `actor`. A call or `acting_as` can name another one."""
         return self.settings.actor
 
     def acting_as(self, actor: str, *, reason: str | None = None) -> AbstractContextManager[None]:

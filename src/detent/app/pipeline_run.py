@@ -62,12 +62,12 @@ class PipelineRunSnapshot(Handle[PipelineRunRow]):
 
     @property
     def since(self) -> datetime | None:
-        """The watermark from which it goes on; None for a full run."""
+        """The watermark that it starts from; None for a full run."""
         return self.row.since
 
     @property
     def captured_at(self) -> datetime:
-        """The database's time before the first fetch: what the watermark becomes when the run completes."""
+        """The database's time before the first fetch. The watermark moves to it when the run completes."""
         return self.row.captured_at
 
     @property
@@ -77,7 +77,7 @@ class PipelineRunSnapshot(Handle[PipelineRunRow]):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How far it is: partitions in all, ended and failed; pages; records fetched, staged, consolidated, retired."""
+        """Progress: partitions, those ended and failed; pages; records fetched, staged, consolidated and retired."""
         row = self.row
         return {
             "partitions": row.partitions,
@@ -92,7 +92,7 @@ class PipelineRunSnapshot(Handle[PipelineRunRow]):
 
     @property
     def elapsed(self) -> timedelta:
-        """From its start to its end, or to the moment it last moved."""
+        """Time from its start to its end, or to its last change of state."""
         return (self.row.finished_at or self.row.moved_at) - self.row.created_at
 
     @property
@@ -102,7 +102,7 @@ class PipelineRunSnapshot(Handle[PipelineRunRow]):
 
 
 class PipelineRun(PipelineRunSnapshot):
-    """The handle of a pipeline run: what it was when it was last read, and the verbs on it."""
+    """Handle of a pipeline run: a snapshot of it, and the verbs on it."""
 
     def refresh(self) -> Self:
         """Read the run again, and return this handle. `NotFound`."""
@@ -113,8 +113,8 @@ class PipelineRun(PipelineRunSnapshot):
         return self
 
     def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`; without it, until it has completed or failed. Return this
-        handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run goes on."""
+        """Wait until the run is in one of the states `until`; by default, until it has completed or failed. Return this
+        handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues."""
         sleep_through(self._wait_steps(timeout, until), self._engine.clock)
         return self
 
@@ -135,12 +135,12 @@ class PipelineRun(PipelineRunSnapshot):
         yield from pauses_until(is_there, timeout, engine.clock, engine.settings, late)
 
     def retry(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Bring a failed or skipped run back to work. Return this handle, read again.
+        """Retry a failed or skipped run. Return this handle, read again.
 
-        Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records
-        were consolidated already, only the consolidation goes on. `InvalidTransition` if the run is at work or has
-        completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run has
-        completed or what the run would go on with is gone. `NotFound`.
+        Only failed partitions are fetched again, from where they stopped; then the consolidation continues. If records
+        were consolidated already, only the consolidation continues. `InvalidTransition` if the run is in progress or
+        has completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run
+        has completed or the staged records are gone. `NotFound`.
         """
         one(self._engine.store.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         return self.refresh()
@@ -148,7 +148,7 @@ class PipelineRun(PipelineRunSnapshot):
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
         """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
         that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
-        have fetched may still be consolidated: cancel it again then."""
+        have fetched may still be consolidated; then cancel it again."""
         return JobSelection(JobSearch(run_id=self.id), self._engine).cancel(actor=actor, reason=reason)
 
     def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
@@ -159,7 +159,7 @@ class PipelineRun(PipelineRunSnapshot):
         return self.refresh()
 
     def partitions(self, state: str | None = None) -> Iterator[PartitionRow]:
-        """Yield its partitions (in that state), by number. `InvalidInput`."""
+        """Yield its partitions by number, all or those in a state. `InvalidInput`."""
         return items_of(self._partitions_pages(state), self._engine.clock)
 
     def _partitions_pages(self, state: str | None = None) -> Iterator[tuple[list[PartitionRow], float]]:

@@ -33,7 +33,7 @@ class Queues:
         self._registry = registry
 
     def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[Queue]:
-        """List queues by name: their jobs by state, and by whom and why they are paused. `.next` of the list is the
+        """List queues by name, with their jobs by state, and who paused them and why. `.next` of the list is the
         `after` of the next page."""
         return page_by_name(queues(self._engine.store), lambda queue: queue.name, after, limit)
 
@@ -46,7 +46,7 @@ class Queues:
         raise NotFound("queue", checked)
 
     def pause(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Start no job of a queue until it is resumed; running jobs go on."""
+        """Pause a queue: no job of it starts until it is resumed. Running jobs continue."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         return self._engine.store.queue_pause(self._checked(name), *who)
 
@@ -57,7 +57,7 @@ class Queues:
 
     def limit(self, name: str, limit: Limit) -> LimitRow:
         """Write the limit of a queue now, and return it; `Limit()` lifts it. It stays until it is set again, or until a
-        worker starts whose code declares another limit than before. `InvalidInput`."""
+        worker starts whose code declares a different limit than before. `InvalidInput`."""
         item = self._registry.queue_limit(name, limit)
         self._engine.store.limit_put(item)
         (row,) = self._engine.store.limit_list(LimitFilter(keys=(item.key,)))
@@ -74,11 +74,11 @@ class Queues:
         reason: str | None = None,
     ) -> Moved:
         """Choose what happens to silent jobs of a queue. If `automatic`, workers stop them and run them again; if not,
-        they wait for a person, as in a new queue.
+        they wait for a person, which is the default.
 
-        A job that has not begun `stale_after` seconds after its claim is silent, and one that has begun and wrote no
-        event for `stalled_after` seconds; None is never. Its attempt then ends as timed out and is used up. The options
-        of a task take precedence.
+        A job is silent if it has not started `stale_after` seconds after its claim, or has started and wrote no event
+        for `stalled_after` seconds; None is never. The attempt of a job that has started ends as timed out and counts.
+        The options of a task take precedence. `InvalidInput`.
         """
         times = (stale_after, stalled_after) if automatic else (None, None)
         if automatic and times == (None, None):
@@ -104,8 +104,8 @@ class Limits:
         self._engine = engine
 
     def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[LimitRow]:
-        """List limits by key: what runs under each, what is left of its rate, its pause and breaker. `.next` of the
-        list is the `after` of the next page."""
+        """List limits by key, with the number of running jobs, the tokens left, pause and breaker. `.next` of the list
+        is the `after` of the next page."""
         most = check_limit(limit)
         found = self._engine.store.limit_list(ALL_LIMITS, after or "", most)
         return ListPage(found, found[-1].key if len(found) == most else None)
@@ -118,8 +118,8 @@ class Limits:
         raise NotFound("limit", checked)
 
     def pause(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Start no job under a limit until it is resumed; running jobs go on. A key that jobs have is a limit too.
-        `NotFound`."""
+        """Pause a limit: no job under it starts until it is resumed. Running jobs continue. A limit key of jobs, such
+        as `shop:7`, is a limit too. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         return one(self._engine.store.limit_pause(self._checked(key), *who))
 

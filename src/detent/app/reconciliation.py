@@ -1,4 +1,4 @@
-"""The handle of a reconciliation: comparing what a batch run applied with the world."""
+"""The handle of a reconciliation, which compares targets of a batch run with what was applied."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class ReconciliationSnapshot(Handle[ReconciliationRow]):
 
     @property
     def checked(self) -> int:
-        """How many targets were compared so far."""
+        """Number of targets compared so far."""
         return self.row.checked
 
 
 class Reconciliation(ReconciliationSnapshot):
-    """The handle of a reconciliation: workers compare every applied target of a run with the world."""
+    """Handle of a reconciliation: workers compare every applied target of a run with its current value."""
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until every applied target was compared, and return this handle, read again. `RunTimeout`, or `RunStuck`
-        if it gave up."""
+        """Wait until every applied target was compared, and return this handle, read again. `RunTimeout` (a
+        TimeoutError) after `timeout` seconds, `RunStuck` if its job failed."""
         sleep_through(self._wait_steps(timeout), self._engine.clock)
         return self
 

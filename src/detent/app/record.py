@@ -34,11 +34,11 @@ class Record:
         limit: int = 100,
         after: str | None = None,
     ) -> ListPage[TransitionRow]:
-        """List the changes that people and programs requested, the newest first: who, when, what and why.
+        """List changes that people and programs requested, the newest first, with actor, time and reason.
 
-        `entity` is what was changed: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the
-        name of a lifecycle of yours; `entity_id` is which one. `.next` of the list is the `after` of the next page.
-        The ordinary steps of attempts (claim, start, commit, finish) are not among them: `job.history()` has those.
+        `entity` is the kind: job, queue, schedule, limit, batch_run, pipeline_run, operation, alert, or the name of a
+        lifecycle of yours. `entity_id` is which one. `.next` of the list is the `after` of the next page. The ordinary
+        steps of attempts (claim, start, commit, finish) are not included; `job.history()` has them. `InvalidInput`.
         """
         for field, text in (("actor", actor), ("entity", entity)):
             if text is not None:
@@ -58,12 +58,12 @@ class Record:
         return ListPage(found.rows, None if found.next is None else text_of(JobPlace(found.next.at, found.next.n)))
 
     def verify(self) -> ListPage[Violation]:
-        """Check every invariant, and list the violations; an empty list is healthy."""
+        """Check every invariant, and list the violations. An empty list means that the database is healthy."""
         return ListPage(self._engine.store.verify())
 
     def repair(
         self, *, apply: bool = False, actor: str | None = None, reason: str | None = None
     ) -> ListPage[RepairStep]:
-        """List what a repair would do; with `apply`, do it, on record. A reason is required."""
+        """List the steps of a repair; with `apply`, carry them out, on record. A reason is required."""
         who, why = reason_needed(actor, reason, self._engine.settings, "a reason: a repair always has one")
         return ListPage(self._engine.store.repair(who, why, apply=apply))

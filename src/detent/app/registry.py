@@ -42,9 +42,9 @@ _FOREVER = 1e9
 
 
 class Declarations(msgspec.Struct, frozen=True):
-    """What became of the declarations: `kind name` each. `written`: new, or changed. `replaced`: not written, because
-    newer code has declared something else. `left`: schedules in the database that code declared once, for tasks of
-    this application, and that its code no longer declares."""
+    """Result of writing the declarations, each as `kind name`. `written`: new or changed. `replaced`: not written,
+    because newer code has declared something else. `left`: schedules for tasks of this application that its code once
+    declared and no longer does."""
 
     written: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()

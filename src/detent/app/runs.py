@@ -146,7 +146,7 @@ class Runs:
         actor: str | None = None,
         reason: str | None = None,
     ) -> BatchRun:
-        """Begin a run of a batch: workers find its targets and work out what would change. Nothing is changed by it.
+        """Begin a run of a batch: workers find its targets and compute what would change. Nothing is changed yet.
         `InvalidInput` if the batch is not declared here, `InvalidArguments` if its fields do not fit."""
         tasks, settings = self._registry.batch_tasks_of(value), self._engine.settings
         jsondoor.text(tenant, field="tenant", bytes_max=settings.name_max, allow_empty=True)
@@ -177,8 +177,8 @@ class Runs:
         reason: str | None = None,
     ) -> PipelineRun:
         """Begin a run of a pipeline; workers carry it out. It fetches everything if there is no watermark yet, or with
-        `full`; otherwise what changed since. With `force` what was fetched is consolidated even if partitions fail:
-        that needs a reason. `RunInProgress` while a run of the same watermark has not ended."""
+        `full`; otherwise what changed since. With `force`, which needs a reason, the run is consolidated even if
+        partitions fail. `RunInProgress` while a run of the same watermark has not ended."""
         engine, registry = self._engine, self._registry
         tasks, settings = registry.pipeline_tasks_of(value), engine.settings
         who, why = actor_and_reason(actor, reason, settings)
@@ -224,7 +224,7 @@ class Watermarks:
         self._engine = engine
 
     def get(self, name: str, *, tenant: str = "") -> datetime | None:
-        """Return up to when a source has been ingested; None before its first run has completed."""
+        """Return the time up to which a source has been ingested; None before its first run has completed."""
         jsondoor.text(name, field="watermark", bytes_max=self._engine.settings.name_max)
         found = self._engine.store.watermark_list(tenant=tenant, name=name)
         return found[0].value if found else None

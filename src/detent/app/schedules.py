@@ -44,8 +44,8 @@ class Schedules:
         queue: str | None = None,
         priority: int | None = None,
     ) -> ScheduleRow:
-        """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. Its next tick
-        stays unless cron or zone change, and a pause stays. `InvalidInput`."""
+        """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. The next tick
+        stays unless `cron` or `zone` changes, and a pause stays. `InvalidInput`."""
         item = self._registry.new_schedule(cron, call, zone, name, catch_up, tenant, queue, priority)
         store = self._engine.store
         return store.schedule_put(from_now(item, store.now()))
@@ -63,19 +63,19 @@ class Schedules:
         raise NotFound("schedule", checked)
 
     def pause(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Enqueue nothing until the schedule is resumed. `NotFound`."""
+        """Pause a schedule: it enqueues nothing until it is resumed. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         return one(self._engine.store.schedule_pause(self._checked(name), *who))
 
     def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Let the schedule go on; ticks that fell into the pause are not made up for. `NotFound`."""
+        """Resume a schedule. Ticks during the pause are not made up for. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         row, store = self.get(name), self._engine.store
         return one(store.schedule_resume(row.name, next_tick(row.cron, row.zone, store.now()), *who))
 
     def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Remove a schedule; jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
-        worker that starts while no other worker runs write it again: pause it instead. `NotFound`."""
+        """Remove a schedule. Jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
+        worker that starts while no other worker runs write it again; pause it instead. `NotFound`."""
         who, checked = actor_and_reason(actor, reason, self._engine.settings), self._checked(name)
 
         def remove(verbs: Verbs) -> Moved | DetentError:
@@ -93,9 +93,9 @@ class Schedules:
         return ListPage(upcoming(self.get(name), count))
 
     def run_now(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Job[Any]:
-        """Enqueue the job of a schedule now. Its next tick stays, and a paused schedule can be run too.
+        """Enqueue the job of a schedule now. The next tick does not change, and a paused schedule can be run too.
 
-        If the task is unique while pending and an equal job waits, return that one (`created` is False). `NotFound`.
+        If the task is unique while pending and an equal job waits, return that job (`created` is False). `NotFound`.
         """
         engine = self._engine
         who, why = actor_and_reason(actor, reason, engine.settings)
@@ -108,8 +108,7 @@ class Schedules:
         return found
 
     def left(self) -> ListPage[str]:
-        """List the names of schedules that code declared once, for tasks of this application, and that its code no
-        longer declares."""
+        """List the names of schedules for tasks of this application that its code once declared and no longer does."""
         return ListPage(self._registry.left_schedules())
 
     def origins(self) -> dict[str, str]:

@@ -30,7 +30,7 @@ __all__ = ["AioClient", "AioDirectClient", "OnThread", "on_one_thread", "on_some
 R = TypeVar("R")
 
 OnThread = Callable[..., Coroutine[Any, Any, Any]]
-"""Does something on a certain thread, without holding up the loop."""
+"""Runs a function on a certain thread, without blocking the event loop."""
 
 
 class AioClient:
@@ -50,7 +50,7 @@ class AioClient:
         return (await self._send([call], sending_of(options)))[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[AsyncJob[R]]:
-        """Enqueue many calls, all or nothing; options as for `enqueue`, but no key."""
+        """Enqueue many calls, all or nothing. Options as for `app.enqueue`, except `key`."""
         return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[AsyncJob[R]]:
@@ -70,12 +70,13 @@ class AioClient:
         return self._prepared.handles(AsyncJob, listed, jobs, answers)
 
     def using(self, connection: Any) -> AioDirectClient:
-        """Return the client inside your own transaction on an async connection."""
+        """Return a client that works inside your own transaction, on an async connection of psycopg, asyncpg or
+        SQLAlchemy."""
         return AioDirectClient(self._engine.bare_store.on_async(connection), self)
 
 
 class AioDirectClient:
-    """A client on an async connection of the caller's, in its transaction."""
+    """A client inside the caller's own transaction, on an async connection, as `app.aio.using` returns it."""
 
     def __init__(self, verbs: AsyncVerbs, client: AioClient) -> None:
         self._verbs = verbs
@@ -84,11 +85,12 @@ class AioDirectClient:
         self._prepared = client._engine.prepared
 
     async def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> AsyncJob[R]:
-        """Enqueue one call in this transaction."""
+        """Enqueue one call in this transaction. Options as for `app.enqueue`, except `debounce`."""
         return (await self._send([call], sending_of(options)))[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[AsyncJob[R]]:
-        """Enqueue many calls in this transaction, all or nothing."""
+        """Enqueue many calls in this transaction, all or nothing. Options as for `app.enqueue`, except `key` and
+        `debounce`."""
         return await self._send(calls, sending_of(options, many=True))
 
     async def _send(self, calls: Iterable[Call[R]], sending: Sending) -> list[AsyncJob[R]]:
@@ -102,7 +104,7 @@ class AioDirectClient:
         return self._prepared.handles(AsyncJob, listed, jobs, await self._verbs.job_enqueue(jobs)) if jobs else []
 
     async def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Stop a job in this transaction. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
+        """Cancel a job in this transaction. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
         who, why = actor_and_reason(actor, reason, self._prepared.settings)
         return one((await self._verbs.job_cancel([check_id(job_id)], who, why))[0])
 
@@ -113,15 +115,15 @@ class AioDirectClient:
 
 
 async def on_some_thread(work: Callable[..., R], *args: Any) -> R:
-    """Do it without holding up the loop."""
+    """Run a function on a thread, without blocking the event loop."""
     return await asyncio.to_thread(work, *args)
 
 
 @asynccontextmanager
 async def on_one_thread(block: AbstractContextManager[R]) -> AsyncIterator[tuple[R, OnThread]]:
-    """A block that is entered, used and left on one thread of its own: what it gives, and the way to that thread.
+    """Enter, use and leave a context manager on one thread of its own. Yield its value, and what runs functions there.
 
-    However it is left, by a cancel too, the block comes to its end: whatever was begun on the thread comes first.
+    The context manager is always left, also after a cancel, once what was started on the thread has ended.
     """
     thread, entered = KeptThread.take(), False
 

@@ -28,15 +28,15 @@ class AsyncJob(JobSnapshot[R]):
         return self._adopt(await asyncio.to_thread(Job.like(self).refresh))
 
     async def wait(self, timeout: float | None = None) -> Self:
-        """Wait until the job rests, and return this handle, read again. `JobTimeout` (a TimeoutError) after `timeout`
-        seconds; the job goes on.
+        """Wait until the job has ended, and return this handle, read again. `JobTimeout` (a TimeoutError) after
+        `timeout` seconds; the job continues.
         """
         sync: Job[R] = Job.like(self)
         await asleep_through(sync._wait_steps(timeout), sync._engine.clock)
         return self._adopt(sync)
 
     async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Stop the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
+        """Cancel the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
         `InvalidTransition`, `NotFound`.
         """
         return await asyncio.to_thread(Job.like(self).cancel, actor=actor, reason=reason)
@@ -48,7 +48,7 @@ class AsyncJob(JobSnapshot[R]):
         return await asyncio.to_thread(Job.like(self).retry, actor=actor, reason=reason)
 
     async def discard(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Give up a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
+        """Discard a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
         return await asyncio.to_thread(Job.like(self).discard, actor=actor, reason=reason)
 
     async def force(self, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -63,7 +63,7 @@ class AsyncJob(JobSnapshot[R]):
         """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
 
         If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
-        probe is not asked about what was before. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        probe is not called for the earlier attempts. `NotUnknown`, `InvalidTransition`, `NotFound`.
         """
         return await asyncio.to_thread(Job.like(self).settle, done=done, result=result, actor=actor, reason=reason)
 
@@ -73,19 +73,19 @@ class AsyncJob(JobSnapshot[R]):
         """Enqueue the task of a dead or failed job with corrected arguments, and discard this job. Return the new job.
         A reason is required.
 
-        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
-        signature (`InvalidArguments`). The old job stays on record as it was, with actor, reason and the id of the new
-        one, which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a
-        run and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
+        `payload` is a mapping of all arguments by name, or its JSON text. If the application knows the task, it must
+        fit the signature (`InvalidArguments`). The record of the old job names the new one, and the metadata of the new
+        job name the old one (`replaces`). A key stays with the old job. A job of a run, and a job whose effect may have
+        happened, are refused (`InvalidInput`). `InvalidTransition`, `NotFound`.
         """
         return AsyncJob.like(await asyncio.to_thread(Job.like(self).replace, payload, actor=actor, reason=reason))
 
     async def why(self) -> str:
-        """Return why the job is where it is, in one sentence. `NotFound`."""
+        """Explain in one sentence why the job is in its state. `NotFound`."""
         return await asyncio.to_thread(Job.like(self).why)
 
     async def events(self, *, follow: bool = False) -> AsyncIterator[EventRow]:
-        """Yield the events of the job in order; with `follow`, also those to come, until the job rests. `NotFound`."""
+        """Yield the events of the job in order; with `follow`, also new ones until the job has ended. `NotFound`."""
         sync = Job.like(self)
         async for item in aitems_of(sync._events_pages(follow=follow), sync._engine.clock):
             yield item
@@ -103,11 +103,11 @@ class AsyncJob(JobSnapshot[R]):
         return await asyncio.to_thread(Job.like(self).state_at, when)
 
     async def progress(self) -> dict[str, Any] | None:
-        """Return what the current attempt reported last with `ctx.progress`: `{"done": 30, "total": 90}`."""
+        """Return the last `ctx.progress` of the current attempt: `{"done": 30, "total": 90}`."""
         return await asyncio.to_thread(Job.like(self).progress)
 
     async def details(self) -> JobDetails | None:
-        """Return what is recorded beside the job's row: its key while that is kept, the worker that holds or held it
-        last, and its progress as JSON text.
+        """Return the job's key while that is kept, the worker that holds or last held it, and its progress as JSON
+        text.
         """
         return await asyncio.to_thread(Job.like(self).details)

@@ -1,4 +1,4 @@
-"""The async twin of: Acting on all jobs that match a filter, as one operation that can be watched and stopped."""
+"""The async twin of: Acting on all jobs that match a filter, as one operation that can be followed and cancelled."""
 
 # Generated from client/operation.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -27,7 +27,7 @@ class AsyncOperation(OperationSnapshot):
 
     async def wait(self, timeout: float | None = None) -> Self:
         """Carry the operation out until it has ended, and return this handle. `JobTimeout` (a TimeoutError) after
-        `timeout` seconds; workers then go on with it.
+        `timeout` seconds; workers continue it.
         """
         sync: Operation = Operation.like(self)
         await asleep_through(sync._wait_steps(timeout), sync._engine.clock)
@@ -45,19 +45,19 @@ class AsyncJobSelection:
         self._sync = sync
 
     async def count(self) -> int:
-        """Return how many jobs match now. Counts by state, task, queue and tenant are fast; others read every page."""
+        """Return how many jobs match now. It is fast for state, task, queue and tenant; other filters read jobs."""
         return await asyncio.to_thread(self._sync.count)
 
     async def retry(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
-        """Bring all of them that rest without success back to pending."""
+        """Bring failed, quarantined and cancelled jobs back to pending."""
         return AsyncOperation.like(await asyncio.to_thread(self._sync.retry, actor=actor, reason=reason))
 
     async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
-        """Stop all of them: pending ones at once, running ones within a second or two."""
+        """Cancel jobs: pending ones at once, running ones within a second or two."""
         return AsyncOperation.like(await asyncio.to_thread(self._sync.cancel, actor=actor, reason=reason))
 
     async def discard(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
-        """Give up all of them that are quarantined or failed."""
+        """Discard quarantined and failed jobs."""
         return AsyncOperation.like(await asyncio.to_thread(self._sync.discard, actor=actor, reason=reason))
 
     async def move(
@@ -68,7 +68,7 @@ class AsyncJobSelection:
         actor: str | None = None,
         reason: str | None = None,
     ) -> AsyncOperation:
-        """Put all of them that are pending into another queue, or give them another priority."""
+        """Move pending jobs to another queue, or change their priority. `InvalidInput`."""
         return AsyncOperation.like(
             await asyncio.to_thread(self._sync.move, queue=queue, priority=priority, actor=actor, reason=reason)
         )

@@ -50,7 +50,7 @@ class Prepared:
         self.settings = engine.settings
 
     def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], Sequence[NewJob]]:
-        """One job for each call, still without ids. Refuses what the door does not let in, and too many."""
+        """Return one job for each call, still without ids. `InvalidInput`, also for too many calls."""
         most = self.settings.enqueue_many_max
         listed = list(islice(calls, most + 1))
         if len(listed) > most:
@@ -58,7 +58,7 @@ class Prepared:
         return listed, new_jobs(listed, sending, settings=self.settings)
 
     def number(self, checked: Sequence[NewJob]) -> Sequence[NewJob]:
-        """The jobs with their ids; several form a group, which stands or falls together."""
+        """Return the jobs with their ids. Several jobs form a group: one refused item refuses all of them."""
         ids = self._take(len(checked))
         nonce = self._nonce()
         group = ids[0] if len(ids) > 1 else None
@@ -67,7 +67,7 @@ class Prepared:
         return [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
 
     def has_ids(self, count: int) -> bool:
-        """Whether that many ids are at hand, without a round trip."""
+        """Whether that many ids are reserved already, so that no round trip is needed."""
         return self.engine.ids.left() >= count
 
     def handles(
@@ -95,10 +95,7 @@ class Prepared:
 
 
 class DirectClient:
-    """A client whose every call goes straight to its verbs: on the caller's own connection, in its transaction.
-
-    `on` gives the verbs anew for each call: a session of an ORM has another connection in each transaction.
-    """
+    """A client inside the caller's own transaction, as `app.using(connection)` returns it."""
 
     def __init__(self, on: Callable[[], Verbs], prepared: Prepared) -> None:
         self._on = on
@@ -109,15 +106,15 @@ class DirectClient:
         return self._on()
 
     def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
-        """Enqueue one call. See `Detent.enqueue` for what may be said about it."""
+        """Enqueue one call in this transaction. Options as for `app.enqueue`."""
         return self.send([call], sending_of(options))[0]
 
     def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
-        """Enqueue many calls, all or nothing. A key cannot be given to many."""
+        """Enqueue many calls in this transaction, all or nothing. Options as for `app.enqueue`, except `key`."""
         return self.send(calls, sending_of(options, many=True))
 
     def send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
-        """Enqueue the calls as `sending` says."""
+        """Enqueue calls with options that are already checked."""
         # Everything is checked before the first id is taken.
         listed, checked = self._prepared.check(calls, sending)
         jobs = self._prepared.number(checked)
@@ -132,15 +129,15 @@ class DirectClient:
         return self._verbs.job_enqueue(jobs)
 
     def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Stop a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
+        """Cancel a job. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
         return cancel_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
     def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Bring a job that rests without success back to pending. `InvalidTransition`, `NotFound`."""
+        """Bring a failed, quarantined or cancelled job back to pending. `InvalidTransition`, `NotFound`."""
         return retry_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
     def discard(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Give up a quarantined or failed job. `InvalidTransition`, `NotFound`."""
+        """Discard a quarantined or failed job. `InvalidTransition`, `NotFound`."""
         return discard_job(self._verbs, check_id(job_id), actor, reason, self._prepared.settings)
 
     def force(self, job_id: int | str, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -184,7 +181,7 @@ class Client(DirectClient):
         return self._store.together(lambda verbs: debounced(verbs, job, seconds))
 
     def writer_for(self, jobs: Sequence[NewJob]) -> Writer:
-        """Keyed jobs may have to wait for a stranger's transaction, so they are no company for the others."""
+        """Return the writer for these jobs. Keyed jobs have their own, because they may wait for a transaction."""
         for job in kinds(jobs):
             if job.key is not None:
                 return self.keyed

@@ -45,12 +45,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class JobSnapshot(Generic[R]):
-    """A job as it was when it was last read. Attributes never read the database; `refresh()` and `wait()` do.
-
-    A handle that `enqueue` returned knows its `id` and whether this call has `created` the job; `created` is False if
-    an earlier job had the key. Its other attributes raise `WrongPlace` until it has been read. Two handles are equal if
-    they mean the same job.
-    """
+    """A job as it was when it was last read. Attributes never read the database; `refresh()` and `wait()` do."""
 
     __slots__ = ("__weakref__", "_last_move", "_nonce", "_origin", "_row", "created", "id")
 
@@ -88,7 +83,7 @@ class JobSnapshot(Generic[R]):
 
     @property
     def row(self) -> JobRow:
-        """Everything on record about the job itself. `WrongPlace` if the handle has not been read yet."""
+        """All columns of the job. `WrongPlace` if the handle has not been read yet."""
         if self._row is None:
             found = f"on a handle of job {self.id} that has not been read"
             raise WrongPlace("an attribute", found, "call refresh() to read the job, or wait() to wait for its end")
@@ -140,23 +135,23 @@ class JobSnapshot(Generic[R]):
 
     @property
     def finished_at(self) -> datetime | None:
-        """When it came to rest."""
+        """When it ended."""
         return self.row.finished_at
 
     @property
     def error(self) -> str | None:
-        """Why it rests without success."""
+        """Why it ended without success."""
         return self.row.error
 
     @property
     def rests(self) -> bool:
-        """Whether it has come to rest: nothing happens to it by itself any more."""
+        """Whether it has ended: nothing more happens to it by itself."""
         return self.row.state in JOB.rests
 
     @property
     def result(self) -> R:
-        """What its function returned. `JobFailed` if it rests without success, `JobTimeout` if it had not ended when it
-        was read, `ResultExpired` if its task keeps results for a time that is over."""
+        """What its function returned. `JobFailed` if it ended without success, `JobTimeout` if it had not ended when it
+        was read, `ResultExpired` if its task limits how long results are kept and that time is over."""
         row = self.row
         if row.state == "succeeded":
             self._check_kept(row)
@@ -177,7 +172,12 @@ class JobSnapshot(Generic[R]):
 
 
 class Job(JobSnapshot[R]):
-    """The handle of a job: what it was when it was last read, and the verbs on it."""
+    """Handle of a job: a snapshot of it, and the verbs on it.
+
+    A handle that `enqueue` returned knows its `id` and whether this call has `created` the job; `created` is False if
+    an earlier job had the key. Its other attributes raise `WrongPlace` until the handle has been read by `refresh()` or
+    `wait()`. Two handles are equal if they are of the same job.
+    """
 
     __slots__ = ()
 
@@ -196,8 +196,8 @@ class Job(JobSnapshot[R]):
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Wait until the job rests, and return this handle, read again. `JobTimeout` (a TimeoutError) after `timeout`
-        seconds; the job goes on."""
+        """Wait until the job has ended, and return this handle, read again. `JobTimeout` (a TimeoutError) after
+        `timeout` seconds; the job continues."""
         sleep_through(self._wait_steps(timeout), self._engine.clock)
         return self
 
@@ -210,7 +210,7 @@ class Job(JobSnapshot[R]):
         return pauses_until(lambda: self.refresh().rests, timeout, engine.clock, engine.settings, late, _FIRST_PAUSE)
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
-        """Stop the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
+        """Cancel the job: a pending one at once, a running one within a second or two. `AlreadyCommitted`,
         `InvalidTransition`, `NotFound`."""
         return cancel_job(self._engine.store, self.id, actor, reason, self._engine.settings)
 
@@ -220,7 +220,7 @@ class Job(JobSnapshot[R]):
         return retry_job(self._engine.store, self.id, actor, reason, self._engine.settings)
 
     def discard(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Give up a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
+        """Discard a quarantined or failed job: it becomes cancelled. `InvalidTransition`, `NotFound`."""
         return discard_job(self._engine.store, self.id, actor, reason, self._engine.settings)
 
     def force(self, state: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -232,7 +232,7 @@ class Job(JobSnapshot[R]):
         """Record the outcome of a job that is quarantined because its effect is unknown. A reason is required.
 
         If `done`, the job has succeeded, with that result. If not, it is pending again with all its attempts, and its
-        probe is not asked about what was before. `NotUnknown`, `InvalidTransition`, `NotFound`.
+        probe is not called for the earlier attempts. `NotUnknown`, `InvalidTransition`, `NotFound`.
         """
         return settle_job(self._engine.store, self.id, done, result, actor, reason, self._engine.settings)
 
@@ -242,10 +242,10 @@ class Job(JobSnapshot[R]):
         """Enqueue the task of a dead or failed job with corrected arguments, and discard this job. Return the new job.
         A reason is required.
 
-        `payload` are all arguments by name, or their JSON text; if the application knows the task, they must fit its
-        signature (`InvalidArguments`). The old job stays on record as it was, with actor, reason and the id of the new
-        one, which names the old one in its metadata (`replaces`). A key stays with the old job. Refused for a job of a
-        run and for one whose effect may have happened (`InvalidInput`). `InvalidTransition`, `NotFound`.
+        `payload` is a mapping of all arguments by name, or its JSON text. If the application knows the task, it must
+        fit the signature (`InvalidArguments`). The record of the old job names the new one, and the metadata of the new
+        job name the old one (`replaces`). A key stays with the old job. A job of a run, and a job whose effect may have
+        happened, are refused (`InvalidInput`). `InvalidTransition`, `NotFound`.
         """
         engine = self._engine
         who, why = reason_needed(actor, reason, engine.settings, "a reason: what was wrong with the arguments")
@@ -260,11 +260,11 @@ class Job(JobSnapshot[R]):
         return engine.job(made)
 
     def why(self) -> str:
-        """Return why the job is where it is, in one sentence. `NotFound`."""
+        """Explain in one sentence why the job is in its state. `NotFound`."""
         return explain(self._engine.store, self.id)
 
     def events(self, *, follow: bool = False) -> Iterator[EventRow]:
-        """Yield the events of the job in order; with `follow`, also those to come, until the job rests. `NotFound`."""
+        """Yield the events of the job in order; with `follow`, also new ones until the job has ended. `NotFound`."""
         return items_of(self._events_pages(follow=follow), self._engine.clock)
 
     def _events_pages(self, *, follow: bool = False) -> Iterator[tuple[list[EventRow], float]]:
@@ -284,7 +284,7 @@ class Job(JobSnapshot[R]):
         return self._engine.store.state_as_of("job", str(self.id), when)
 
     def progress(self) -> dict[str, Any] | None:
-        """Return what the current attempt reported last with `ctx.progress`: `{"done": 30, "total": 90}`."""
+        """Return the last `ctx.progress` of the current attempt: `{"done": 30, "total": 90}`."""
         found = self.details()
         if found is None or found.progress is None:
             return None
@@ -292,6 +292,6 @@ class Job(JobSnapshot[R]):
         return told
 
     def details(self) -> JobDetails | None:
-        """Return what is recorded beside the job's row: its key while that is kept, the worker that holds or held it
-        last, and its progress as JSON text."""
+        """Return the job's key while that is kept, the worker that holds or last held it, and its progress as JSON
+        text."""
         return next(iter(self._engine.store.job_details([self.id])), None)

@@ -16,7 +16,7 @@ LIST_MAX = 10_000
 
 
 class ListPage(list[T]):
-    """A plain list; `next` is the `after` of the next page, or None at the end."""
+    """One page of a list: a plain list whose `next` is the `after` of the next page, or None at the end."""
 
     def __init__(self, found: Iterable[T], next: str | None = None) -> None:
         super().__init__(found)

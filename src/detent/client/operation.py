@@ -1,4 +1,4 @@
-"""Acting on all jobs that match a filter, as one operation that can be watched and stopped."""
+"""Acting on all jobs that match a filter, as one operation that can be followed and cancelled."""
 
 from __future__ import annotations
 
@@ -44,22 +44,23 @@ class OperationSnapshot(Handle[OperationRow]):
 
     @property
     def state(self) -> str:
-        """running, done or cancelled."""
+        """`running`, `done` or `cancelled`."""
         return self.row.state
 
     @property
     def changed(self) -> int:
-        """How many jobs it has changed so far."""
+        """Number of jobs changed so far."""
         return self.row.changed
 
     @property
     def refused(self) -> int:
-        """How many matching jobs could not be changed: the lifecycle has no such move from the state they were in."""
+        """Number of matching jobs that could not be changed, because their state does not allow it."""
         return self.row.refused
 
 
 class Operation(OperationSnapshot):
-    """The handle of an operation. Workers carry it out; `wait()` does a share of it, so it ends without workers too."""
+    """Handle of an operation on many jobs. Workers carry it out. `wait()` does its share, so it ends without workers
+    too."""
 
     def refresh(self) -> Self:
         """Read the operation again, and return this handle. `NotFound`."""
@@ -76,7 +77,7 @@ class Operation(OperationSnapshot):
 
     def wait(self, timeout: float | None = None) -> Self:
         """Carry the operation out until it has ended, and return this handle. `JobTimeout` (a TimeoutError) after
-        `timeout` seconds; workers then go on with it."""
+        `timeout` seconds; workers continue it."""
         sleep_through(self._wait_steps(timeout), self._engine.clock)
         return self
 
@@ -98,14 +99,14 @@ class Operation(OperationSnapshot):
 
 
 class JobSelection:
-    """All jobs that match a filter. Each verb counts them or acts on every one of them as a tracked operation."""
+    """All jobs that match a filter. `count` counts them; the other verbs start an operation on all of them."""
 
     def __init__(self, chosen: JobSearch, engine: Engine) -> None:
         self._chosen = chosen
         self._engine = engine
 
     def count(self) -> int:
-        """Return how many jobs match now. Counts by state, task, queue and tenant are fast; others read every page."""
+        """Return how many jobs match now. It is fast for state, task, queue and tenant; other filters read jobs."""
         chosen, store = self._chosen, self._engine.store
         every = JobFilter(chosen.state, chosen.task, chosen.queue, chosen.tenant)
         if chosen == JobSearch(every.state, every.task, every.queue, every.tenant):
@@ -119,15 +120,15 @@ class JobSelection:
             after = page.next
 
     def retry(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
-        """Bring all of them that rest without success back to pending."""
+        """Bring failed, quarantined and cancelled jobs back to pending."""
         return self._start("retry", actor, reason)
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
-        """Stop all of them: pending ones at once, running ones within a second or two."""
+        """Cancel jobs: pending ones at once, running ones within a second or two."""
         return self._start("cancel", actor, reason)
 
     def discard(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
-        """Give up all of them that are quarantined or failed."""
+        """Discard quarantined and failed jobs."""
         return self._start("discard", actor, reason)
 
     def move(
@@ -138,7 +139,7 @@ class JobSelection:
         actor: str | None = None,
         reason: str | None = None,
     ) -> Operation:
-        """Put all of them that are pending into another queue, or give them another priority."""
+        """Move pending jobs to another queue, or change their priority. `InvalidInput`."""
         if queue is None and priority is None:
             raise InvalidInput("queue", "neither queue nor priority", "where to move them")
         return self._start("move", actor, reason, queue=queue, priority=priority)

@@ -20,15 +20,17 @@ D = TypeVar("D")
 
 
 class Sender(Protocol):
-    """Whoever sends: the application."""
+    """Sends calls: the application."""
 
     def enqueue(self, call: Call[R], /) -> Job[R]:
-        """Enqueue the call as its task says."""
+        """Enqueue the call with the options of its task."""
         ...
 
 
 class SendableTask(Task[P, R, D]):
-    """What `@app.task` gives: `task.enqueue(...)` sends a call, typed by the function's own signature."""
+    """A declared task, as `@app.task` returns it. `task.call(...)` describes a call and `task.enqueue(...)` sends it,
+    both typed by the function's own signature. `task(ctx, ...)` just runs the function. `name`, `aliases` and `options`
+    are those of the declaration."""
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class SendableTask(Task[P, R, D]):
         self._sender = sender
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Send a call with the task's own options; the job's handle. For more, `app.enqueue(task.call(...), key=…)`."""
+        """Enqueue a call with the task's own options, and return the job. To pass options such as `key`, use
+        `app.enqueue(task.call(...), key=…)`. `InvalidArguments`."""
         try:
             call = self.call(*args, **kwargs)
         except InvalidArguments as error:
@@ -62,7 +65,7 @@ AsyncTask = SendableTask[P, R, Coroutine[Any, Any, R]]
 
 
 class DeclareTask(Protocol):
-    """What `@app.task(...)` gives: makes a task of a function. What a coroutine function awaits is its jobs' result."""
+    """The decorator that `@app.task(...)` returns. The result of a coroutine function's jobs is what it returns."""
 
     @overload
     def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...

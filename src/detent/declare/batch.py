@@ -1,4 +1,4 @@
-"""A batch is a decorated dataclass: what it changes, what each change would be, and how one is made and undone."""
+"""A batch is a decorated dataclass whose methods find targets, and preview, apply and revert a change of each."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _ROOM_FOR_WORDS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Generic[T]):
-    """What a target is, and what it shall be. Both are JSON values, or what is written as one."""
+    """The change of a target: its value before and after. Both must be values that JSON can represent."""
 
     before: T
     after: T
 
 
 class BatchMethods(Protocol):
-    """What a batch must have; any of them may be a coroutine. It may have `revert(ctx, ref, change)`, which undoes one
-    change, and `observe(ref)`, which says what a target is now in the words of `before` and `after`."""
+    """The methods that a batch needs; any of them may be a coroutine. Optional: `revert(ctx, ref, change)`, which
+    undoes one change, and `observe(ref)`, which returns the current value of a target."""
 
     def targets(self) -> Any:
-        """The refs of everything it would change, as an iterable of texts; it may be a generator."""
+        """Return the refs of all targets, as an iterable of strings; it may be a generator."""
         ...
 
     def preview(self, ref: str, /) -> Any:
-        """The change of one target, without touching the world."""
+        """Return the `Change` of one target, without changing anything."""
         ...
 
     def apply(self, ctx: Any, ref: str, change: Any, /) -> Any:
@@ -59,7 +59,7 @@ class BatchMethods(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """How a batch's jobs are treated; checked when the batch is declared."""
+    """The options of a batch, checked when it is declared."""
 
     queue: str = "default"
     priority: int = 0
@@ -86,7 +86,7 @@ class BatchOptions:
         check_cost(self.cost, self.limit)
 
     def for_tasks(self, key: str, **more: Any) -> Options:
-        """The options of one of its tasks; a limit is under the batch's own key, or the one it names."""
+        """Return the options of one of its tasks. A limit is under the key of the batch, or the one that it names."""
         own = self.limit_key if isinstance(self.limit_key, str) else key
         if self.limit_key is not None and self.limit is None:
             raise InvalidSetting("limit_key", f"{self.limit_key!r} without a limit"[:80], "limit_key with limit")
@@ -95,17 +95,17 @@ class BatchOptions:
 
     @property
     def tolerated(self) -> tuple[int | None, float | None]:
-        """How many targets may fail, or which share of them, without an alarm."""
+        """Number of targets, or share of them, that may fail without an alert."""
         if self.tolerate is None:
             return None, None
         return (self.tolerate, None) if isinstance(self.tolerate, int) else (None, self.tolerate)
 
 
 class Batch:
-    """A declared batch: its class, its options, and the way of its values to the record and back.
+    """A declared batch: its class, its options, and the encoding of its values.
 
-    Refuses at declaration a class that is no dataclass, lacks a method, has one that cannot be called as it must, or
-    has fields that JSON cannot carry.
+    `InvalidSetting` at declaration if the class is no dataclass, lacks a method, has one with the wrong parameters, or
+    has fields that JSON cannot represent.
     """
 
     def __init__(
@@ -139,33 +139,33 @@ class Batch:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this declaration from another of its name: its fields and its version."""
+        """Fingerprint of the declaration: its fields and its version."""
         shape = [(one.name, str(one.type)) for one in dataclasses.fields(self.kind)]
         return hashlib.sha256(msgspec.json.encode([self.name, self.options.version, shape])).hexdigest()[:32]
 
     def encode(self, value: Any) -> str:
-        """A batch's own fields as they are stored. `InvalidArguments` where they do not fit their annotations."""
+        """Return the fields of a batch as they are stored. `InvalidArguments` if they do not fit their annotations."""
         settings = self._settings
         text = jsondoor.encode(value, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
         self.decode(text)
         return text
 
     def decode(self, payload: str) -> Any:
-        """The value as it was. `InvalidArguments` where its fields no longer fit."""
+        """Return a stored batch. `InvalidArguments` if its fields no longer fit."""
         try:
             return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
 
     def told(self, text: str) -> Any:
-        """A value out of what a person wrote. `InvalidArguments` where its fields do not fit, or there is no such
-        field."""
+        """Return a batch from JSON text that a person wrote. `InvalidArguments` if a field does not fit or is
+        unknown."""
         value = self.decode(text)
         refuse_unknown(self.kind, self.name, text)
         return value
 
     def encode_change(self, ref: str, change: object) -> tuple[str, str, bool]:
-        """Before and after as they are stored, and whether they differ. `InvalidPayload` where they cannot be."""
+        """Return before and after as they are stored, and whether they differ. `InvalidPayload`."""
         if not isinstance(change, Change):
             raise InvalidPayload(f"preview of {ref!r:.80}", f"a value of type {type(change).__name__}", "a Change")
         before, after = (self._encode(ref, name, getattr(change, name)) for name in ("before", "after"))
@@ -176,18 +176,18 @@ class Batch:
         return before, after, not same(before, after)
 
     def encode_observed(self, ref: str, value: object) -> str:
-        """What a target is now, as it is stored. `InvalidPayload`."""
+        """Return the observed value of a target as it is stored. `InvalidPayload`."""
         return self._encode(ref, "observed", value)
 
     def change(self, before: Any, after: Any) -> Change[Any]:
-        """A stored change, typed as the return annotation of `preview` says, such as `Change[Price]`."""
+        """Return a stored change, typed by the return annotation of `preview`, such as `Change[Price]`."""
         hint = self._value_type
         if hint is Any:
             return Change(before=before, after=after)
         return Change(before=msgspec.convert(before, hint), after=msgspec.convert(after, hint))
 
     def limit_key_of(self, value: Any, ref: str) -> str | None:
-        """The key of a target's own limit; None where the batch's is meant. `InvalidInput`."""
+        """Return the key of a target's own limit; None if it is under the limit of the batch. `InvalidInput`."""
         if not callable(self.options.limit_key):
             return None
         try:
@@ -198,7 +198,7 @@ class Batch:
         return jsondoor.text(typing.cast(str, key), field="limit_key", bytes_max=self._settings.name_max)
 
     def cost_of(self, value: Any, ref: str) -> int | None:
-        """How many tokens of the limit applying or reverting a target takes; None is one. `InvalidInput`."""
+        """Return how many tokens applying or reverting a target takes; None is one. `InvalidInput`."""
         cost, limit = self.options.cost, self.options.limit
         if cost is None or limit is None:
             return None
@@ -236,7 +236,7 @@ class Batch:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two stored values are the same, in whatever order their keys stand."""
+    """Whether two stored values are equal, whatever the order of their keys."""
     return one == other or jsondoor.fingerprint("", one) == jsondoor.fingerprint("", other)
 
 

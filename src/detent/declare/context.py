@@ -1,4 +1,4 @@
-"""What a running function holds in its hand."""
+"""What a running function gets: its context and the commit block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AsyncCommitBlock", "CommitBlock", "CommitBoundary", "Context", "Targ
 
 
 class CommitBlock(Protocol):
-    """The open commit boundary of an attempt: statements here happen exactly once, or not at all."""
+    """The commit block of an attempt, in a plain function. Its statements take effect exactly once, or not at all."""
 
     @property
     def connection(self) -> Any:
@@ -18,11 +18,11 @@ class CommitBlock(Protocol):
         ...
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        """Run a statement with `:name` parameters. Return its rows, and how many rows it changed."""
         ...
 
     def intend(self, call: Any, *, key: str | None = None) -> None:
-        """Enqueue a call in this very transaction; it is carried out after the commit, under a stable key."""
+        """Enqueue a call in this transaction. It runs after the commit, under a stable key."""
         ...
 
     def result(self, value: object) -> None:
@@ -31,7 +31,7 @@ class CommitBlock(Protocol):
 
 
 class AsyncCommitBlock(Protocol):
-    """The same in a coroutine: statements are awaited, and the loop goes on meanwhile."""
+    """The commit block of an attempt, in a coroutine. Statements are awaited and do not block the event loop."""
 
     @property
     def connection(self) -> Any:
@@ -39,11 +39,11 @@ class AsyncCommitBlock(Protocol):
         ...
 
     async def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        """Run a statement with `:name` parameters. Return its rows, and how many rows it changed."""
         ...
 
     def intend(self, call: Any, *, key: str | None = None) -> None:
-        """Enqueue a call in this very transaction; it is carried out after the commit, under a stable key."""
+        """Enqueue a call in this transaction. It runs after the commit, under a stable key."""
         ...
 
     def result(self, value: object) -> None:
@@ -52,7 +52,7 @@ class AsyncCommitBlock(Protocol):
 
 
 class CommitBoundary(Protocol):
-    """Opened with `with` in a plain function, with `async with` in a coroutine."""
+    """The commit boundary: open it with `with` in a plain function, with `async with` in a coroutine."""
 
     def __enter__(self) -> CommitBlock: ...
 
@@ -68,87 +68,88 @@ class CommitBoundary(Protocol):
 
 
 class Context(Protocol):
-    """One attempt at a job, as its function sees it."""
+    """The context of an attempt: the first argument of every task."""
 
     @property
     def job_id(self) -> int:
-        """The job."""
+        """Id of the job."""
         ...
 
     @property
     def task(self) -> str:
-        """The name of its task."""
+        """Name of the task."""
         ...
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, counted from 1; it is also the fence."""
+        """Number of this attempt, counted from 1."""
         ...
 
     @property
     def effect_key(self) -> str:
-        """A key for effects elsewhere: the same in every attempt at this job."""
+        """Idempotency key for effects elsewhere: the same in every attempt at this job."""
         ...
 
     @property
     def tenant(self) -> str:
-        """Whose job it is; empty for nobody's in particular."""
+        """Tenant of the job; empty if it has none."""
         ...
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the client attached to the job."""
+        """Metadata that the client attached to the job."""
         ...
 
     @property
     def correlation_id(self) -> str | None:
-        """What ties this job to others."""
+        """Correlation id of the job."""
         ...
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job is to stop: a cancel was requested, or its time is over. A function that returns all the same
-        has succeeded; one that raises is cancelled."""
+        """Whether the job should stop: a cancel was requested, or its time limit has passed. If the function returns
+        normally, the job succeeds; if it raises, the job is cancelled."""
         ...
 
     def raise_if_cancelled(self) -> None:
-        """Raise `JobCancelled` if the job is to stop. Call it where it is safe to stop; let the exception pass."""
+        """Raise `JobCancelled` if the job should stop. Call it where it is safe to stop, and do not catch it."""
         ...
 
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
-        """Append a line to the job's record. `LeaseLost` where this attempt is no longer the holder."""
+        """Append an event to the job. An event with a key that was used before is ignored. `LeaseLost` if this attempt
+        no longer holds the job."""
         ...
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say how far it is; shown to people, and a sign of life."""
+        """Report progress, for example 30 of 90. It is shown with the job, and counts as activity."""
         ...
 
     def spend(self, cost: float) -> None:
-        """Say what this attempt has cost the limit of its task, in all, once that is known: more or less than the
-        `cost` of the task, which was taken when it began. The difference goes back, or is taken now: then nobody begins
-        until the bucket has made up. Said again, the last word counts. `WrongPlace` in a task without a rate."""
+        """Report what this attempt has cost the limit of its task, in total. The `cost` of the task was taken when the
+        attempt started; the difference is returned, or taken now. If the bucket goes below zero, no job starts until it
+        has refilled. If called again, the last call counts. `WrongPlace` in a task without a rate."""
         ...
 
     def commit(self, connection: Any = None) -> CommitBoundary:
-        """The commit boundary, to be opened: `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`.
+        """Return the commit boundary; open it as `with ctx.commit() as tx`. `LeaseLost`, `AlreadyCommitted`.
 
-        On a `connection` of your own (what `app.using` takes) your statements are committed by it, in its transaction,
-        together with the mark, or, in another database, with a marker there (`MarkerMissing`).
+        With a `connection` of your own (as for `app.using`), your statements on it are committed together with the mark
+        that the job has committed. If it leads to another database, a marker is written there (`MarkerMissing`).
         """
         ...
 
 
 class TargetContext(Context, Protocol):
-    """One attempt at applying or reverting a target of a batch run; its `effect_key` names run, ref and action."""
+    """The context of an attempt to apply or revert a target. Its `effect_key` names run, ref and action."""
 
     @property
     def run_id(self) -> int:
-        """The run."""
+        """Id of the run."""
         ...
 
     @property
     def ref(self) -> str:
-        """The target."""
+        """Ref of the target."""
         ...
 
     @property
@@ -158,5 +159,5 @@ class TargetContext(Context, Protocol):
 
     @property
     def event_key(self) -> str:
-        """A key for a line that is to be written once in an attempt: run, target, action and attempt."""
+        """Key for an event that should be written once per attempt: run, target, action and attempt."""
         ...

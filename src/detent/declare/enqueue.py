@@ -1,4 +1,4 @@
-"""From a call and how it shall be sent to the job that the store accepts."""
+"""Turns a call and the options of `enqueue` into the job that the store accepts."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ class SendingOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """How one call is sent; None means the task's own choice."""
+    """The options of `enqueue`; None means that the option of the task applies."""
 
-    key: str | None = None  # per tenant: the same key answers the same job
+    key: str | None = None  # unique per tenant: the same key returns the same job
     key_ttl: float | None = None  # seconds; None keeps the key for ever
     debounce: float | None = None  # seconds; a later call with the same key replaces this one while it waits
     due_at: datetime | None = None  # not before this time; None is now
-    expires_at: datetime | None = None  # cancelled if nobody has claimed it by then
+    expires_at: datetime | None = None  # cancelled if no worker has claimed it by then
     priority: int | None = None  # higher first
     queue: str | None = None
     tenant: str = ""  # tenants take turns
-    metadata: Mapping[str, Any] | None = None  # handed to the function, shown to people
+    metadata: Mapping[str, Any] | None = None  # passed to the function, and shown with the job
     correlation_id: str | None = None
     traceparent: str | None = None
 
 
 _RESERVED = "detent:"
-"""What no key of a job may begin with: keys of Detent's own do, such as those of ops runs."""
+"""Prefix of Detent's own keys, such as those of ops runs. No key of a job may begin with it."""
 
 _ACTIVE = f"{_RESERVED}active:"
-"""The beginning of keys that count only while their job is pending or running. An enqueue may take over others."""
+"""Prefix of keys that count only while their job is pending or running. An enqueue may take over other ones."""
 _ACTIVE_SECONDS = 30 * 86_400.0
 """How long such a key counts at most. Retention deletes it then, so their number is bounded."""
 
 _AS_DECLARED = Sending()
-"""Nothing was said."""
+"""No options were given."""
 
 
 def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
-    """How it shall be sent, as said. Refuses a word it does not know, and one key for many jobs."""
+    """Return the options of `enqueue`, checked. `InvalidInput` for an unknown option, or one key for many jobs."""
     if not options:
         return _AS_DECLARED
     for name in options:
@@ -78,7 +78,7 @@ def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
 
 
 def new_jobs(calls: Sequence[Call[Any]], sending: Sending, *, settings: Settings) -> Sequence[NewJob]:
-    """One for each call, as `new_job` makes them."""
+    """Return one job for each call, as `new_job` does."""
     tasks = {id(checked(call).task) for call in calls}
     like = _like(calls[0], sending, settings) if len(tasks) == 1 else None
     if like is None:
@@ -89,8 +89,8 @@ def new_jobs(calls: Sequence[Call[Any]], sending: Sending, *, settings: Settings
 
 
 def _like(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | None:
-    """The job of which those of the same task differ by their arguments alone; None where these make a key or a cost.
-    Where nothing is said about how to send it, it is the same for as long as the task lives."""
+    """Return the job that others of the same task equal except for their arguments; None if arguments determine a key
+    or a cost. Without options, it is kept with the task."""
     task, options = call.task, call.task.options
     keyed = sending.key is not None or options.unique is not None
     if keyed or callable(options.limit_key) or callable(options.cost):
@@ -103,7 +103,7 @@ def _like(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | Non
 
 
 def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
-    """The job to enqueue, still without its id. Refuses what the door does not let in, naming the field."""
+    """Return the job to enqueue, still without its id. `InvalidInput` names the field that is refused."""
     options = checked(call).task.options
     name_max = settings.name_max
     fingerprint = call.fingerprint if sending.key is not None or options.unique else ""

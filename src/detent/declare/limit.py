@@ -1,4 +1,4 @@
-"""How many jobs may run at once, and how many may begin in which time."""
+"""Limits: how many jobs may run at once, and how many may start in a period of time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["Limit"]
 
 _CONCURRENCY_MAX = 1_000_000
 _BURST_SECONDS = 0.1
-"""The default burst, in seconds of the rate. A worker that waits for tokens looks twice in this time, so that it can
-keep up with any rate; a burst of one would hold a rate of 1,000 back."""
+"""Default burst, in seconds of the rate. A worker that waits for tokens polls twice in this time, so it can keep up
+with any rate; a burst of one would hold back a rate of 1,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A bound on jobs, shared by all workers: at most `concurrency` run at once, `rate` start per `per` seconds.
+    """A limit for all workers together: at most `concurrency` jobs run at once, `rate` jobs start per `per` seconds.
 
-    `rate` is an average. After a quiet time, up to `burst` jobs may start together; by default one, or what the rate
-    gives in a tenth of a second if that is more. So `Limit(rate=10)` spaces its jobs by 0.1 s, and
-    `Limit(rate=10, burst=10)` lets 10 start at once and 10 more within the next second. A job counts as one, or as many
-    as the `cost` of its task says. Refuses bounds that would let no job start.
+    `rate` is an average. After a quiet period, up to `burst` jobs may start together; the default is what the rate
+    allows in a tenth of a second, and at least 1. So `Limit(rate=10)` starts a job every 0.1 s, and
+    `Limit(rate=10, burst=10)` lets 10 start at once and 10 more within the next second. A job counts as one, or as the
+    `cost` of its task. `InvalidSetting` for bounds under which no job could start.
     """
 
     rate: float | None = None
@@ -50,13 +50,13 @@ class Limit:
 
     @property
     def holds(self) -> float:
-        """How many tokens its bucket holds when it is full."""
+        """Number of tokens in its bucket when it is full."""
         if self.burst is not None:
             return float(self.burst)
         return float(max(1.0, (self.rate or 0.0) / self.per * _BURST_SECONDS))
 
     def under(self, key: str, *, tasks: tuple[str, ...] = (), queues: tuple[str, ...] = ()) -> NewLimit:
-        """The limit of that key, as it is stored."""
+        """Return the limit under a key, as it is stored."""
         return NewLimit(
             key=key,
             rate=None if self.rate is None else float(self.rate),

@@ -1,4 +1,4 @@
-"""A pipeline is a decorated dataclass: which partitions a source has, what lies on a page, and what becomes of it."""
+"""A pipeline is a decorated dataclass whose methods plan partitions, fetch pages and consolidate records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HOLD_MAX = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One part of what a run fetches: a key that no other partition of the plan has, and what `page` needs to know."""
+    """One part of what a run fetches: a key that is unique in the plan, and a payload for `page`."""
 
     key: str
     payload: Any = field(default_factory=dict)
@@ -38,35 +38,35 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What lies on one page: records as (key, data), and where the next page begins; None where there is none."""
+    """One page of a partition: records as (key, data), and the offset of the next page; None if it is the last."""
 
     records: Sequence[tuple[str, Any]]
     next: Any = None
 
 
 class PipelineMethods(Protocol):
-    """What a pipeline must have; each may be plain or async. It may also have `retire(tx, keys)`, which is told after a
-    full run which of the keys that earlier runs had consolidated are gone; and `stage(tx, records)`, which writes the
-    records of a page to a table of its own, in the transaction that moves the offset."""
+    """The methods that a pipeline needs; each may be plain or async. Optional: `retire(tx, keys)`, which gets the keys
+    that earlier runs had consolidated and a full run did not see, and `stage(tx, records)`, which writes the records of
+    a page to a table of your own, in the transaction that moves the offset."""
 
     def plan(self, since: Any, /) -> Any:
-        """The partitions of a run, as an iterable of `Partition`; it may be a generator. `since` is the watermark, a
-        datetime; None for a full run."""
+        """Return the partitions of a run, as an iterable of `Partition`; it may be a generator. `since` is the
+        watermark, a datetime; None for a full run."""
         ...
 
     def page(self, partition: Partition, offset: Any, /) -> Any:
-        """The `Page` at that offset, which is 0 at first, then whatever `next` was."""
+        """Return the `Page` at an offset, which is 0 at first, then the `next` of the page before."""
         ...
 
     def consolidate(self, tx: Any, records: list[Any], /) -> Any:
-        """Take some records over, by `tx.execute`: in the transaction that marks them as consolidated. Each is (key,
-        data); only the key where the pipeline has `stage`, and so the data itself."""
+        """Write records to your tables with `tx.execute`, in the transaction that marks them as consolidated. Each is
+        (key, data), or only the key if the pipeline has `stage`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOptions:
-    """How a pipeline's runs are treated; checked when it is declared."""
+    """The options of a pipeline, checked when it is declared."""
 
     watermark: str | None = None
     overlap: float | timedelta = 0.0
@@ -94,24 +94,24 @@ class PipelineOptions:
 
     @property
     def overlap_by(self) -> timedelta:
-        """How much before the watermark a run begins."""
+        """How much earlier than the watermark a run starts."""
         return timedelta(seconds=_seconds(self.overlap) or 0.0)
 
     @property
     def hold_for(self) -> timedelta:
-        """How long a skipped run waits for somebody to force it."""
+        """How long a skipped run waits to be forced before it fails."""
         return timedelta(seconds=_seconds(self.hold) or 0.0)
 
     def tolerated(self, partitions: int) -> int:
-        """How many of so many partitions may fail."""
+        """Return how many of that many partitions may fail."""
         return int(self.tolerate if isinstance(self.tolerate, int) else self.tolerate * partitions)
 
     def for_pages(self) -> Options:
-        """The options of the jobs that ask the source."""
+        """Return the options of the jobs that read the source."""
         return self._options(retry=self.retry, timeout=self.timeout, limit=self.limit, limit_key=self.limit_key)
 
     def for_others(self) -> Options:
-        """The options of the jobs that do not."""
+        """Return the options of the other jobs."""
         return self._options(retry=self.retry)
 
     def _options(self, **more: Any) -> Options:
@@ -119,10 +119,10 @@ class PipelineOptions:
 
 
 class Pipeline:
-    """A declared pipeline: its class, its options, and the way of its values to the record and back.
+    """A declared pipeline: its class, its options, and the encoding of its values.
 
-    Refuses at declaration a class that is no dataclass, lacks a method, has one that cannot be called as it must, or
-    has fields that JSON cannot carry.
+    `InvalidSetting` at declaration if the class is no dataclass, lacks a method, has one with the wrong parameters, or
+    has fields that JSON cannot represent.
     """
 
     def __init__(self, kind: type[Any], *, name: str | None, options: PipelineOptions, settings: Settings) -> None:
@@ -149,46 +149,46 @@ class Pipeline:
 
     @property
     def retires(self) -> bool:
-        """Whether it wants to know what is gone."""
+        """Whether it has a method `retire`."""
         return self.method("retire") is not None
 
     @property
     def stages(self) -> bool:
-        """Whether it keeps its staged records in a table of its own."""
+        """Whether it has a method `stage`, and so keeps staged records in a table of its own."""
         return self.method("stage") is not None
 
     def method(self, name: str) -> Callable[..., Any] | None:
-        """The method as it was declared; None where it has none, or a field of that name."""
+        """Return a method of its class; None if it has none of that name."""
         found = getattr(self.kind, name, None)
         return found if callable(found) else None
 
     def task(self, part: str) -> str:
-        """The name of the task that does a part of its runs."""
+        """Return the name of the task for a part of its runs."""
         return f"{PIPELINE_TASKS}{part}/{self.name}"
 
     def encode(self, value: Any) -> str:
-        """A pipeline's own fields as they are stored. `InvalidArguments` where they do not fit their annotations."""
+        """Return its fields as they are stored. `InvalidArguments` if they do not fit their annotations."""
         settings = self._settings
         text = jsondoor.encode(value, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
         self.decode(text)
         return text
 
     def decode(self, payload: str) -> Any:
-        """The value as it was. `InvalidArguments` where its fields no longer fit."""
+        """Return a stored pipeline. `InvalidArguments` if its fields no longer fit."""
         try:
             return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
         except InvalidPayload as error:
             raise InvalidArguments(error.field, error.found, error.allowed) from None
 
     def told(self, text: str) -> Any:
-        """A value out of what a person wrote. `InvalidArguments` where its fields do not fit, or there is no such
-        field."""
+        """Return a pipeline from JSON text that a person wrote. `InvalidArguments` if a field does not fit or is
+        unknown."""
         value = self.decode(text)
         refuse_unknown(self.kind, self.name, text)
         return value
 
     def checked_plan(self, found: object) -> list[tuple[str, str]]:
-        """Key and payload of each partition, as they are stored. Refuses what is no plan with `InvalidInput`."""
+        """Return key and payload of each partition as they are stored. `InvalidInput` if it is not a plan."""
         if found is None or isinstance(found, str | bytes | Mapping):
             raise InvalidInput("plan", f"a value of type {type(found).__name__}", "an iterable of Partition")
         settings, most = self._settings, self._settings.partitions_max
@@ -214,9 +214,9 @@ class Pipeline:
         return list(parts.items())
 
     def checked_page(self, page: object, offset: str) -> tuple[dict[str, Any], str | None]:
-        """The records of a page in the order of their keys, as they are stored (as they are, where the pipeline stores
-        them itself), and the next offset. Where a key is there twice, its last record counts. Refuses what is no page,
-        or would be fetched for ever, with `InvalidInput`."""
+        """Return the records of a page in the order of their keys, encoded unless the pipeline stages them itself, and
+        the next offset. If a key comes twice, its last record counts. `InvalidInput` if it is not a page, or its next
+        offset would fetch the same page for ever."""
         settings, most = self._settings, self._settings.page_records_max
         if not isinstance(page, Page):
             raise InvalidInput("page", f"a value of type {type(page).__name__}", "a Page")

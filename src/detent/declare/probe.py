@@ -1,4 +1,4 @@
-"""A probe finds out afterwards whether the effect of a task has happened, and says so."""
+"""What a probe returns: whether the effect of a task has happened."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ __all__ = ["Probed", "check_probe"]
 
 
 class Probed:
-    """What a probe found: `Probed.done(result)`, `Probed.not_done()`, or `Probed.cannot_tell("why")`.
-
-    Done is final: the job succeeds with that result, and its function is not called again.
-    """
+    """The answer of a probe: `Probed.done(result)`, `Probed.not_done()` or `Probed.cannot_tell("why")`."""
 
     __slots__ = ("found", "result", "why")
 
@@ -29,22 +26,23 @@ class Probed:
 
     @classmethod
     def done(cls, result: object = None) -> Probed:
-        """It has happened; with what the function would have returned."""
+        """The effect has happened: the job succeeds with this result, and its function is not called again."""
         return cls("done", result, "")
 
     @classmethod
     def not_done(cls) -> Probed:
-        """It has not happened, and no call that was made before can make it happen any more."""
+        """The effect has not happened, and no earlier call can still make it happen: the function is called."""
         return cls("not done", None, "")
 
     @classmethod
     def cannot_tell(cls, why: str = "") -> Probed:
-        """Not yet: the probe is asked again, and after its last time a person is."""
+        """Unclear: the probe is called again later; after its last call the job waits for a person."""
         return cls("cannot tell", None, why)
 
 
 def check_probe(probe: object, function: Callable[..., Any], *, idempotent: bool) -> None:
-    """Refuses with `InvalidSetting` a probe that cannot be called like the function, and one that nobody would ask."""
+    """Check that a probe takes the same parameters as the function and that its task is not idempotent.
+    `InvalidSetting`."""
     if not callable(probe):
         raise InvalidSetting("probe", repr(probe)[:80], "a function that takes what the task takes")
     if idempotent:

@@ -1,4 +1,4 @@
-"""How a function steers what becomes of its job: exceptions with a meaning."""
+"""Exceptions by which a function decides what happens to its job."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _TOO_MANY_REQUESTS = 429
 
 
 class Fatal(DetentError):
-    """No further attempt will help: the job is quarantined at once, with this reason."""
+    """Raise it if no further attempt can succeed: the job is quarantined at once, with this reason."""
 
 
 class Critical(Fatal):
-    """Nothing of this run will succeed: a wrong password, an account that is closed.
+    """Raise it if no target of the run can succeed: a wrong password, a closed account.
 
-    Raised by a method of a batch, it fails this target and stops the whole run: targets that have not begun are not
-    called, and the run fails with this reason. It can be retried. Anywhere else it means the same as `Fatal`.
+    In a method of a batch, it fails this target and stops the whole run: targets that have not started are not called,
+    and the run fails with this reason. The run can be retried. Elsewhere it means the same as `Fatal`.
     """
 
 
 class Conflict(Fatal):
-    """A target was not changed, since it is no longer what this run expects: somebody else has changed it."""
+    """A target was not changed, because others have changed it since the run last knew its value."""
 
     def __init__(self, ref: str, found: str, expected: str, advice: str) -> None:
         self.ref = ref
@@ -38,15 +38,15 @@ class Conflict(Fatal):
 
 
 class JobCancelled(DetentError):
-    """A cancel of this job was requested, and its function obeys: the job is cancelled. Raised by
-    `ctx.raise_if_cancelled()`. If no cancel was requested, it is an error like any other."""
+    """Raised by `ctx.raise_if_cancelled()` if a cancel was requested: the job is cancelled. If no cancel was requested,
+    it is an ordinary error."""
 
     def __init__(self, message: str = "stopped as requested") -> None:
         super().__init__(message)
 
 
 class Snooze(DetentError):
-    """Not now: run this job again after a while. The attempt does not count."""
+    """Raise it to run the job again after `delay` seconds. The attempt does not count."""
 
     def __init__(self, delay: float | timedelta) -> None:
         self.delay = _seconds("delay", delay)
@@ -54,9 +54,10 @@ class Snooze(DetentError):
 
 
 class Throttled(DetentError):
-    """The other side said 429: pause everybody on this key, and run this job again. The attempt does not count.
+    """Raise it if the other side answers 429: all jobs under the limit's key pause, and this job runs again. The
+    attempt does not count.
 
-    `retry_after` in seconds; without it the engine waits 16, 32, then 64 seconds.
+    `retry_after` is in seconds; without it the pause is 16, 32, then 64 seconds.
     """
 
     def __init__(self, retry_after: float | timedelta | None = None) -> None:
@@ -65,11 +66,11 @@ class Throttled(DetentError):
 
     @classmethod
     def from_response(cls, response: Any, clock: Clock | None = None) -> Throttled | None:
-        """What a response of an HTTP client asks for: None unless its status is 429.
+        """Return the exception for a response of an HTTP client; None unless its status is 429.
 
-        `Retry-After` counts in seconds or as a date, which is measured by the `Date` of the response itself where it
-        has one, since the other side's clock may differ; without it, or where it is neither, the engine's own delays.
-        Takes responses of httpx, httpx2, requests and urllib, and whatever has a status and headers as they do.
+        `Retry-After` may be in seconds or a date. A date is compared with the `Date` of the response if it has one,
+        because the other side's clock may differ. Without a valid header, the default delays apply. Accepts responses
+        of httpx, httpx2, requests and urllib, and other objects with the same attributes.
         """
         if getattr(response, "status_code", getattr(response, "status", None)) != _TOO_MANY_REQUESTS:
             return None
@@ -78,7 +79,7 @@ class Throttled(DetentError):
 
     @classmethod
     def check(cls, response: Any) -> None:
-        """Raise it where a response is a 429; anything else is none of its business."""
+        """Raise it if the status of a response is 429; otherwise do nothing."""
         if (throttled := cls.from_response(response)) is not None:
             raise throttled
 
@@ -91,7 +92,7 @@ def _seconds(field: str, value: float | timedelta) -> float:
 
 
 def _header(response: Any, name: str) -> str | None:
-    """By its name as it is written; clients know it in any case, a plain mapping perhaps in small letters only."""
+    """Return a header. HTTP clients ignore case; a plain mapping may have the name in lower case only."""
     headers = getattr(response, "headers", None) or {}
     found = headers.get(name)
     return headers.get(name.lower()) if found is None else str(found)

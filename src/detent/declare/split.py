@@ -1,4 +1,4 @@
-"""Splits a range of numbers into partitions of about equal weight, by asking how much lies where."""
+"""Splitting a range of numbers into partitions with about equal numbers of records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N = TypeVar("N", int, float)
 
 
 class _Piece(NamedTuple):
-    """A range that was asked about; the heaviest comes first in a heap."""
+    """A range with its number of records; the fullest comes first in a heap."""
 
     minus_count: int
     low: float
@@ -42,12 +42,12 @@ def split_by_count(
 def split_by_count(
     count: Callable[[N, N], Any], low: N, high: N, *, parts: int = 30, probes_max: int = 200
 ) -> list[Partition] | Coroutine[Any, Any, list[Partition]]:
-    """Up to `parts` partitions of the numbers from `low` up to, not including, `high`, each with about as many records
-    as the others: `Partition(key="500-750", payload={"low": 500, "high": 750, "count": 4870})`.
+    """Split the range from `low` to `high` (exclusive) into up to `parts` partitions with about equal numbers of
+    records: `Partition(key="500-750", payload={"low": 500, "high": 750, "count": 4870})`.
 
-    `count(low, high)` says how many records lie in a range; it is asked at most `probes_max` times, in halves of the
-    fullest ranges. Of whole numbers no range is narrower than one. Without a record there is no partition. Where
-    `count` is async, so is this: `await split_by_count(...)`.
+    `count(low, high)` returns the number of records in a range. It is called at most `probes_max` times, each time for
+    half of the fullest range. A range of whole numbers is never narrower than one. A range without records gives no
+    partition. If `count` is async, write `await split_by_count(...)`. `InvalidInput`.
     """
     for field, value, least in (("parts", parts, 1), ("probes_max", probes_max, 1)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -35,7 +35,7 @@ D = TypeVar("D")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a task's jobs are treated; checked when the task is declared."""
+    """The options of a task, checked when it is declared."""
 
     queue: str = "default"
     priority: int = 0
@@ -82,22 +82,22 @@ class Options:
 
 
 class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
-    """A task with its arguments: typed, checked, encoded, and not sent."""
+    """A call of a task with its arguments, checked and encoded as JSON, and not sent yet."""
 
     task: Task[..., R_co, Any]
     payload: str
 
     @property
     def fingerprint(self) -> str:
-        """What tells this call from another under the same key."""
+        """Digest of task and arguments, to compare calls under the same key."""
         return jsondoor.fingerprint(self.task.name, self.payload)
 
 
 class Task(Generic[P, R, D]):
-    """A function that workers execute: `task.call(...)` describes a call, `task(ctx, ...)` just runs it.
+    """A function that workers execute: `task.call(...)` describes a call, `task(ctx, ...)` just runs the function.
 
-    A job of it results in an R; a direct call gives a D, which is R itself, or a coroutine of it where the function is
-    async. Refuses at declaration a function that cannot be called by name from JSON.
+    The result of a job is an R. A direct call returns a D: R itself, or a coroutine of it if the function is async. A
+    function that cannot be called by name from JSON is refused at declaration.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Task(Generic[P, R, D]):
         self._cost_asks = check_function("cost", options.cost, self._parameters) if callable(options.cost) else None
 
     def __call__(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> D:
-        """Run the function here and now, without any record."""
+        """Run the function directly, without a job."""
         return self.function(ctx, *args, **kwargs)
 
     def __repr__(self) -> str:
@@ -139,19 +139,19 @@ class Task(Generic[P, R, D]):
 
     @property
     def limit_key(self) -> str:
-        """Under which key its limit is shared: its name, where it says no other. Where each job has a key of its own,
-        the limit of this one says what holds for each of them."""
+        """Key of its limit; default: the name of the task. If `limit_key` is a function, the limit of this key has the
+        bounds for each key that it returns."""
         return self.options.limit_key if isinstance(self.options.limit_key, str) else self.name
 
     def limit_key_of(self, payload: str) -> str | None:
-        """The key that a job with these arguments has of its own; None where its task's is meant. `InvalidInput`."""
+        """Return the limit key of a job with these arguments; None if it is that of the task. `InvalidInput`."""
         if not callable(self.options.limit_key):
             return None
         given = given_to(self._key_asks, self._filled(payload))
         return key_for(self.options.limit_key, given, bytes_max=self._settings.name_max)
 
     def cost_of(self, payload: str) -> int | None:
-        """How many tokens of its limit a job with these arguments takes; None is one. `InvalidInput`."""
+        """Return how many tokens of its limit a job with these arguments takes; None is one. `InvalidInput`."""
         cost, limit = self.options.cost, self.options.limit
         if cost is None or limit is None:
             return None
@@ -159,7 +159,7 @@ class Task(Generic[P, R, D]):
         return None if found == 1 else found
 
     def _filled(self, payload: str) -> dict[str, Any]:
-        """The arguments by name, with the defaults of those that were left out."""
+        """Return the arguments by name, with the defaults of those that were left out."""
         left_out = {
             name: parameter.default
             for name, parameter in self._parameters.items()
@@ -168,7 +168,8 @@ class Task(Generic[P, R, D]):
         return left_out | self.decode(payload)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Describe a call. Arguments that do not fit the signature, or cannot be JSON, raise `InvalidArguments`."""
+        """Describe a call. `InvalidArguments` if the arguments do not fit the signature, or JSON cannot represent
+        them."""
         settings = self._settings
         bound = self._bound(args, kwargs)
         if self._scalars is not None:
@@ -181,10 +182,10 @@ class Task(Generic[P, R, D]):
         return Call(self, text)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments by name, in the signature's order. Ordinary calls, all by place or all by name, are matched
-        without the help of `inspect`, which takes its time."""
+        """Return the arguments by name, in the order of the signature. Calls with only positional or only keyword
+        arguments are bound without `inspect`, which is slow."""
         if not kwargs and len(args) == len(self._positional):
-            return dict(zip(self._positional, args))  # noqa: B905 as many, and to have it checked takes a sixth of all
+            return dict(zip(self._positional, args))  # noqa: B905 lengths are equal; strict=True costs a sixth
         if not args:
             if tuple(kwargs) == self._names:
                 return kwargs
@@ -196,7 +197,7 @@ class Task(Generic[P, R, D]):
             raise InvalidArguments(self.name, str(error), str(self._signature)) from None
 
     def decode(self, payload: str) -> dict[str, Any]:
-        """The arguments by name, typed as the signature says. `InvalidArguments` where they no longer fit."""
+        """Return the arguments of a payload by name, typed by the signature. `InvalidArguments` if they do not fit."""
         try:
             arguments = self._read(payload)
         except InvalidPayload as error:
@@ -207,7 +208,7 @@ class Task(Generic[P, R, D]):
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
-        """The parameters of the function after the context, by name."""
+        """Parameters of the function after the context, by name."""
         return self._parameters
 
     @cached_property
@@ -215,7 +216,7 @@ class Task(Generic[P, R, D]):
         return jsondoor.reader(self._arguments, field=self.name, depth_max=self._settings.depth_max)
 
     def encode_result(self, value: object) -> str | None:
-        """A result as it is stored; None stores nothing."""
+        """Return a result as it is stored; None is not stored."""
         if value is None:
             return None
         return jsondoor.encode(
@@ -226,7 +227,7 @@ class Task(Generic[P, R, D]):
         )
 
     def decode_result(self, text: str | None) -> R:
-        """A stored result, typed as the function's return annotation says."""
+        """Return a stored result, typed by the function's return annotation."""
         if text is None:
             return typing.cast(R, None)
         hint = self._hints.get("return", Any)
@@ -235,7 +236,7 @@ class Task(Generic[P, R, D]):
 
     @cached_property
     def _are_required(self) -> bool:
-        """Whether no argument may be left out."""
+        """Whether every argument is required."""
         return all(parameter.default is inspect.Parameter.empty for parameter in self._parameters.values())
 
     @cached_property
@@ -244,13 +245,13 @@ class Task(Generic[P, R, D]):
 
     @cached_property
     def _positional(self) -> tuple[str, ...]:
-        """The names, where all of them may be given by place; otherwise none."""
+        """Return the names of the parameters if all of them can be positional; otherwise none."""
         kinds = {parameter.kind for parameter in self._parameters.values()}
         return tuple(self._parameters) if kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD} else ()
 
     @cached_property
     def _scalars(self) -> dict[str, type] | None:
-        """The kinds of all arguments, where each is a plain number or string; otherwise None."""
+        """Return the types of all arguments if each is a plain number or string; otherwise None."""
         kinds: dict[str, Any] = {name: self._hints.get(name) for name in self._parameters}
         return kinds if all(kind in (bool, int, float, str) for kind in kinds.values()) else None
 
@@ -269,7 +270,7 @@ class Task(Generic[P, R, D]):
 
     @cached_property
     def _arguments(self) -> type[msgspec.Struct]:
-        """The arguments as a type, so that one decoder checks them all."""
+        """Return a type with all arguments as fields, so that one decoder checks them all."""
         fields: list[Any] = []
         for name, parameter in self._parameters.items():
             hint = self._hints.get(name, Any)
@@ -289,14 +290,14 @@ _CARRIED = "types that JSON can tell apart: numbers, strings, lists, dicts, date
 
 
 def check_priority(value: int) -> int:
-    """A priority within its range."""
+    """Return a priority if it is in range. `InvalidInput`."""
     if isinstance(value, bool) or not isinstance(value, int) or not -32768 <= value <= 32767:
         raise InvalidInput("priority", repr(value), "a whole number from -32768 to 32767, higher first")
     return value
 
 
 def check_seconds(field: str, value: float) -> float:
-    """A positive number of seconds, below thirty years or so."""
+    """Return a number of seconds if it is positive and below 10^9. `InvalidInput`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
         raise InvalidInput(field, repr(value), "a positive number of seconds below 10^9")
     return value
@@ -309,15 +310,14 @@ def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Module and function. A program that is run has the name it has when it is imported, so that the job which
-    `python shop.py` sends is one that a worker of `shop:app` knows."""
+    """Return the name of a task: module and function. A program that is run as `python shop.py` gets the name it has
+    when it is imported, so that a worker of `shop:app` knows its jobs."""
     module = _run_as() if function.__module__ == "__main__" else function.__module__
     return f"{module}.{function.__qualname__}" if module else function.__qualname__
 
 
 def _run_as() -> str:
-    """What the program that runs would be imported as: as said after `python -m`, else by its file; empty where there
-    is neither, as at a prompt."""
+    """Return the module name of the running program: as given to `python -m`, or by its file; empty at a prompt."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:
@@ -329,8 +329,8 @@ _WITH_CONTEXT = "a first parameter for the context, as in `def send(ctx: Context
 
 
 def _may_be_context(parameter: inspect.Parameter) -> bool:
-    """Whether a first parameter is meant for the context. Annotations are read as text: at the time of declaration they
-    may name types that cannot be imported yet."""
+    """Whether a first parameter is for the context. Annotations are compared as text, because at declaration they may
+    name types that cannot be imported yet."""
     if parameter.annotation is inspect.Parameter.empty:
         return parameter.name in _CONTEXT_NAMES or parameter.name.startswith("_")
     text = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)

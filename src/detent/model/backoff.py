@@ -1,4 +1,4 @@
-"""How long to wait before trying again (J9, B5)."""
+"""Backoff: how long to wait before the next attempt (J9, B5)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _SECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A task's retry policy: `Retry(3)` means 3 retries, so 4 executions, after about 2 s, 4 s and 8 s.
+    """The retry policy of a task: `Retry(3)` means 3 retries, so 4 attempts; retries start after about 2, 4 and 8 s.
 
-    The wait grows by `factor` from `base` up to `cap` seconds, and is spread by ±`jitter` (a share) without ever
-    exceeding the cap. An error is retried when it is an instance of `on` and not of `fatal`.
-    Refuses values out of range with `InvalidSetting`.
+    The delay grows by `factor` from `base` up to `cap` seconds, and varies by ±`jitter` (a share) without exceeding the
+    cap. An error is retried if it is an instance of `on` and not of `fatal`. `InvalidSetting` for values out of range.
     """
 
     retries: int = 3
@@ -49,11 +48,12 @@ class Retry:
 
     @property
     def attempts_max(self) -> int:
-        """The first execution and its retries."""
+        """Number of attempts: the first and its retries."""
         return self.retries + 1
 
     def delay(self, attempt: int, random: float) -> float:
-        """Seconds to wait after that attempt (counted from 1) has failed; `random` in [0, 1) places the jitter."""
+        """Return the seconds to wait after an attempt (counted from 1) has failed; `random` in [0, 1) decides the
+        jitter."""
         assert attempt >= 1, f"attempts are counted from 1, not {attempt}"
         wait = min(self.base, self.cap)
         for _ in range(attempt - 1):
@@ -64,7 +64,7 @@ class Retry:
         return max(0.0, min(wait * (1 + self.jitter * (2 * random - 1)), self.cap))
 
     def covers(self, error: BaseException) -> bool:
-        """Whether this error is worth another attempt."""
+        """Whether this error is retried."""
         return isinstance(error, self.on) and not isinstance(error, self.fatal)
 
 

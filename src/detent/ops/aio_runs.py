@@ -1,4 +1,4 @@
-"""The async twin of: What people and scripts do with ops runs."""
+"""The async twin of: `app.ops`: queueing, claiming and finishing ops runs."""
 
 # Generated from ops/runs.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -36,11 +36,11 @@ class AsyncOps:
         key: str | None = None,
         expires_at: datetime | None = None,
     ) -> OpsRun:
-        """Queue a run of a revision for an environment of a project; either is made where it is new.
+        """Queue a run of a revision for an environment of a project. A new project or environment is created.
 
-        The same key answers the same run, whatever its metadata; for another project, environment, sha or ref it is
-        refused (`KeyConflict`). Keys of runs are apart from keys of jobs. A run that no worker has claimed by
-        `expires_at` is cancelled. `InvalidInput`.
+        The same key returns the same run, whatever its metadata. `KeyConflict` if project, environment, sha or ref
+        differ. Keys of runs are separate from keys of jobs. A run that no worker has claimed by `expires_at` is
+        cancelled. `InvalidInput`.
         """
         return await asyncio.to_thread(
             self._sync.queue,
@@ -54,13 +54,13 @@ class AsyncOps:
         )
 
     async def cancel(self, run: OpsRun | str, *, actor: str | None = None, reason: str | None = None) -> OpsRun:
-        """Stop a run, whoever holds it: its holder is refused from then on, and so hears of it. Cancelled already:
-        nothing to do. `InvalidTransition` where it ended otherwise, `NotFound`.
+        """Cancel a run at once, whichever worker holds it; the worker's next call is refused. A no-op if it is
+        cancelled already. `InvalidTransition` if it ended otherwise, `NotFound`.
         """
         return await asyncio.to_thread(self._sync.cancel, run, actor=actor, reason=reason)
 
     async def claim(self, worker: str) -> OpsRun | None:
-        """The run that was queued first, for this worker alone, with its token; None where none waits."""
+        """Claim the run that was queued first, and return it with its token; None if no run is queued."""
         return await asyncio.to_thread(self._sync.claim, worker)
 
     async def event(
@@ -73,35 +73,34 @@ class AsyncOps:
         key: str | None = None,
         token: str | None = None,
     ) -> str:
-        """Append a line, which is a sign of life; the first one makes a claimed run running. The name of the line.
+        """Append an event, which also extends the lease, and return its id. The first one makes a claimed run running.
 
-        A line under a key is stored once; without one, the same line again within ten seconds is the same line. A run
-        that `claim` gave brings its token along. `LeaseLost` where nobody holds it, or another claim does; `NotFound`.
+        An event with a key is stored once; without a key, the same event within ten seconds is stored once. A run that
+        `claim` returned carries its token. `LeaseLost` if the run is not held, or by another claim; `NotFound`.
         """
         return await asyncio.to_thread(
             self._sync.event, run, message, level=level, payload=payload, key=key, token=token
         )
 
     async def renew(self, run: OpsRun | str, *, token: str | None = None) -> str:
-        """Extend the lease of a run to ten minutes from now, without a line: for a worker that has nothing to say.
-        Return the run's state, which stays. `LeaseLost` where nobody holds it, or another claim does, as after a
-        cancel; `NotFound`.
+        """Extend the lease of a run to ten minutes from now, without an event, and return the run's state. `LeaseLost`
+        if the run is not held, or by another claim, as after a cancel; `NotFound`.
         """
         return await asyncio.to_thread(self._sync.renew, run, token=token)
 
     async def finish(
         self, run: OpsRun | str, state: OpsEnd, *, metadata: Mapping[str, Any] | None = None, token: str | None = None
     ) -> OpsRun:
-        """End a run as success, failed or cancelled; its metadata is merged with what it was queued with.
+        """End a run as success, failed or cancelled, and merge the metadata with those it was queued with. The same end
+        again is a no-op.
 
-        The same end again changes nothing. In the record a cancel is by `cancelled_by` of the metadata for its
-        `reason`, and a failure has its `error`.
-        `InvalidTransition`, `LeaseLost`, `NotFound`.
+        For the record, `cancelled_by` and `reason` of the metadata are actor and reason of a cancel, and `error` is the
+        error of a failure. `InvalidTransition`, `LeaseLost`, `NotFound`.
         """
         return await asyncio.to_thread(self._sync.finish, run, state, metadata=metadata, token=token)
 
     async def get(self, run: OpsRun | str) -> OpsRun:
-        """The run as it stands. `NotFound`."""
+        """Return a run. `NotFound`."""
         return await asyncio.to_thread(self._sync.get, run)
 
     async def list(
@@ -119,13 +118,13 @@ class AsyncOps:
         )
 
     async def follow(self, run: OpsRun | str, *, wait: bool = True) -> AsyncIterator[EventRow]:
-        """Yield the events of a run in order, and those to come, until the run has ended; without `wait`, only those
-        so far. `NotFound`.
+        """Yield the events of a run in order, and new ones until the run has ended; without `wait`, only those so far.
+        `NotFound`.
         """
         sync = self._sync
         async for item in aitems_of(sync._follow_pages(run, wait=wait), sync._engine.clock):
             yield item
 
     async def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
-        """List environments (of a project), by project and name."""
+        """List environments, of all projects or of one, by project and name."""
         return await asyncio.to_thread(self._sync.environments, project_id)

@@ -1,4 +1,4 @@
-"""An ops run as people see it."""
+"""The public record of an ops run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _TOKEN = re.compile(r"([0-9]{1,9})\.([0-9]{1,18})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class OpsRun:
-    """A run as it was when somebody looked. `metadata` is what it was queued with, what the engine knows of its end,
-    and what it was finished with, in one; the later word counts.
+    """An ops run as it was when it was read.
 
-    `started_at` is when it was claimed. `token` is there where this very call claimed it: give it along with whatever
-    is said about the run, and nobody else's claim is ever meant. `created` is False where its key had found it.
+    `metadata` merges what it was queued with, what the engine knows about its end, and what it was finished with; later
+    values take precedence. `started_at` is the time of the claim. `token` is set if this call claimed the run: pass it
+    to later calls, so that they are refused if another worker holds the run. `created` is False if an earlier run had
+    the key.
     """
 
     id: str
@@ -46,12 +47,12 @@ class OpsRun:
 
     @property
     def rests(self) -> bool:
-        """Whether it has ended: nothing moves it any more."""
+        """Whether it has ended."""
         return self.state in OPS_RUN.final
 
 
 def run_of(row: OpsRunRow, *, depth_max: int, token: OpsToken | None = None, created: bool = True) -> OpsRun:
-    """The run that a row stands for."""
+    """Return the run of a row."""
 
     def read(text: str) -> dict[str, Any]:
         found: dict[str, Any] = jsondoor.decode(text, field="metadata", depth_max=depth_max)
@@ -78,7 +79,7 @@ def run_of(row: OpsRunRow, *, depth_max: int, token: OpsToken | None = None, cre
 
 
 def _known_of_its_end(row: OpsRunRow) -> dict[str, Any]:
-    """What nobody had to say: it follows from the record."""
+    """Return metadata about the end of a run that follow from the record."""
     claimed = {"original_worker": row.claimed_by, "claimed_at": row.started_at and row.started_at.isoformat()}
     if row.outcome == "expired" and row.state == "failed":
         silent = "Stalled run (running for >10 minutes without events)"
@@ -93,17 +94,17 @@ def _known_of_its_end(row: OpsRunRow) -> dict[str, Any]:
 
 
 def run_id(job_id: int) -> str:
-    """The name of the run that a job is."""
+    """Return the id of the run of a job."""
     return f"run-{job_id}"
 
 
 def event_id(job_id: int, seq: int) -> str:
-    """The name of a line of a run."""
+    """Return the id of an event of a run."""
     return f"run-{job_id}/{seq}"
 
 
 def read_run_id(value: OpsRun | str) -> int:
-    """The job of a run by its name, such as run-17. `InvalidInput`."""
+    """Return the job id of a run, such as run-17. `InvalidInput`."""
     text = value.id if isinstance(value, OpsRun) else value
     found = _RUN_ID.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -112,7 +113,7 @@ def read_run_id(value: OpsRun | str) -> int:
 
 
 def read_token(value: str | None) -> OpsToken | None:
-    """The claim that a token names; None for none. `InvalidInput`."""
+    """Return the claim that a token names; None without a token. `InvalidInput`."""
     if value is None:
         return None
     found = _TOKEN.fullmatch(value) if isinstance(value, str) else None

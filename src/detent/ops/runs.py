@@ -1,4 +1,4 @@
-"""What people and scripts do with ops runs."""
+"""`app.ops`: queueing, claiming and finishing ops runs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _Events = list[EventRow]
 
 
 class Ops:
-    """Ops runs on an application's database: the same that the schema `ops` gives to other languages.
+    """Ops runs: builds, deploys and backups, with workers in any language. The schema `ops` offers the same in SQL.
 
-    A run goes from queued through claimed and running to success, failed or cancelled, and stays there. One that was
-    claimed and not begun within five minutes is cancelled; one that is silent for ten has failed.
+    A run goes from queued through claimed and running to success, failed or cancelled. A claimed run without an event
+    within five minutes is cancelled; a running one without an event for ten minutes fails.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -58,11 +58,11 @@ class Ops:
         key: str | None = None,
         expires_at: datetime | None = None,
     ) -> OpsRun:
-        """Queue a run of a revision for an environment of a project; either is made where it is new.
+        """Queue a run of a revision for an environment of a project. A new project or environment is created.
 
-        The same key answers the same run, whatever its metadata; for another project, environment, sha or ref it is
-        refused (`KeyConflict`). Keys of runs are apart from keys of jobs. A run that no worker has claimed by
-        `expires_at` is cancelled. `InvalidInput`.
+        The same key returns the same run, whatever its metadata. `KeyConflict` if project, environment, sha or ref
+        differ. Keys of runs are separate from keys of jobs. A run that no worker has claimed by `expires_at` is
+        cancelled. `InvalidInput`.
         """
         if expires_at is not None:
             to_micros(expires_at, field="expires_at")
@@ -87,8 +87,8 @@ class Ops:
         return run_of(row, depth_max=self._settings.depth_max, created=queued.created)
 
     def cancel(self, run: OpsRun | str, *, actor: str | None = None, reason: str | None = None) -> OpsRun:
-        """Stop a run, whoever holds it: its holder is refused from then on, and so hears of it. Cancelled already:
-        nothing to do. `InvalidTransition` where it ended otherwise, `NotFound`."""
+        """Cancel a run at once, whichever worker holds it; the worker's next call is refused. A no-op if it is
+        cancelled already. `InvalidTransition` if it ended otherwise, `NotFound`."""
         job_id = read_run_id(run)
         one(self._store().ops_cancel(job_id, *actor_and_reason(actor, reason, self._settings)))
         return self._get(job_id)
@@ -96,7 +96,7 @@ class Ops:
     # -- working on them ---------------------------------------------------------------------------------------
 
     def claim(self, worker: str) -> OpsRun | None:
-        """The run that was queued first, for this worker alone, with its token; None where none waits."""
+        """Claim the run that was queued first, and return it with its token; None if no run is queued."""
         name = jsondoor.text(worker, field="worker", bytes_max=self._settings.name_max)
         store = self._store()
         (lease_id,) = self._ids.take(1)
@@ -118,10 +118,10 @@ class Ops:
         key: str | None = None,
         token: str | None = None,
     ) -> str:
-        """Append a line, which is a sign of life; the first one makes a claimed run running. The name of the line.
+        """Append an event, which also extends the lease, and return its id. The first one makes a claimed run running.
 
-        A line under a key is stored once; without one, the same line again within ten seconds is the same line. A run
-        that `claim` gave brings its token along. `LeaseLost` where nobody holds it, or another claim does; `NotFound`.
+        An event with a key is stored once; without a key, the same event within ten seconds is stored once. A run that
+        `claim` returned carries its token. `LeaseLost` if the run is not held, or by another claim; `NotFound`.
         """
         settings = self._settings
         text = jsondoor.text(message, field="message", bytes_max=settings.event_max, allow_empty=True)
@@ -143,9 +143,8 @@ class Ops:
         return event_id(appended.job_id, appended.seq)
 
     def renew(self, run: OpsRun | str, *, token: str | None = None) -> str:
-        """Extend the lease of a run to ten minutes from now, without a line: for a worker that has nothing to say.
-        Return the run's state, which stays. `LeaseLost` where nobody holds it, or another claim does, as after a
-        cancel; `NotFound`."""
+        """Extend the lease of a run to ten minutes from now, without an event, and return the run's state. `LeaseLost`
+        if the run is not held, or by another claim, as after a cancel; `NotFound`."""
         return one(self._store().ops_renew(read_run_id(run), read_token(_token_of(run, token)))).state
 
     def finish(
@@ -156,11 +155,11 @@ class Ops:
         metadata: Mapping[str, Any] | None = None,
         token: str | None = None,
     ) -> OpsRun:
-        """End a run as success, failed or cancelled; its metadata is merged with what it was queued with.
+        """End a run as success, failed or cancelled, and merge the metadata with those it was queued with. The same end
+        again is a no-op.
 
-        The same end again changes nothing. In the record a cancel is by `cancelled_by` of the metadata for its
-        `reason`, and a failure has its `error`.
-        `InvalidTransition`, `LeaseLost`, `NotFound`.
+        For the record, `cancelled_by` and `reason` of the metadata are actor and reason of a cancel, and `error` is the
+        error of a failure. `InvalidTransition`, `LeaseLost`, `NotFound`.
         """
         if state not in get_args(OpsEnd):
             raise InvalidInput("state", repr(state)[:80], ", ".join(get_args(OpsEnd)))
@@ -178,7 +177,7 @@ class Ops:
     # -- looking -----------------------------------------------------------------------------------------------
 
     def get(self, run: OpsRun | str) -> OpsRun:
-        """The run as it stands. `NotFound`."""
+        """Return a run. `NotFound`."""
         return self._get(read_run_id(run))
 
     def list(
@@ -198,8 +197,8 @@ class Ops:
         return ListPage(found, found[-1].id if len(found) == most else None)
 
     def follow(self, run: OpsRun | str, *, wait: bool = True) -> Iterator[EventRow]:
-        """Yield the events of a run in order, and those to come, until the run has ended; without `wait`, only those
-        so far. `NotFound`."""
+        """Yield the events of a run in order, and new ones until the run has ended; without `wait`, only those so far.
+        `NotFound`."""
         self._get(read_run_id(run))
         return items_of(self._follow_pages(run, wait=wait), self._engine.clock)
 
@@ -209,7 +208,7 @@ class Ops:
         yield from event_pages(self._store(), job_id, self._settings, follow=wait)
 
     def environments(self, project_id: str | None = None) -> ListPage[EnvironmentRow]:
-        """List environments (of a project), by project and name."""
+        """List environments, of all projects or of one, by project and name."""
         return ListPage(self._store().ops_environments(project_id))
 
     def _get(self, job_id: int) -> OpsRun:
