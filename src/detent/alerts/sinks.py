@@ -22,8 +22,8 @@ _LINES_MINUTE_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a message, and what the other side said. Where it was not taken: by whose fault, that of the
-    `sink` (it is away, it knows us no more) or of this very `message`; and how long it wants to be left alone."""
+    """The outcome of sending a message. `said` is the answer. If it was not accepted, `fault` says whether the `sink`
+    is the cause (unavailable, or it rejects our login) or the `message`, and `wait` is how many seconds to wait."""
 
     said: str
     fault: Fault | None = None
@@ -31,7 +31,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it was taken."""
+        """Whether the message was accepted."""
         return self.fault is None
 
 

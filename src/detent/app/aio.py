@@ -48,7 +48,7 @@ class AsyncDetent(AioClient):
         return acting_as(actor, reason, self._engine.settings)
 
     async def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
-        """Return figures of the last 24 hours, or since another time; of one task, or of all."""
+        """Return figures of the last 24 hours, or since another time within the last 31 days; of all tasks, or one."""
         return await asyncio.to_thread(lambda: figures_since(self._engine.store, since, task, self._engine.settings))
 
     @property

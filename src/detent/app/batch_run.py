@@ -92,7 +92,7 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
 
     @property
     def state(self) -> str:
-        """Where it is in its lifecycle."""
+        """State in its lifecycle."""
         return self.row.state
 
     @property

@@ -42,7 +42,7 @@ class PipelineRunSnapshot(Handle[PipelineRunRow]):
 
     @property
     def state(self) -> str:
-        """Where it is in its lifecycle."""
+        """State in its lifecycle."""
         return self.row.state
 
     @property

@@ -42,7 +42,7 @@ class AioClient:
         self._prepared = engine.prepared
 
     async def open(self) -> None:
-        """Connect to the database and make it ready. Optional: the first use does the same."""
+        """Open the database. Optional: the first use opens it too."""
         await asyncio.to_thread(lambda: self._engine.store)
 
     async def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> AsyncJob[R]:

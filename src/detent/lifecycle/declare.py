@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One declared move, who makes it and when.
+    """One declared move: from `source` to `target`, by a `trigger`, made by an `actor`; `means` says when.
 
-    `record` says what ties the move to its record: "execution" is the ordinary path, tied by the row of the attempt
-    that ended or began; "log" is an explicit move, which needs a line in the transition log. A `folded` transition is
-    never shown by a row on its own: it only happens inside a fold.
+    `record` is where the move is recorded: "execution" for ordinary moves, which follow from the attempt that started
+    or ended; "log" for explicit moves, which need a line in the transition log. A `folded` transition only happens as a
+    step of a fold.
     """
 
     source: str
@@ -59,10 +59,11 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The states of one kind of entity and every move between them; what is not declared does not happen.
+    """The states of one kind of entity, and every allowed move between them.
 
-    `states` maps each name to what it means. A `final` state has no way out. In a state of `rests` waiting ends; final
-    states always rest, named or not. Refuses, with `InvalidLifecycle` naming the culprit, whatever `check` refuses.
+    `states` maps each name to its meaning. A `final` state has no transition out of it. In a state of `rests`, nothing
+    more happens by itself, and waiting ends; final states always rest. Raise `version` with every change.
+    `InvalidLifecycle` if the declaration contradicts itself.
     """
 
     name: str
@@ -90,44 +91,43 @@ class Lifecycle:
 
     @property
     def triggers(self) -> tuple[str, ...]:
-        """The names of the triggers, each once, in declared order."""
+        """Names of the triggers, each once, in declared order."""
         return _once(transition.trigger for transition in self.transitions)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """The declared moves as (source, target), each once, in declared order."""
+        """Declared moves as (source, target), each once, in declared order."""
         return _once((transition.source, transition.target) for transition in self.transitions)
 
     def allowed(self, state: str) -> tuple[str, ...]:
-        """Where one may go from `state`, in declared order; nowhere from a final or an unknown state."""
+        """Return the states to which `state` may move, in declared order; none for a final or an unknown state."""
         return tuple(target for source, target in self.pairs if source == state)
 
     def between(self, source: str, target: str) -> tuple[Transition, ...]:
-        """Every transition of this pair: the same move may have several triggers."""
+        """Return every transition between two states; a move may have several triggers."""
         return tuple(t for t in self.transitions if (t.source, t.target) == (source, target))
 
     def find(self, source: str, target: str) -> Transition | None:
-        """The first declared transition of this pair, or None."""
+        """Return the first declared transition between two states, or None."""
         return next(iter(self.between(source, target)), None)
 
     def by_trigger(self, source: str, trigger: str) -> tuple[Transition, ...]:
-        """Every transition `trigger` makes from `source`: as a rule one; several where the caller names the target."""
+        """Return every transition of a trigger from a state. There may be several; then the caller names the target."""
         return tuple(t for t in self.transitions if (t.source, t.trigger) == (source, trigger))
 
     def ordinary_pairs(self) -> tuple[Pair, ...]:
-        """The pairs a row may show without a line in the log: single steps as declared, then the ends of folds."""
+        """Return the moves that a row may make without a line in the log: single steps, then folds."""
         single = [(t.source, t.target) for t in self.transitions if t.record == "execution" and not t.folded]
         return _once([*single, *(fold.pair for fold in self.folds)])
 
     def logged_pairs(self) -> tuple[Pair, ...]:
-        """The pairs a row may show together with a line in the log, in declared order."""
+        """Return the moves that need a line in the log, in declared order."""
         return _once((t.source, t.target) for t in self.transitions if t.record == "log")
 
     def validate(self, entity_id: str | int, source: str, target: str) -> Transition | None:
-        """The transition that takes this entity from `source` to `target`; None where it is there already.
+        """Return the transition from `source` to `target`; None if they are the same.
 
-        Refuses an undeclared move with `InvalidTransition`, which says what is allowed, and a source state that this
-        version does not know with `UnknownState`, which never guesses.
+        `InvalidTransition` if the move is not declared, `UnknownState` if this version does not know the source state.
         """
         if source not in self.states:
             raise UnknownState(

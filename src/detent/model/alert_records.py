@@ -50,10 +50,11 @@ Asked = tuple[Measure, Each, float]
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):
-    """An alert as it stands: of a policy, about a scope (`queue:mail`, `run:17`; empty is the whole).
+    """An alert: of a policy, about a scope (`queue:mail`, `run:17`; empty means the whole system).
 
-    `episode`: how often it has begun. In the present or last episode: `since` when, `raised` how often, `last_at` when
-    last, with the message, facts (JSON) and value of that time; `told_at` when people were last told.
+    `episode` counts how often it has started to fire. Of the current or last episode: `since` is its start, `raised`
+    counts how often it was raised, `last_at` is when it was last raised, with the message, facts (JSON) and value of
+    that time, and `told_at` is when the last notification was written.
     """
 
     policy: str
@@ -75,7 +76,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What it is called on record, and by people."""
+        """Id of the alert: policy and scope, such as `queue_stalled/queue:mail`."""
         return alert_id(self.policy, self.scope)
 
 
@@ -85,12 +86,12 @@ def alert_id(policy: str, scope: str) -> str:
 
 
 class Policy(Struct, frozen=True, kw_only=True):
-    """When something is wrong: a measured figure is beyond a threshold (below it, for a success rate), for the whole or
-    each queue, task or limit on its own. Measure `event`: nothing is measured, others say so.
+    """When an alert fires: if a measure is above a threshold (below it, for a success rate), for the whole system or
+    each queue, task or limit. With the measure `event` nothing is measured: the alert is raised by what happens.
 
-    `window_seconds`: how far back is looked. `count_min`: of fewer there is nothing to say. `calm_seconds`: for how
-    long it must be well before it is resolved. `message` has {value}, {threshold}, {count}, {scope} and {window} filled
-    in.
+    `window_seconds`: how far back the measure looks. `count_min`: ignore windows with fewer jobs. `calm_seconds`: how
+    long the condition must be over before the alert is resolved. `message` may contain {value}, {threshold}, {count},
+    {scope} and {window}.
     """
 
     name: str
@@ -168,7 +169,7 @@ class Told(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryRow(Struct, frozen=True, kw_only=True):
-    """A notice and what became of it at one sink."""
+    """A notification about an alert, and its outcome at one sink."""
 
     sink: str
     kind: str

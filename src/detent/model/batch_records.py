@@ -123,10 +123,13 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
 
 
 class TargetRow(Struct, frozen=True, kw_only=True):
-    """A target as it stands. `before` and `after` are JSON, there once it is previewed; `preview_error` where that
-    could not be. `error` is what its last attempt to be applied, or reverted, came to grief of; `attempts` how often it
-    was tried. `revert_state` is NULL, `reverting`, `failed` or `done`. `conflict` is what was found, as JSON, in place
-    of the expected value; NULL unless the target was refused for it."""
+    """A target of a batch run.
+
+    - `before` and `after` are JSON text, set by its preview; `preview_error` is why the preview failed.
+    - `error` is why its last attempt to be applied or reverted failed; `attempts` is the number of attempts.
+    - `revert_state` is None, `reverting`, `failed` or `done`.
+    - `conflict` is the value that was found instead of the expected one, as JSON text; None without a conflict.
+    """
 
     run_id: int
     n: int
@@ -234,8 +237,8 @@ class BatchFilter(Struct, frozen=True, kw_only=True):
 
 
 class ReconciliationRow(Struct, frozen=True, kw_only=True):
-    """One look at the world: `planned` is the number of the look by plan, None for one by hand. Targets up to `cursor`
-    were looked at: `checked` of them were applied, `mismatched` were not what they should be."""
+    """One reconciliation of a batch run. `planned` is its number in the plan; None if it was requested by hand. Targets
+    up to `cursor` were visited: `checked` of them were compared, and `mismatched` differ."""
 
     run_id: int
     no: int

@@ -120,7 +120,7 @@ class BatchFigures(Struct, frozen=True, kw_only=True):
 
 
 class Figures(Struct, frozen=True, kw_only=True):
-    """The figures of a time: from the beginning of the hour of `since` until `until`."""
+    """Figures of a period: from the beginning of the hour of `since` until `until`."""
 
     since: datetime
     until: datetime

@@ -53,12 +53,13 @@ class LimitFilter(Struct, frozen=True, kw_only=True):
 
 
 class LimitRow(Struct, frozen=True, kw_only=True):
-    """A limit as it stands. `tokens`: how many may begin now as far as its rate goes, each for one; below zero where
-    they have cost more than it had. `running`: how many run under it.
+    """A limit with its current state.
 
-    `paused_until`: no claim before that time. `throttled`: how often in a row the other side said no; `open_until`: the
-    breaker is open until then, and half open after it until an attempt has succeeded; None where it is closed.
-    `held_at`: paused by a person since then. `template`: the limit whose bounds it has, where it is one of many keys.
+    - `tokens`: tokens in its bucket; below zero if jobs have cost more than it had. `running`: jobs that run under it.
+    - `paused_until`: no job starts before that time. `held_at`: when a person paused it.
+    - `throttled`: throttled attempts in a row. `open_until`: the breaker is open until then, and half open after that
+      until an attempt succeeds; None if it is closed.
+    - `template`: the limit whose bounds it has, if it is one of many keys.
     """
 
     key: str
@@ -77,7 +78,7 @@ class LimitRow(Struct, frozen=True, kw_only=True):
     held_at: datetime | None = None
 
     def state(self, now: datetime) -> str:
-        """In a word, whether jobs may begin: open, or what keeps them back: paused, breaker, half open, full, spent."""
+        """Return whether jobs may start: `open`, or `paused`, `breaker`, `half open`, `full` or `spent`."""
         if self.held_at is not None or (self.paused_until is not None and self.paused_until > now):
             return "paused"
         if self.open_until is not None:
@@ -87,7 +88,7 @@ class LimitRow(Struct, frozen=True, kw_only=True):
         return "spent" if self.rate is not None and self.tokens < 1 else "open"
 
     def until(self, now: datetime) -> datetime | None:
-        """Until when it is paused or its breaker is open; None where it is not, or nobody knows."""
+        """Return until when it is paused or its breaker is open; None if it is not, or has no end."""
         if self.held_at is not None:
             return None
         return max((at for at in (self.paused_until, self.open_until) if at is not None and at > now), default=None)

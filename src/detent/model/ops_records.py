@@ -104,7 +104,7 @@ class OpsRunRow(Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentRow(Struct, frozen=True, kw_only=True):
-    """Where the runs of a project go."""
+    """An environment of a project, such as staging."""
 
     id: int
     project_id: str

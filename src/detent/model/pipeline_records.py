@@ -106,7 +106,7 @@ class NewPartition(Struct, frozen=True):
 
 
 class PartitionRow(Struct, frozen=True, kw_only=True):
-    """A partition as it stands: where its next page begins, and what it has brought so far."""
+    """A partition of a pipeline run: the offset of its next page, and its pages and records so far."""
 
     run_id: int
     n: int
@@ -166,7 +166,7 @@ class Portion(Struct, frozen=True):
 
 
 class WatermarkRow(Struct, frozen=True):
-    """Up to when a source is known, and by which run."""
+    """A watermark: the time up to which a source has been ingested, and the run that set it."""
 
     tenant: str
     name: str

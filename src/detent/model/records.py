@@ -135,8 +135,7 @@ class JobPage(Struct, frozen=True):
 
 
 class JobDetails(Struct, frozen=True):
-    """What lists show of a job beside its row: its key, the worker that holds or held it last, and its progress as the
-    JSON text that it reported last."""
+    """A job's key while that is kept, the worker that holds or last held it, and its last progress as JSON text."""
 
     job_id: int
     key: str | None
@@ -245,14 +244,15 @@ class Aborted(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
-    """`cancelled` now, or `running` with the request on record for its holder."""
+    """The answer to a cancel. `state` is `cancelled`, or `running` if the worker that holds the job has yet to stop
+    it."""
 
     job_id: int
     state: str
 
 
 class Moved(Struct, frozen=True):
-    """The entity is in `state`; `changed` is False where it was there already."""
+    """The answer to a verb that moves an entity: it is in `state`. `changed` is False if it was there already."""
 
     entity_id: str
     state: str
@@ -314,7 +314,7 @@ class ResultsDropped(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """How many jobs of a queue are in a state."""
+    """Number of jobs of a tenant and queue in a state."""
 
     tenant: str
     queue: str
@@ -362,7 +362,8 @@ class JobRow(Struct, frozen=True, kw_only=True):
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):
-    """An attempt, ended or in flight (the view `executions`)."""
+    """An attempt at a job, ended or in flight (the view `executions`). `counted` is whether it counts against the
+    retries."""
 
     job_id: int
     attempt: int
@@ -383,7 +384,7 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
 
 
 class EventRow(Struct, frozen=True, kw_only=True):
-    """A line that a job wrote."""
+    """An event of a job: a line that it wrote."""
 
     job_id: int
     seq: int
@@ -396,7 +397,7 @@ class EventRow(Struct, frozen=True, kw_only=True):
 
 
 class TransitionRow(Struct, frozen=True, kw_only=True):
-    """One change of anything (the view `transition`); its order is (attempt, rank, n)."""
+    """One transition on record (the view `transition`). Those of an entity are in the order (attempt, rank, n)."""
 
     entity: str
     entity_id: str
@@ -429,7 +430,7 @@ class RecordPage(Struct, frozen=True):
 
 
 class Violation(Struct, frozen=True):
-    """Rows that break an invariant: its name, the row it speaks of, and what is wrong with it."""
+    """A violation of an invariant: its name, the entity and its id, and what is wrong."""
 
     invariant: str
     entity: str
@@ -438,7 +439,7 @@ class Violation(Struct, frozen=True):
 
 
 class RepairStep(Struct, frozen=True):
-    """One thing that repair does, or cannot do."""
+    """One step of a repair. `does` says what is done; if `can` is False, it says why a person is needed."""
 
     invariant: str
     entity: str

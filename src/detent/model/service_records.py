@@ -77,7 +77,8 @@ class Agenda(Struct, frozen=True, kw_only=True):
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
-    """A worker as it was last seen."""
+    """A worker as of its last heartbeat (`seen_at`). `queues` is None if it serves every queue. `running` is the number
+    of jobs that it holds."""
 
     id: int
     name: str
@@ -114,7 +115,7 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
-    """A schedule as it stands. `last_at` is the last tick that was dealt with."""
+    """A schedule. `next_at` is its next tick, `last_at` the last tick that was handled."""
 
     name: str
     tenant: str
@@ -220,11 +221,11 @@ class QueueRow(Struct, frozen=True, kw_only=True):
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):
-    """Dead letters of one task and queue that died of the same.
+    """Dead jobs of one task and queue that died of the same cause.
 
     `reason`: why there is no further attempt (`attempts used up`, `fatal`, `unknown`, `forced`). `kind`: the class of
-    the exception, or the first words of the error where it names none. `attempts` were made at all of them together;
-    `sample_id` is the newest of them.
+    the exception, or the first words of the error if it names none. `attempts`: the attempts at all of them together.
+    `sample_id`: the newest of them.
     """
 
     task: str
@@ -239,8 +240,8 @@ class DeadGroup(Struct, frozen=True, kw_only=True):
 
 
 class SilentRow(Struct, frozen=True, kw_only=True):
-    """A job in flight that nothing is heard of: `stale`, claimed and not begun; `stalled`, begun and fallen silent.
-    `since` is its claim, or its last sign of life."""
+    """A running job that shows no activity. `stale`: claimed and not started. `stalled`: started, without events.
+    `since` is its claim, or its last activity."""
 
     job_id: int
     attempt: int
@@ -252,7 +253,7 @@ class SilentRow(Struct, frozen=True, kw_only=True):
 
 
 class RecoveryRow(Struct, frozen=True, kw_only=True):
-    """A queue whose silent jobs are stopped without asking, after so many seconds (None: never)."""
+    """A queue whose silent jobs are stopped and run again automatically, after these seconds (None: never)."""
 
     queue: str
     stale_after: float | None
@@ -284,8 +285,8 @@ class LinesPruned(Struct, frozen=True):
 
 
 class IdentityRow(Struct, frozen=True, kw_only=True):
-    """An identity of the database. It is part of the effect keys of the jobs and runs with ids from `first_id` on, up
-    to the `first_id` of the next row."""
+    """An identity of the database. It is part of the effect keys of jobs and runs with ids from `first_id` up to the
+    `first_id` of the next identity."""
 
     n: int
     identity: str

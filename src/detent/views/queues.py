@@ -13,7 +13,7 @@ __all__ = ["Queue", "queues"]
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """A queue: whether claims may enter it, and its jobs by state, every state named."""
+    """A queue: whether it is paused, since when, by whom and why, and the number of its jobs in each state."""
 
     name: str
     paused: bool
