@@ -20,7 +20,8 @@ def texts(dialect: Dialect) -> list[tuple[str, str]]:
     return [
         (str(file.relative_to(STORE)), file.read_text(encoding="utf-8"))
         for file in sorted(STORE.rglob("*.sql"))
-        if dialect in file.relative_to(STORE).as_posix() or (dialect == "postgres" and "functions" in file.as_posix())
+        if (path := file.relative_to(STORE).as_posix())
+        and (dialect in path or "queries" in path or (dialect == "postgres" and "functions" in path))
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from detent.lifecycle.library import JOB
 from detent.model.records import OUTCOMES
-from detent.store.invariants.expected import postgres_constraints
+from detent.store.invariants.postgres_definitions import postgres_constraints
 from detent.store.migrate import load
 
 LONG = re.compile(r"^  CONSTRAINT (\w+) (CHECK \(.*\)),?(?: *--.*)?$", re.MULTILINE)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["NOUNS", "Dialect", "Part", "parts", "sql_files", "texts"]
+__all__ = ["NOUNS", "Dialect", "Part", "closing_parenthesis", "parts", "sql_files", "texts"]
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
 Part: TypeAlias = Literal["functions", "triggers", "views"]
@@ -62,3 +62,17 @@ def parts(dialect: Dialect, part: Part) -> list[str]:
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8")
+
+
+def closing_parenthesis(text: str, start: int) -> int:
+    """Return the position of the parenthesis that closes the one before `start`."""
+    depth, quoted = 1, False
+    for at in range(start, len(text)):
+        letter = text[at]
+        if letter == "'":
+            quoted = not quoted
+        elif not quoted:
+            depth += (letter == "(") - (letter == ")")
+            if depth == 0:
+                return at
+    raise AssertionError(f"no closing parenthesis: {text[start : start + 60]}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from detent.store.invariants.expected import postgres_constraints
+from detent.store.invariants.postgres_definitions import postgres_constraints
 from detent.store.postgres.installed import triggers
 from detent.store.sqlite.installed import expected_schema
 from detent.testing.stores import is_sqlite, plain_connection

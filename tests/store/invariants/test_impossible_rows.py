@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from detent.store.contract import Store
-from detent.store.invariants.expected import postgres_constraints
+from detent.store.invariants.postgres_definitions import postgres_constraints
 from detent.testing.stores import dump
 from tests.store.invariants.life import Life
 from tests.store.invariants.owner import Owner

@@ -12,8 +12,8 @@ from detent.errors import DatabaseBusy
 from detent.model.service_records import WalkPlace
 from detent.store.contract import Store
 from detent.store.invariants import load
-from detent.store.invariants.slices import of_jobs, of_places, of_run, of_slots
-from detent.store.invariants.walk import BY_PLACE, BY_RUN, BY_SLOT, UNWALKED, WHOLE
+from detent.store.invariants.slices import of_jobs, of_queue_rows, of_run, of_slots
+from detent.store.invariants.walk import BY_QUEUE_ROW, BY_RUN, BY_SLOT, UNWALKED, WHOLE
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled
@@ -63,10 +63,10 @@ def test_only_what_looks_at_the_schema_is_not_judged_by_job() -> None:
                 continue
             narrowed = of_jobs(dialect, invariant.sql)
             assert ("%(low)s" if dialect == "postgres" else ":low") in narrowed, invariant.name
-            if invariant.name in BY_PLACE:
-                assert of_places(dialect, invariant.sql) != narrowed
+            if invariant.name in BY_QUEUE_ROW:
+                assert of_queue_rows(dialect, invariant.sql) != narrowed
         names = {invariant.name for invariant in load(dialect)}
-        assert names > WHOLE | BY_PLACE | BY_RUN | BY_SLOT
+        assert names > WHOLE | BY_QUEUE_ROW | BY_RUN | BY_SLOT
         with pytest.raises(KeyError):
             of_jobs(dialect, "SELECT 1 FROM detent.schedule s")
 

@@ -1,9 +1,10 @@
-"""The invariants: one SQL file each, the same names for both databases.
+"""The invariants: one query each, written once for both databases.
 
-A file is one SELECT that gives the rows which break its invariant as (entity, entity_id, detail); no rows is healthy.
-Its stem is the invariant's name. On SQLite the parameter `:now` is the time in microseconds; on PostgreSQL time is the
-database's own. The invariants about the schema itself have no file: `schema_checks` makes them from what would be
-installed.
+A file in `queries/` is one SELECT for the rows that break its invariant, as (entity, entity_id, detail). If it returns
+no rows, the invariant holds. The file's name is the invariant's name. The query is written for PostgreSQL;
+`sqlite_translation` makes SQLite's out of it. Where the databases truly differ there are two files, `NAME.postgres.sql`
+and `NAME.sqlite.sql`. The invariants about the schema itself have no file: `schema_checks` makes them from what would
+be installed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _STORAGE = "storage_is_sound"
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """What must hold, as the query for the rows that break it."""
+    """A condition that must hold, as the query for the rows that break it."""
 
     name: str
     sql: str
@@ -44,13 +45,22 @@ def _all(dialect: Dialect) -> tuple[Invariant, ...]:
     from detent.store.invariants.schema_checks import schema_checks
     from detent.store.lifecycle_sql import filled
 
-    found = [Invariant(name, filled(text, dialect)) for name, text in texts(f"invariants/{dialect}")]
+    found = [Invariant(name, filled(text, dialect)) for name, text in _queries(dialect)]
     found += [Invariant(name, text, is_of_schema=True) for name, text in schema_checks(dialect).items()]
     return tuple(sorted(found, key=lambda one: one.name))
 
 
+def _queries(dialect: Dialect) -> Iterator[tuple[str, str]]:
+    from detent.store.invariants.sqlite_translation import for_sqlite
+
+    for stem, text in texts("invariants/queries"):
+        name, _, only = stem.partition(".")
+        if only in ("", dialect):
+            yield name, for_sqlite(text) if dialect == "sqlite" and not only else text
+
+
 def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None) -> Iterator[Invariant]:
-    """One after the other; before each, `watch` hears how many are left."""
+    """Yield the invariants; before each, call `watch` with the number of those that are left."""
     for number, invariant in enumerate(invariants):
         if watch is not None:
             watch(len(invariants) - number)

@@ -1,4 +1,4 @@
-"""The rows that break a CHECK of their table: what a connection that ignores CHECKs, or an owner, can leave behind."""
+"""The query for rows that break a CHECK of their table: a connection that ignores CHECKs can write such a row."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import closing
 
-from detent.store.invariants.expected import postgres_constraints, within
+from detent.store.invariants.postgres_definitions import postgres_constraints
 from detent.store.migrate import load
-from detent.store.texts import Dialect
+from detent.store.texts import Dialect, closing_parenthesis
 
 __all__ = ["checks", "checks_sql"]
 
@@ -55,7 +55,7 @@ def checks_sql(dialect: Dialect) -> str:
 
 def _expressions(text: str) -> Iterator[tuple[str, str]]:
     for match in _NAMED.finditer(text):
-        yield match["name"], text[match.end() : within(text, match.end())]
+        yield match["name"], text[match.end() : closing_parenthesis(text, match.end())]
 
 
 @functools.cache

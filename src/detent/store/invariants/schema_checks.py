@@ -10,13 +10,14 @@ from hashlib import md5
 
 from detent.store.installed import fingerprint, this_release
 from detent.store.invariants.check_conditions import checks_sql
-from detent.store.invariants.expected import Constraint, postgres_constraints
 from detent.store.invariants.postgres_definitions import (
     CANONICAL,
+    Constraint,
     condition_digest,
     digest,
     index_digest,
     postgres_columns,
+    postgres_constraints,
     postgres_indexes,
 )
 from detent.store.invariants.schema_queries import (

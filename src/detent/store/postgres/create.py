@@ -11,7 +11,7 @@ import psycopg
 
 from detent.errors import SchemaMissing
 from detent.store.installed import Installed, fingerprint, is_newer, this_release
-from detent.store.invariants.expected import lifecycle_checks
+from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.migrate import Applied, Migration, is_complete, names, pending
 from detent.store.postgres import schema
 from detent.store.postgres.differences import differences, different_checks

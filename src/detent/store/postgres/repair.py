@@ -11,8 +11,7 @@ from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.store.installed import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
-from detent.store.invariants.expected import postgres_constraints
-from detent.store.invariants.postgres_definitions import postgres_indexes
+from detent.store.invariants.postgres_definitions import postgres_constraints, postgres_indexes
 from detent.store.postgres.differences import changed_views
 from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.driver.pool import Connection

@@ -19,7 +19,7 @@ import psycopg
 
 from detent.errors import DatabaseBusy, DatabaseError
 from detent.model.clock import Clock
-from detent.store.invariants.expected import lifecycle_checks
+from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.migrate import Migration, names, pending
 from detent.store.postgres import schema
 from detent.store.postgres.create import differing_parts, grants, mark, taken

@@ -15,10 +15,9 @@ from contextlib import closing
 from detent.errors import DatabaseError
 from detent.model.clock import Clock, to_micros
 from detent.store.installed import Installed, fingerprint, this_release
-from detent.store.invariants.expected import within
 from detent.store.lifecycle_sql import filled, literal
 from detent.store.migrate import load
-from detent.store.texts import parts
+from detent.store.texts import closing_parenthesis, parts
 
 __all__ = [
     "changes_by_hand",
@@ -160,7 +159,7 @@ def _check_replacement(connection: sqlite3.Connection, table: str, check: str) -
     match = re.search(rf"\bCONSTRAINT {check} CHECK \(", old)
     assert match is not None
     condition = _checks(expected_schema()["table", table])[check]
-    new = old[: match.end()] + condition + old[within(old, match.end()) :]
+    new = old[: match.end()] + condition + old[closing_parenthesis(old, match.end()) :]
     ((version,),) = connection.execute("PRAGMA schema_version").fetchall()
     return [
         "PRAGMA writable_schema = ON",
@@ -172,7 +171,9 @@ def _check_replacement(connection: sqlite3.Connection, table: str, check: str) -
 
 
 def _checks(table: str) -> dict[str, str]:
-    return {match["name"]: table[match.end() : within(table, match.end())] for match in _CHECK.finditer(table)}
+    return {
+        match["name"]: table[match.end() : closing_parenthesis(table, match.end())] for match in _CHECK.finditer(table)
+    }
 
 
 def statements(script: str) -> Iterator[str]:

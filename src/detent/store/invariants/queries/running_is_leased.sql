@@ -4,5 +4,5 @@ SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
             WHEN l.id IS NULL THEN 'it is running under lease ' || j.lease_id || ', which has no row'
             ELSE 'it is running under lease ' || j.lease_id || ', which does not name it' END AS detail
   FROM detent.job j LEFT JOIN detent.lease l ON l.id = j.lease_id
- WHERE j.state = 'running' AND (j.leased_at IS NULL OR l.id IS NULL OR NOT j.id = ANY (l.job_ids))
+ WHERE j.state = 'running' AND (j.leased_at IS NULL OR l.id IS NULL OR NOT coalesce(j.id = ANY (l.job_ids), false))
  ORDER BY j.id;

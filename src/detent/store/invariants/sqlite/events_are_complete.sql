@@ -1,6 +1,0 @@
--- E1, R3: the lines of a job are numbered from 1 without a gap; none is lost.
-SELECT 'job' AS entity, CAST(job_id AS TEXT) AS entity_id, count(*) || ' lines numbered ' || min(seq) || ' to ' || max(seq) AS detail
-  FROM detent_event v
- GROUP BY job_id
-HAVING min(seq) <> 1 OR max(seq) <> count(*)
- ORDER BY job_id;
