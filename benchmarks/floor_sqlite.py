@@ -1,7 +1,7 @@
 """The floor on SQLite: a bare loop over the same record, as little as can be had of it.
 
 The same as on PostgreSQL, on one connection of sqlite3: WAL, synchronous FULL, BEGIN IMMEDIATE, prepared statements. No
-turnstile, and the log is copied back whenever SQLite likes.
+write lock, and SQLite decides when to checkpoint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A greedy writer on SQLite: how long another process's renewal waits, and who passes it meanwhile.
 
 One process commits in a tight loop; each of its transactions moves a number in the database on by one. Another renews
-its lease every 20 ms, and reads that number before it asks and when it is in. With the turnstile it also reads it when
-it stands first in line: from there on only the transaction that runs already may pass.
+its lease every 20 ms, and reads that number before it asks and when it is in. With the fair write lock it also reads
+it when it stands first in line: from there on only the transaction that runs already may pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.places import Places
 from benchmarks.sides import TASK, WORKER
 from detent.model.clock import SystemClock
 from detent.model.records import NewJob
-from detent.store.sqlite.driver.turnstile import Turnstile
+from detent.store.sqlite.driver.write_lock import WriteLock
 from detent.store.sqlite.store import SqliteStore
 
 __all__ = ["HEAD", "run"]
@@ -47,14 +47,14 @@ Sample = tuple[float, int, int]
 
 
 def run(places: Places, quick: bool) -> list[tuple[str, ...]]:
-    """Two rows: with the turnstile, and with SQLite's own lock and a busy timeout."""
+    """Two rows: with the fair write lock, and with SQLite's own lock and a busy timeout."""
     seconds, repetitions = (2.0, 1) if quick else (4.0, 3)
     rows: list[list[tuple[list[Sample], float]]] = [[], []]
     for turn in range(repetitions):
         for fair in (True, False) if turn % 2 == 0 else (False, True):
             with places.sqlite() as url:
                 rows[not fair].append(race(url.removeprefix("sqlite:///"), seconds, fair=fair))
-    return [written("with the turnstile", rows[0]), written("BEGIN IMMEDIATE, busy timeout", rows[1])]
+    return [written("with the fair write lock", rows[0]), written("BEGIN IMMEDIATE, busy timeout", rows[1])]
 
 
 def race(path: str, seconds: float, *, fair: bool) -> tuple[list[Sample], float]:
@@ -137,7 +137,7 @@ def renewing(path: str, fair: bool, looking: sqlite3.Connection) -> Iterator[Any
 
     seen = [0]
 
-    class Watched(Turnstile):
+    class Watched(WriteLock):
         """Notes the number as soon as nobody else can come first."""
 
         def _take(self, write: int, deadline: float, timeout: float) -> None:
@@ -145,7 +145,7 @@ def renewing(path: str, fair: bool, looking: sqlite3.Connection) -> Iterator[Any
             super()._take(write, deadline, timeout)
 
     with closing(SqliteStore(path, clock=SystemClock())) as store:
-        store._file._turnstile = Watched(path, store.name)
+        store._file._write_lock = Watched(path, store.name)
 
         def fairly() -> tuple[int, int]:
             def together(verbs: Any) -> int:
@@ -160,7 +160,7 @@ def renewing(path: str, fair: bool, looking: sqlite3.Connection) -> Iterator[Any
 
 
 def plain(path: str) -> sqlite3.Connection:
-    """As Detent opens it, without its turnstile."""
+    """As Detent opens it, without its write lock."""
     connection = sqlite3.connect(path, timeout=30.0, isolation_level=None)
     connection.execute("PRAGMA synchronous = FULL")
     return connection

@@ -193,7 +193,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
 def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """G6: a reader that keeps its snapshot open makes the log grow, and doctor said nothing of it."""
     world.pending()
-    monkeypatch.setattr("detent.store.sqlite.driver.log.LONG_BYTES", 1)
+    monkeypatch.setattr("detent.store.sqlite.driver.write_ahead_log.LONG_BYTES", 1)
     found = {one.check: one for one in doctor._facts(world.app.store)}
     if world.app.store.log_growth() is None:
         assert "log" not in found

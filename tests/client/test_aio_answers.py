@@ -12,13 +12,13 @@ from unittest.mock import patch
 import pytest
 
 from detent.client.aio_answers import answer_of
-from detent.store.answer import Answer
+from detent.store.light_future import LightFuture
 from tests.app.shop import until
 
 
 def test_many_answers_wake_the_loop_once() -> None:
     async def main() -> list[int]:
-        answers: list[Answer[int]] = [Answer() for _ in range(100)]
+        answers: list[LightFuture[int]] = [LightFuture() for _ in range(100)]
         waiting = asyncio.gather(*(answer_of(one) for one in answers))
         await asyncio.sleep(0)
 
@@ -41,11 +41,11 @@ def test_many_answers_wake_the_loop_once() -> None:
 
 def test_an_error_arrives_and_an_answer_that_was_there_before() -> None:
     async def main() -> None:
-        failed: Answer[None] = Answer()
+        failed: LightFuture[None] = LightFuture()
         failed.set_exception(KeyError("lost"))
         with pytest.raises(KeyError, match="lost"):
             await answer_of(failed)
-        there: Answer[str] = Answer()
+        there: LightFuture[str] = LightFuture()
         there.set_result("there")
         assert await answer_of(there) == "there"
 
@@ -54,8 +54,8 @@ def test_an_error_arrives_and_an_answer_that_was_there_before() -> None:
 
 def test_who_gives_up_cancels_it_and_the_others_get_theirs() -> None:
     async def main() -> None:
-        given_up: Answer[None] = Answer()
-        other: Answer[str] = Answer()
+        given_up: LightFuture[None] = LightFuture()
+        other: LightFuture[str] = LightFuture()
         task = asyncio.create_task(answer_of(given_up))
         waiting = asyncio.create_task(answer_of(other))
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ def test_who_gives_up_cancels_it_and_the_others_get_theirs() -> None:
 
 
 def test_an_answer_after_the_end_of_the_loop_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    late: Answer[None] = Answer()
+    late: LightFuture[None] = LightFuture()
     late.begin()
 
     async def main() -> None:
@@ -97,7 +97,7 @@ class ClosesWhileLookedAt(asyncio.SelectorEventLoop):
 
 def test_a_loop_that_is_closed_meanwhile_costs_nobody_else_his_answer() -> None:
     """The thread that answers would die of it, and with it everybody's writer."""
-    loop, answer = ClosesWhileLookedAt(), Answer[str]()
+    loop, answer = ClosesWhileLookedAt(), LightFuture[str]()
     answer.begin()
 
     async def main() -> None:
@@ -113,7 +113,7 @@ def test_a_loop_that_is_closed_meanwhile_costs_nobody_else_his_answer() -> None:
 
 
 def test_one_that_is_cancelled_keeps_nobody_waiting() -> None:
-    answer = Answer[str]()
+    answer = LightFuture[str]()
     with ThreadPoolExecutor(1) as crowd:
         waiting = crowd.submit(answer.result, 60)
         until(lambda: waiting.running())
@@ -124,7 +124,7 @@ def test_one_that_is_cancelled_keeps_nobody_waiting() -> None:
 
 def test_each_loop_has_its_own() -> None:
     async def main(number: int) -> int:
-        answer: Answer[int] = Answer()
+        answer: LightFuture[int] = LightFuture()
         threading.Timer(0.01, answer.set_result, [number]).start()
         return await answer_of(answer)
 
@@ -138,12 +138,12 @@ def test_who_waits_in_a_loop_that_is_closed_is_let_go() -> None:
     class Held:
         pass
 
-    answer: Answer[None] = Answer()
+    answer: LightFuture[None] = LightFuture()
     answer.begin()
     held = Held()
     there = weakref.ref(held)
 
-    async def waits(held: Held, answer: Answer[None]) -> None:
+    async def waits(held: Held, answer: LightFuture[None]) -> None:
         await answer_of(answer)
 
     loop = asyncio.new_event_loop()

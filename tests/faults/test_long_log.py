@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.store.sqlite.driver.log import LONG_BYTES
+from detent.store.sqlite.driver.write_ahead_log import LONG_BYTES
 from tests.faults.ledger import Ring
 from tests.processes.worker_processes import until
 

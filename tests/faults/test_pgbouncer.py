@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.store.postgres.driver.pool import Pool
+from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.testing.postgres import Cluster
 from tests.faults.ledger import Ring
 from tests.faults.load import LEASE, unspoilt
@@ -52,8 +52,11 @@ def test_workers_and_clients_behind_a_pooler(bounced: Ring) -> None:
 
 def test_nothing_is_prepared_behind_a_pooler(bounced: Ring) -> None:
     """What one session prepared, another would not know: a pooler is noticed, whatever it is called."""
-    with closing(Pool(bounced.url, "bounced", size_max=1, wait_seconds_max=5.0)) as pool, pool.connection() as behind:
-        assert behind.line is None
+    with (
+        closing(ConnectionPool(bounced.url, "bounced", size_max=1, wait_seconds_max=5.0)) as pool,
+        pool.connection() as behind,
+    ):
+        assert behind.direct is None
         assert behind.prepare_threshold is None
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import psycopg
 
-from detent.store.postgres.driver.line import Line
-from detent.store.sqlite.driver.guarded import _GuardedCursor
+from detent.store.postgres.driver.direct_statements import DirectStatements
+from detent.store.sqlite.driver.write_connection import _CheckedCursor
 
 __all__ = ["killed_at"]
 
@@ -82,7 +82,7 @@ def _set(trap: Trap) -> None:
             return self.cursor().executemany(*args)
 
     for name in ("execute", "executemany"):
-        _trap_method(trap, _GuardedCursor, name)
+        _trap_method(trap, _CheckedCursor, name)
 
     def trapped_send(self: Any, *args: Any, **named: Any) -> Any:
         return trap.around(lambda: send(self, *args, **named))
@@ -90,7 +90,7 @@ def _set(trap: Trap) -> None:
     sqlite3.Cursor = Cursor  # type: ignore[misc]
     sqlite3.Connection = Connection  # type: ignore[misc]
     psycopg.Cursor.execute = trapped_send  # type: ignore[method-assign]
-    _trap_method(trap, Line, "_trip")
+    _trap_method(trap, DirectStatements, "_round_trip")
 
 
 def _trap_method(trap: Trap, kind: type, name: str) -> None:

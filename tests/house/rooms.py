@@ -87,8 +87,9 @@ TOUCHES = (
         what="threads and async",
         names=("threading", "_thread", "asyncio", "concurrent", "multiprocessing", "queue", "selectors"),
         places=(
-            "store/answer.py",
-            "store/writer.py",
+            "store/enqueue_writer.py",
+            "store/foreign/connection.py",
+            "store/light_future.py",
             "store/*/driver*",
             "store/*/wake*",
             "client/aio*.py",

@@ -19,7 +19,7 @@ GUARDS = (
     "unique commit",
     "expiry re-check in the reaper",
     "same-transaction record",
-    "turnstile",
+    "write lock",
 )
 
 
@@ -211,15 +211,15 @@ MUTANTS = (
         "unique commit",
         "sqlite",
         "the mark of a block is forgotten",
-        (Edit("sqlite/driver/blocks.py", "self._unmarked[member.job_id] = member", "pass"),),
+        (Edit("sqlite/driver/group_commit.py", "self._unmarked[member.job_id] = member", "pass"),),
         ("contract/jobs/test_boundary.py::test_a_second_block_is_refused[sqlite]",),
     ),
     Mutant(
         "unique commit",
         "sqlite",
         "a block does not ask for one of the same job before it in its group",
-        (Edit("sqlite/driver/blocks.py", "return job_id in self._unmarked", "return False"),),
-        ("store/sqlite/test_blocks.py::test_a_job_is_committed_once_by_blocks_of_one_group",),
+        (Edit("sqlite/driver/group_commit.py", "return job_id in self._unmarked", "return False"),),
+        ("store/sqlite/test_group_commit.py::test_a_job_is_committed_once_by_blocks_of_one_group",),
     ),
     Mutant(
         "unique commit",
@@ -312,11 +312,11 @@ MUTANTS = (
         (
             Edit(
                 "sqlite/driver/database.py",
-                'if os.getpid() == turn.process and connection.in_transaction:\n            connection.say("ROLLBACK")',
-                'if os.getpid() == turn.process and connection.in_transaction:\n            connection.say("COMMIT")',
+                'and connection.in_transaction:\n            connection.execute_own("ROLLBACK")\n\n    def _end(',
+                'and connection.in_transaction:\n            connection.execute_own("COMMIT")\n\n    def _end(',
             ),
             Edit(
-                "sqlite/driver/blocks.py",
+                "sqlite/driver/group_commit.py",
                 'self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")',
                 'self.executor.change("SELECT 1")',
             ),
@@ -327,7 +327,7 @@ MUTANTS = (
         "same-transaction record",
         "postgres",
         "the effect outside of the transaction of its mark",
-        (Edit("postgres/driver/line.py", 'self._bare(b"BEGIN")', 'self._bare(b"SELECT")'),),
+        (Edit("postgres/driver/direct_statements.py", 'self._command(b"BEGIN")', 'self._command(b"SELECT")'),),
         ("contract/jobs/test_boundary.py::test_an_exception_inside_the_block_leaves_nothing[postgres]",),
     ),
     Mutant(
@@ -411,29 +411,29 @@ MUTANTS = (
     ),
     # -- fair turns between processes and threads ----------------------------------------------------------------
     Mutant(
-        "turnstile",
+        "write lock",
         "sqlite",
         "writers do not pass it",
         (
             Edit(
                 "sqlite/driver/database.py",
-                "self._turnstile.enter(_left(turn.until))",
+                "self._write_lock.acquire(_left(turn.until))",
                 "pass",
             ),
         ),
-        ("store/sqlite/test_turnstile.py::test_a_frozen_writer_makes_others_fail_in_time",),
+        ("store/sqlite/test_write_lock.py::test_a_frozen_writer_makes_others_fail_in_time",),
     ),
     Mutant(
-        "turnstile",
+        "write lock",
         "sqlite",
         "threads go last come, first served",
         (
             Edit(
-                "sqlite/driver/turnstile.py",
+                "sqlite/driver/write_lock.py",
                 "first = self._waiting[0]\n",
                 "self._waiting.rotate()\n        first = self._waiting[0]\n",
             ),
         ),
-        ("store/sqlite/test_turnstile.py::test_threads_take_turns_in_the_order_of_asking",),
+        ("store/sqlite/test_write_lock.py::test_threads_take_turns_in_the_order_of_asking",),
     ),
 )

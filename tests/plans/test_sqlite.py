@@ -64,8 +64,8 @@ class Listening:
             self._explain(sql, row)
         return self._executor.change_many(sql, listed)
 
-    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
-        self._executor.teach(name, function)
+    def create_function(self, name: str, function: Callable[[Any], Any]) -> None:
+        self._executor.create_function(name, function)
 
     def _explain(self, sql: str, params: Params) -> None:
         if sql not in self.plans:

@@ -10,7 +10,7 @@ import pytest
 
 from detent.model.clock import TurnableClock
 from detent.store.contract import Store
-from detent.store.writer import Writer
+from detent.store.enqueue_writer import EnqueueWriter
 from tests.store.writing import Watched
 
 
@@ -20,8 +20,8 @@ def watched(store: Store) -> Any:
 
 
 @pytest.fixture
-def writer(watched: Any) -> Iterator[Writer]:
-    writer = Writer(watched, clock=TurnableClock())
+def writer(watched: Any) -> Iterator[EnqueueWriter]:
+    writer = EnqueueWriter(watched, clock=TurnableClock())
     yield writer
     writer.close()
 

@@ -35,7 +35,7 @@ from detent.model.service_records import CatchUp
 from detent.pipeline.tasks import declare_tasks as pipeline_tasks
 from detent.store.contract import Store
 from detent.store.entities.rules import refuse_older
-from detent.store.foreign.marker import prepare
+from detent.store.foreign.marker import create_table
 
 __all__ = ["Detent"]
 
@@ -369,7 +369,7 @@ class Detent(Nouns):
     def prepare_foreign(self, connection: Any) -> None:
         """Create the marker table of `ctx.commit(connection)` in a database that is not Detent's, and commit the
         connection. Calling it again is a no-op."""
-        prepare(connection)
+        create_table(connection)
 
     @property
     def aio(self) -> AsyncDetent:

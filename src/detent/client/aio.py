@@ -16,7 +16,6 @@ from detent.client.acting import actor_and_reason
 from detent.client.aio_answers import answer_of
 from detent.client.aio_job import AsyncJob
 from detent.client.aio_threads import KeptThread
-from detent.client.client import job_enqueue
 from detent.client.engine import Engine
 from detent.client.moves import check_id, moved, one
 from detent.declare.enqueue import Sending, SendingOptions, sending_of
@@ -65,8 +64,7 @@ class AioClient:
             jobs = self._prepared.number(checked)
         else:
             jobs = await asyncio.to_thread(self._prepared.number, checked)
-        writer, sent = self._client.writer_for(jobs), self._engine.bare_store.job_enqueue_sent
-        answers = await answer_of(writer.submit(job_enqueue, jobs, sent))
+        answers = await answer_of(self._client.writer_for(jobs).submit(jobs))
         return self._prepared.handles(AsyncJob, listed, jobs, answers)
 
     def using(self, connection: Any) -> AioDirectClient:

@@ -9,14 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from detent.store.answer import Answer
+from detent.store.light_future import LightFuture
 
 __all__ = ["answer_of"]
 
 T = TypeVar("T")
 
 
-async def answer_of(answer: Answer[T]) -> T:
+async def answer_of(answer: LightFuture[T]) -> T:
     """What it is in the end; who gives up here cancels it. To wake the loop costs a system call: a writer answers a
     hundred at once, and the loop is woken once for them."""
     loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from detent.client.aio_answers import answer_of
 from detent.errors import WrongPlace
-from detent.store.answer import Answer
+from detent.store.light_future import LightFuture
 
 __all__ = ["KeptThread"]
 
@@ -40,7 +40,7 @@ class KeptThread:
         thread._is_taken = True
         return thread
 
-    def begin(self, work: Callable[..., T], *args: Any) -> Answer[T]:
+    def begin(self, work: Callable[..., T], *args: Any) -> LightFuture[T]:
         """Have it done, in the context of whoever asks."""
         if not self._is_taken:
             raise WrongPlace("tx.execute", "after its block has ended", "write inside the block")
@@ -52,7 +52,7 @@ class KeptThread:
         """The same, awaited. What has not begun when the wait is cancelled is not done."""
         return await answer_of(self.begin(work, *args))
 
-    def end_with(self, work: Callable[..., T], *args: Any) -> Answer[T]:
+    def end_with(self, work: Callable[..., T], *args: Any) -> LightFuture[T]:
         """The last that it is given, and done whatever becomes of whoever waits for it; then somebody else may take the
         thread. In one go, so that it need not be woken again."""
         last = _Given(copy_context(), work, args)
@@ -78,7 +78,7 @@ class _Given:
     """A piece of work, and what came of it."""
 
     def __init__(self, context: Context, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self.answer: Answer[Any] = Answer()
+        self.answer: LightFuture[Any] = LightFuture()
         self._context = context
         self._work = work
         self._args = args

@@ -17,7 +17,7 @@ from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model.alike import AlikeJobs, ids_of, kinds
 from detent.model.records import Cancelled, Enqueued, Moved, NewJob
 from detent.store.contract import Store, Verbs
-from detent.store.writer import Writer, single_call
+from detent.store.enqueue_writer import EnqueueWriter
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
@@ -27,12 +27,6 @@ __all__ = ["Client", "DirectClient", "Prepared", "check_id", "one"]
 R = TypeVar("R")
 J = TypeVar("J", bound=JobSnapshot[Any])
 Take = Callable[[int], list[int]]
-
-
-@single_call
-def job_enqueue(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
-    """The writer's name for the verb: one object, so that neighbours share a call."""
-    return verbs.job_enqueue(items)
 
 
 class Prepared:
@@ -168,19 +162,19 @@ class DirectClient:
 class Client(DirectClient):
     """The application's own client: enqueues share transactions through the writer."""
 
-    def __init__(self, store: Store, prepared: Prepared, plain: Writer, keyed: Writer) -> None:
+    def __init__(self, store: Store, prepared: Prepared, plain: EnqueueWriter, keyed: EnqueueWriter) -> None:
         super().__init__(lambda: store, prepared)
         self._store = store
         self.plain = plain
         self.keyed = keyed
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued | DetentError]:
-        return self.writer_for(jobs).write(job_enqueue, jobs)
+        return self.writer_for(jobs).write(jobs)
 
     def _debounce(self, job: NewJob, seconds: float) -> Enqueued | DetentError:
         return self._store.together(lambda verbs: debounced(verbs, job, seconds))
 
-    def writer_for(self, jobs: Sequence[NewJob]) -> Writer:
+    def writer_for(self, jobs: Sequence[NewJob]) -> EnqueueWriter:
         """Return the writer for these jobs. Keyed jobs have their own, because they may wait for a transaction."""
         for job in kinds(jobs):
             if job.key is not None:

@@ -14,8 +14,8 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.ids import ReservedIds
 from detent.model.records import JobRow
 from detent.store.contract import Store
+from detent.store.enqueue_writer import EnqueueWriter, new_lock
 from detent.store.open import open_store
-from detent.store.writer import Writer, mutex
 
 __all__ = ["Engine"]
 
@@ -30,13 +30,13 @@ class Engine:
         self.bare_store = store or open_store(
             settings.database_url, clock=self.clock, connections_max=settings.connections_max
         )
-        self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=mutex())
+        self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=new_lock())
         self.tasks: Mapping[str, Task[..., Any, Any]] = {}
         """The tasks that the application knows by name: they tell how a result is decoded, and how long it is kept."""
         self._requests = itertools.count(1)
         self.prepared = Prepared(self)
-        plain = Writer(self.bare_store, batch_max=settings.write_batch_max)
-        keyed = Writer(self.bare_store, batch_max=settings.write_batch_max)
+        plain = EnqueueWriter(self.bare_store, batch_max=settings.write_batch_max)
+        keyed = EnqueueWriter(self.bare_store, batch_max=settings.write_batch_max)
         self.bare_client = Client(self.bare_store, self.prepared, plain, keyed)
 
     @property

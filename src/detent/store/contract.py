@@ -295,7 +295,7 @@ class Store(Verbs, Protocol):
         can."""
         ...
 
-    def break_off(self) -> None:
+    def cancel_reads(self) -> None:
         """Interrupt `verify` and `verify_step`, from any thread: they raise `DatabaseBusy`."""
         ...
 

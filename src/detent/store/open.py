@@ -20,7 +20,7 @@ def open_store(url: str, *, clock: Clock | None = None, connections_max: int = 8
     scheme, _, rest = url.partition("://")
     match scheme:
         case "sqlite":
-            from detent.store.sqlite.driver.place import MEMORY, path_in
+            from detent.store.sqlite.driver.database_file import MEMORY, path_from_url
             from detent.store.sqlite.store import SqliteStore
 
             path = rest.removeprefix("/")
@@ -31,7 +31,7 @@ def open_store(url: str, *, clock: Clock | None = None, connections_max: int = 8
             if "?" in path:
                 allowed = f"{_ALLOWED}, without options; %3F stands for a ? in a file name"
                 raise InvalidSetting("database url", "sqlite with options after a ?", allowed)
-            return SqliteStore(path_in(path), clock=clock or SystemClock())
+            return SqliteStore(path_from_url(path), clock=clock or SystemClock())
         case "postgresql" | "postgres":
             from detent.store.postgres.store import PostgresStore
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from detent.store.sqlite.driver.place import url_of
+from detent.store.sqlite.driver.database_file import file_url
 from detent.testing.harness import Harness
 from detent.testing.stores import turnable_store
 
@@ -78,7 +78,7 @@ def detent_postgres_template(detent_postgres_server: Cluster) -> str:
 def detent_sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the schema in it. A test's file is a copy of it."""
     path = tmp_path_factory.mktemp("detent") / "template.db"
-    with turnable_store(url_of(str(path))):
+    with turnable_store(file_url(str(path))):
         pass
     return path
 
@@ -88,7 +88,7 @@ def detent_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Itera
     """The URL of the database that the fixture `detent` uses. Override it to use a database of your own; it is filled,
     and its clock is replaced."""
     if _where(request.config) == _SQLITE:
-        yield url_of(str(shutil.copy(request.getfixturevalue("detent_sqlite_template"), tmp_path / "detent.db")))
+        yield file_url(str(shutil.copy(request.getfixturevalue("detent_sqlite_template"), tmp_path / "detent.db")))
         return
     server: Cluster = request.getfixturevalue("detent_postgres_server")
     template: str = request.getfixturevalue("detent_postgres_template")

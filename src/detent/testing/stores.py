@@ -21,7 +21,7 @@ from detent.model.records import Violation
 from detent.store.contract import Store
 from detent.store.invariants import load
 from detent.store.open import open_store
-from detent.store.sqlite.driver.place import path_in
+from detent.store.sqlite.driver.database_file import path_from_url
 
 __all__ = [
     "START",
@@ -153,7 +153,7 @@ def is_sqlite(url: str) -> bool:
 def plain_connection(url: str) -> Any:
     """An ordinary connection of the driver's own, in the driver's default mode. The caller commits and closes."""
     if is_sqlite(url):
-        return sqlite3.connect(path_in(url.removeprefix("sqlite:///")), timeout=LOCK_SECONDS_MAX)
+        return sqlite3.connect(path_from_url(url.removeprefix("sqlite:///")), timeout=LOCK_SECONDS_MAX)
     import psycopg
 
     return psycopg.connect(url)

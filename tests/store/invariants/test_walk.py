@@ -107,7 +107,7 @@ def _broken_off(store: Store) -> list[DatabaseBusy]:
     assert begun.wait(SECONDS_MAX)
     deadline = time.monotonic() + SECONDS_MAX
     while thread.is_alive() and time.monotonic() < deadline:
-        store.break_off()
+        store.cancel_reads()
         thread.join(0.001)
     over.set()
     thread.join()

@@ -24,8 +24,8 @@ from detent.model.clock import SystemClock
 from detent.model.records import Enqueued
 from detent.store.contract import Verbs
 from detent.store.open import open_store
+from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.failures import translated
-from detent.store.postgres.driver.pool import Pool
 from detent.store.postgres.driver.session import PoolSession
 from detent.store.postgres.statement import Statement
 from detent.store.postgres.store import PostgresStore
@@ -231,7 +231,7 @@ def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again(
     """R4: a call that waits 5 s for a lock took 30 s, since it was tried six times. What is refused at once is still
     tried again."""
     run_sql(postgres_ready_url, _REFUSES)
-    with closing(Pool(postgres_ready_url, "shop", size_max=1, wait_seconds_max=60.0)) as pool:
+    with closing(ConnectionPool(postgres_ready_url, "shop", size_max=1, wait_seconds_max=60.0)) as pool:
         session = PoolSession(pool, "shop", clock, seed=0)
         with pytest.raises(DatabaseBusy):
             session.run(Statement("SELECT refuses()", (), lambda rows: None))

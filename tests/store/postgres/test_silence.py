@@ -80,11 +80,11 @@ def test_connections_at_rest_are_dropped_with_a_silent_one(postgres_store_url: s
         for thread in threads:
             thread.join()
         pool = store._pool  # type: ignore[attr-defined]
-        assert len(pool._resting) > 1
+        assert len(pool._idle) > 1
         chance.left = 1
         with store.answering_within(0.5), pytest.raises(DatabaseUnreachable):
             store.now()
-        assert not pool._resting
+        assert not pool._idle
 
 
 @pytest.mark.timeout(60)

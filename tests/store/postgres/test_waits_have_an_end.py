@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
 from detent.errors import DatabaseBusy, DetentError, OutcomeUnknown
-from detent.model.records import NewJob
-from detent.store.contract import CATALOGUE, Store, Verbs
+from detent.model.records import Enqueued
+from detent.store.contract import CATALOGUE, Store
+from detent.store.enqueue_writer import EnqueueWriter
 from detent.store.open import open_store
-from detent.store.writer import Writer
 from detent.testing.stores import plain_connection
 from tests.contract.jobs.sample_jobs import enqueue, new_job
 from tests.store.postgres.connections import run_sql
@@ -71,21 +71,21 @@ def test_a_write_whose_answer_was_lost_is_looked_up_for_a_bounded_time(
     store: Store, stuck: Any, postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C6: every look waits for a lock. Without the bound there are eight of them, each with its wait."""
-    monkeypatch.setattr("detent.store.writer._LOOK_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("detent.store.enqueue_writer._RETRY_SECONDS_MAX", 0.2)
     soon(postgres_store_url, "job_enqueue_v1", "job_enqueue_one_v1")
     watched, job = Watched(store), new_job(store)
     watched.answers_to_lose = 1
-    with closing(Writer(watched)) as writer:  # type: ignore[arg-type]
+    with closing(EnqueueWriter(watched)) as writer:  # type: ignore[arg-type]
 
-        def write(verbs: Verbs, items: Sequence[NewJob]) -> Sequence[Any]:
+        def lock() -> None:
             if watched.transactions == 2:
                 stuck.execute("LOCK TABLE detent.job IN ACCESS EXCLUSIVE MODE")
-            return verbs.job_enqueue(items)
 
+        watched.before = lock
         with pytest.raises(OutcomeUnknown) as unknown:
-            writer.write(write, [job])
+            writer.write([job])
         assert isinstance(unknown.value.__cause__, DatabaseBusy)
         assert watched.transactions <= 3
         stuck.rollback()
-        (answer,) = writer.write(write, [job])
-        assert (answer.job_id, answer.created) == (job.id, False)
+        (answer,) = writer.write([job])
+        assert answer == Enqueued(job.id, False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from detent.errors import DetentError
 from detent.model.clock import SystemClock
 from detent.store.sqlite.driver.database import Database
-from detent.store.sqlite.driver.guarded import GuardedConnection
+from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.store import SqliteStore
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, finish, job
 
@@ -36,10 +36,10 @@ def test_each_transaction_is_synced_as_it_was_asked(tmp_path: Path) -> None:
     opened(path).close()
     levels: list[int] = []
 
-    def level(connection: GuardedConnection) -> None:
+    def level(connection: WriteConnection) -> None:
         levels.append(connection.execute("PRAGMA synchronous").fetchone()[0])
 
-    def failing(connection: GuardedConnection) -> None:
+    def failing(connection: WriteConnection) -> None:
         level(connection)
         raise LookupError
 

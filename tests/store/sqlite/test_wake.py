@@ -13,7 +13,7 @@ import pytest
 
 from detent.model.clock import SystemClock
 from detent.model.service_records import WorkerSeen
-from detent.store.sqlite.driver.bell import Bell
+from detent.store.sqlite.driver.wake_signal import WakeSignal
 from detent.store.sqlite.store import SqliteStore
 from detent.store.sqlite.wake import SqliteWake
 from tests.contract.jobs.sample_jobs import enqueue
@@ -45,7 +45,7 @@ def store(path: Path) -> Iterator[SqliteStore]:
 class Waiter:
     """Somebody who waits on a thread of its own, and how often it looked whether there is work."""
 
-    def __init__(self, store: SqliteStore, bell: Bell) -> None:
+    def __init__(self, store: SqliteStore, bell: WakeSignal) -> None:
         self.looks = 0
         self.woken: bool | None = None
         self._is_work = store._is_work
@@ -72,14 +72,14 @@ def seen(store: SqliteStore, number: int = 1) -> None:
     store.worker_seen(WorkerSeen(id=number, name="w", host="h", pid=1, queues=None, tasks=(), slots=1))
 
 
-def bell_for(path: Path, kind: str) -> Bell:
-    return Bell(str(path)) if kind == "heard" else Bell(None)
+def bell_for(path: Path, kind: str) -> WakeSignal:
+    return WakeSignal(str(path)) if kind == "heard" else WakeSignal(None)
 
 
 @bells
 def test_one_bell_is_heard_by_all_who_listen(path: Path, store: SqliteStore) -> None:
     """W1: one of them may not know the task, so no other may take the news away from it."""
-    waiters = [Waiter(store, Bell(str(path))) for _ in range(3)]
+    waiters = [Waiter(store, WakeSignal(str(path))) for _ in range(3)]
     with closing(opened(path)) as elsewhere:
         enqueue(elsewhere)
     assert [waiter.ends() for waiter in waiters] == [True] * 3
@@ -88,8 +88,8 @@ def test_one_bell_is_heard_by_all_who_listen(path: Path, store: SqliteStore) -> 
 @bells
 def test_a_bell_is_heard_without_a_look_at_the_tables(path: Path, store: SqliteStore) -> None:
     """The first thing that is done after it is the claim."""
-    waiter = Waiter(store, Bell(str(path)))
-    Bell(str(path)).ring()
+    waiter = Waiter(store, WakeSignal(str(path)))
+    WakeSignal(str(path)).send()
     assert waiter.ends()
     assert waiter.looks == 0
 
@@ -139,8 +139,8 @@ def test_a_lock_file_that_was_replaced_is_listened_to_again(path: Path, store: S
     old = Path(f"{path}-detent-write")
     old.with_suffix(".new").touch()
     old.with_suffix(".new").replace(old)
-    waiter = Waiter(store, Bell(str(path)))
-    Bell(str(path)).ring()
+    waiter = Waiter(store, WakeSignal(str(path)))
+    WakeSignal(str(path)).send()
     assert waiter.ends()
 
 
@@ -154,7 +154,7 @@ def test_it_makes_no_file_of_its_own(path: Path, store: SqliteStore) -> None:
 
 def test_to_ring_where_nothing_is_does_nothing(tmp_path: Path) -> None:
     """A bell never fails, and makes nothing."""
-    Bell(str(tmp_path / "nowhere.db")).ring()
-    Bell(None).ring()
+    WakeSignal(str(tmp_path / "nowhere.db")).send()
+    WakeSignal(None).send()
     assert list(tmp_path.iterdir()) == []
-    assert Bell(str(tmp_path / "nowhere.db")).ears() is None
+    assert WakeSignal(str(tmp_path / "nowhere.db")).listen() is None

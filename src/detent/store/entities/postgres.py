@@ -11,7 +11,7 @@ from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.entities.rules import decide, refuse_older, refuse_undeclared
 from detent.store.jobs.filters import LOOKS_MAX, RecordSearch, record_bounds, record_page
-from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement, moment, named
 from detent.store.postgres.verb_base import VerbBase, runs

@@ -1,8 +1,8 @@
 """The marker: one row for each job that was committed in a database that is not Detent's.
 
-It is written first, so that two attempts at one job cannot both go on, and completed last. `job_id` and `nonce` tell a
-job from every job of every other Detent, also of one that was restored from a copy. A row may go when its job has
-ended and will not be retried.
+The row is inserted first, so that two attempts at one job cannot both continue, and completed last. `job_id` and
+`nonce` identify a job among the jobs of all Detent databases, also of one that was restored from a backup. A row may be
+deleted once its job has ended and will not be retried.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from detent.errors import DetentError, MarkerMissing, WrongPlace
 from detent.model.records import Commit as Mark
 from detent.model.records import EffectBegun, NewJob
 from detent.store.contract import Store
-from detent.store.foreign.driver import (
+from detent.store.foreign.connection import (
     Call,
     Commit,
     Dialect,
-    Hand,
+    ForeignConnection,
     Inside,
     RollBack,
     Run,
     Steps,
     drive,
-    hand_over,
     same_file,
+    wrap_connection,
 )
 from detent.store.intents import numbered
 
 __all__ = [
     "DDL",
     "Found",
-    "entering",
-    "entering_own",
+    "create_table",
+    "enter",
+    "enter_own",
     "is_own",
-    "leaving",
-    "leaving_own",
-    "prepare",
-    "rolling_back",
+    "leave",
+    "leave_own",
+    "roll_back",
 ]
 
 _TABLE: dict[Dialect, str] = {"postgres": "detent_foreign.marker", "sqlite": "detent_marker"}
@@ -71,14 +71,14 @@ _IS_THERE: dict[Dialect, str] = {
     "postgres": "SELECT to_regclass('detent_foreign.marker') IS NOT NULL",
     "sqlite": "SELECT count(*) FROM main.sqlite_master WHERE type = 'table' AND name = 'detent_marker'",
 }
-_BOUNDS = """
+_SET_TIMEOUTS = """
 SELECT current_setting('lock_timeout'), set_config('lock_timeout', '10s', true),
        set_config('idle_in_transaction_session_timeout',
                   CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '300s'
                        ELSE current_setting('idle_in_transaction_session_timeout') END, true)
 """
-_BOUND_AS_BEFORE = "SELECT set_config('lock_timeout', :was, true)"
-_PUT = """
+_RESTORE_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', :was, true)"
+_INSERT = """
 INSERT INTO {table} (job_id, nonce, attempt) VALUES (:job_id, :nonce, :attempt) ON CONFLICT (job_id, nonce) DO NOTHING
 """
 _COMPLETE = """
@@ -88,20 +88,20 @@ _READ = "SELECT attempt, result, intents FROM {table} WHERE job_id = :job_id AND
 
 
 class Found(NamedTuple):
-    """An earlier attempt has committed there: with this result and these intents."""
+    """What an earlier attempt has committed there."""
 
     attempt: int
     result: str | None
     intents: tuple[NewJob, ...]
 
 
-def is_own(hand: Hand, store: Store) -> Steps[bool]:
-    """Whether the connection leads to Detent's own database."""
+def is_own(connection: ForeignConnection, store: Store) -> Steps[bool]:
+    """Return whether the connection leads to Detent's own database."""
     kind, which = store.whereabouts
-    if kind != hand.dialect:
+    if kind != connection.dialect:
         return False
     if kind == "sqlite":
-        return same_file(hand.path(), which())
+        return same_file(connection.path(), which())
     from detent.store.postgres.statements.waking import WHICH
 
     here = yield Call(which)
@@ -109,59 +109,61 @@ def is_own(hand: Hand, store: Store) -> Steps[bool]:
     return bool(rows[0][0] == here)
 
 
-def prepare(connection: Any) -> None:
-    """Create the table where it is missing, on a plain connection, and commit. `WrongPlace`."""
-    hand = hand_over(connection)
-    if hand.is_async:
+def create_table(given: Any) -> None:
+    """Create the table if it is missing, on a plain connection, and commit. Raises `WrongPlace`."""
+    connection = wrap_connection(given)
+    if connection.is_async:
         raise WrongPlace("app.prepare_foreign", "with an async connection", "give a plain one; it is done once")
-    drive(_preparing(hand), hand)
+    drive(_create_table(connection), connection)
 
 
-def _preparing(hand: Hand) -> Steps[None]:
-    if begin := hand.begin_sql():
+def _create_table(connection: ForeignConnection) -> Steps[None]:
+    if begin := connection.begin_sql():
         yield Run(begin)
-    rows, _ = yield Run(_IS_THERE[hand.dialect])
+    rows, _ = yield Run(_IS_THERE[connection.dialect])
     if not rows[0][0]:
-        for statement in DDL[hand.dialect].split(";\n"):
+        for statement in DDL[connection.dialect].split(";\n"):
             if statement.strip():
                 yield Run(statement)
     yield Commit()
 
 
-def entering(hand: Hand, store: Store, job_id: int, attempt: int) -> Steps[Found | EffectBegun]:
-    """The marker first: on record here that a block there is entered, then the row there. What an earlier attempt has
-    committed is found, and nothing stays open then. `MarkerMissing`, `LeaseLost`, `AlreadyCommitted`."""
+def enter(connection: ForeignConnection, store: Store, job_id: int, attempt: int) -> Steps[Found | EffectBegun]:
+    """Record here that a block there begins, then insert the marker there. If an earlier attempt has committed there,
+    return what it committed, and leave no transaction open. Raises `MarkerMissing`, `LeaseLost`, `AlreadyCommitted`."""
     try:
-        rows, _ = yield Run(_IS_THERE[hand.dialect])
+        rows, _ = yield Run(_IS_THERE[connection.dialect])
         if not rows[0][0]:
-            raise MarkerMissing(_TABLE[hand.dialect], DDL[hand.dialect])
+            raise MarkerMissing(_TABLE[connection.dialect], DDL[connection.dialect])
         begun: EffectBegun | DetentError = yield Call(lambda: store.effect_begin(job_id, attempt, "marker"))
         if isinstance(begun, DetentError):
             raise begun
-        if begin := hand.begin_sql():
-            yield from _engines(hand, Run(begin))
+        if begin := connection.begin_sql():
+            yield from _run_own(connection, Run(begin))
         was = None
-        if hand.dialect == "postgres":
-            rows, _ = yield Run(_BOUNDS)
+        if connection.dialect == "postgres":
+            rows, _ = yield Run(_SET_TIMEOUTS)
             was = rows[0][0]
-        put = Run(_of(hand, _PUT), {"job_id": job_id, "nonce": begun.nonce, "attempt": attempt})
-        _, new = yield from _engines(hand, put)
+        put = Run(_with_table(connection, _INSERT), {"job_id": job_id, "nonce": begun.nonce, "attempt": attempt})
+        _, new = yield from _run_own(connection, put)
         if new:
             if was is not None:
-                yield Run(_BOUND_AS_BEFORE, {"was": was})
+                yield Run(_RESTORE_LOCK_TIMEOUT, {"was": was})
             return begun
-        rows, _ = yield Run(_of(hand, _READ), {"job_id": job_id, "nonce": begun.nonce})
+        rows, _ = yield Run(_with_table(connection, _READ), {"job_id": job_id, "nonce": begun.nonce})
     except BaseException:
-        yield from rolling_back()
+        yield from roll_back()
         raise
     yield RollBack()
     by, result, intents = rows[0]
     return Found(by, result, tuple(msgspec.json.decode(intents, type=list[NewJob])) if intents else ())
 
 
-def leaving(hand: Hand, store: Store, begun: EffectBegun, result: str | None, intents: Sequence[NewJob]) -> Steps[Mark]:
-    """Complete the marker and commit there; what is to be marked here. `LeaseLost` where the lease is gone, and then
-    nothing stays there. `OutcomeUnknown` where the answer of the commit was lost: the next attempt will find out."""
+def leave(
+    connection: ForeignConnection, store: Store, begun: EffectBegun, result: str | None, intents: Sequence[NewJob]
+) -> Steps[Mark]:
+    """Complete the marker and commit there. Return the mark to write here. Raises `LeaseLost` if the lease is gone,
+    and rolls back there. Raises `OutcomeUnknown` if the answer to the commit was lost: the next attempt finds out."""
     try:
         (holds,) = yield Call(lambda: store.job_start([(begun.job_id, begun.attempt)]))
         if isinstance(holds, DetentError):
@@ -169,76 +171,83 @@ def leaving(hand: Hand, store: Store, begun: EffectBegun, result: str | None, in
         with_ids = yield Call(lambda: numbered(intents, store.ids_reserve))
         text = msgspec.json.encode(with_ids).decode() if with_ids else None
         key = {"job_id": begun.job_id, "nonce": begun.nonce, "attempt": begun.attempt}
-        _, completed = yield Run(_of(hand, _COMPLETE), {**key, "result": result, "intents": text})
+        _, completed = yield Run(_with_table(connection, _COMPLETE), {**key, "result": result, "intents": text})
         if completed != 1:
             raise WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")
         yield Commit()
     except BaseException:
-        yield from rolling_back()
+        yield from roll_back()
         raise
     return Mark(job_id=begun.job_id, attempt=begun.attempt, result=result, intents=with_ids)
 
 
-def entering_own(hand: Hand, store: Store, job_id: int, attempt: int) -> Steps[None]:
-    """Detent's own database on the user's connection: the holder is checked, and the transaction is open."""
+def enter_own(connection: ForeignConnection, store: Store, job_id: int, attempt: int) -> Steps[None]:
+    """Open a transaction on the user's connection to Detent's own database, and check the lease."""
     asked = [(job_id, attempt)]
     try:
-        if begin := hand.begin_sql():
-            yield from _engines(hand, Run(begin))
+        if begin := connection.begin_sql():
+            yield from _run_own(connection, Run(begin))
         if store.ids_by_transaction:
-            (holds,) = yield Inside(lambda: store.on(hand.given).job_start(asked), _never)
+            (holds,) = yield Inside(lambda: store.on(connection.given).job_start(asked), _never)
         else:
             (holds,) = yield Call(lambda: store.job_start(asked))
         if isinstance(holds, DetentError):
             raise holds
     except BaseException:
-        yield from rolling_back()
+        yield from roll_back()
         raise
 
 
-def leaving_own(
-    hand: Hand, store: Store, job_id: int, attempt: int, result: str | None, intents: Sequence[NewJob]
+def leave_own(
+    connection: ForeignConnection,
+    store: Store,
+    job_id: int,
+    attempt: int,
+    result: str | None,
+    intents: Sequence[NewJob],
 ) -> Steps[None]:
-    """The mark in the user's transaction as its last statement, then the commit. `LeaseLost`, `AlreadyCommitted`."""
+    """Write the mark as the last statement of the user's transaction, and commit. Raises `LeaseLost`,
+    `AlreadyCommitted`."""
     try:
         if store.ids_by_transaction:
-            with_ids = yield Inside(lambda: numbered(intents, store.on(hand.given).ids_reserve), _never)
+            with_ids = yield Inside(lambda: numbered(intents, store.on(connection.given).ids_reserve), _never)
         else:
             with_ids = yield Call(lambda: numbered(intents, store.ids_reserve))
         mark = Mark(job_id=job_id, attempt=attempt, result=result, intents=with_ids)
         answer = yield Inside(
-            lambda: store.on(hand.given).job_commit(mark), lambda: store.on_async(hand.given).job_commit(mark)
+            lambda: store.on(connection.given).job_commit(mark),
+            lambda: store.on_async(connection.given).job_commit(mark),
         )
         if isinstance(answer, DetentError):
             raise answer
         yield Commit()
     except BaseException:
-        yield from rolling_back()
+        yield from roll_back()
         raise
 
 
 async def _never() -> Any:
-    raise AssertionError("a database that keeps all others out has no async connections")
+    raise AssertionError("a database with a single writer has no async connections")
 
 
-def rolling_back() -> Steps[None]:
-    """Whatever was raised is what matters."""
+def roll_back() -> Steps[None]:
+    """Roll back. Errors are ignored: the caller raises the original one."""
     try:
         yield RollBack()
     except Exception:
         return
 
 
-def _engines(hand: Hand, run: Run) -> Steps[Any]:
-    """A statement of the engine's own: what others did to it is Detent's to say, so that it uses up no attempt."""
+def _run_own(connection: ForeignConnection, run: Run) -> Steps[Any]:
+    """Run a statement of Detent's. Errors of the environment become Detent's own, so that they use up no attempt."""
     try:
         return (yield run)
     except Exception as error:
-        own = hand.translated(error, committing=False)
+        own = connection.translated(error, committing=False)
         if own is error:
             raise
         raise own from error
 
 
-def _of(hand: Hand, sql: str) -> str:
-    return sql.format(table=_TABLE[hand.dialect])
+def _with_table(connection: ForeignConnection, sql: str) -> str:
+    return sql.format(table=_TABLE[connection.dialect])

@@ -138,7 +138,7 @@ class SqliteCounts(VerbBase):
 
     def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
         """Group in SQLite, which calls `error_kind` for each error."""
-        self._db.teach("detent_error_kind", error_kind)
+        self._db.create_function("detent_error_kind", error_kind)
         where = {"task": task, "queue": queue, "tenant": tenant, "limit": limit}
         found = [dict(zip(_DEAD, row, strict=True)) for row in self._db.rows(_REPORT, where)]
         return [

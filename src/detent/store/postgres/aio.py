@@ -15,7 +15,7 @@ from detent.store.jobs.postgres_attempts import event_append, job_commit
 from detent.store.jobs.postgres_enqueue import ids_reserve, job_enqueue
 from detent.store.jobs.postgres_lists import job_get
 from detent.store.jobs.postgres_moves import job_cancel, job_retry
-from detent.store.postgres.driver import asyncpg_words
+from detent.store.postgres.driver import asyncpg_adapter
 from detent.store.postgres.driver.failures import translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.session import alchemy_dialect, name_of
@@ -34,7 +34,7 @@ class AsyncPostgresVerbs:
     """
 
     def __init__(self, connection: Any, name: str, lanes: Lanes) -> None:
-        is_driver = isinstance(connection, psycopg.AsyncConnection) or asyncpg_words.is_connection(connection)
+        is_driver = isinstance(connection, psycopg.AsyncConnection) or asyncpg_adapter.is_connection(connection)
         if not is_driver and not (hasattr(connection, "sync_connection") or hasattr(connection, "sync_session")):
             raise _refusal(f"{type(connection).__module__}.{type(connection).__qualname__}")
         if not is_driver:
@@ -82,7 +82,7 @@ class AsyncPostgresVerbs:
             try:
                 rows = await self._rows(statement)
             except Exception as error:
-                if (same := asyncpg_words.as_psycopg(error)) is None:
+                if (same := asyncpg_adapter.as_psycopg(error)) is None:
                     raise
                 raise same from error
             return statement.decode(rows)
@@ -93,14 +93,14 @@ class AsyncPostgresVerbs:
             async with connection.cursor(row_factory=tuple_row) as cursor:
                 await cursor.execute(statement.sql, statement.params)
                 return await cursor.fetchall()
-        if asyncpg_words.is_connection(connection):
-            sql, params = asyncpg_words.said(statement.sql, statement.params)
+        if asyncpg_adapter.is_connection(connection):
+            sql, params = asyncpg_adapter.adapt(statement.sql, statement.params)
             return [tuple(row) for row in await connection.fetch(sql, *params)]
         if not hasattr(connection, "exec_driver_sql"):
             connection = await connection.connection()
         sql, params = statement.sql, statement.params
         if check_alchemy(connection) == "asyncpg":
-            sql, params = asyncpg_words.said(sql, params)
+            sql, params = asyncpg_adapter.adapt(sql, params)
         result = await connection.exec_driver_sql(sql, params)
         return [tuple(row) for row in result.fetchall()]
 

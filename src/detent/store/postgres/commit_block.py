@@ -16,8 +16,9 @@ from detent.model.records import Commit, Moved, NewJob
 from detent.store.intents import failed_inside, numbered, refuse_ending
 from detent.store.jobs.postgres_attempts import commit_check, job_commit, job_mark, mark_refused
 from detent.store.jobs.postgres_enqueue import ids_reserve
-from detent.store.postgres.driver.failures import is_of_the_server, translated
-from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection
+from detent.store.postgres.driver.connection import Connection, OwnConnection
+from detent.store.postgres.driver.connection_pool import ConnectionPool
+from detent.store.postgres.driver.failures import is_server_failure, translated
 from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
 from detent.store.postgres.named import positional, translate
 from detent.store.postgres.statement import Row
@@ -31,7 +32,7 @@ _OF_THE_SESSION = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
 class PostgresTx:
     """The hand on the transaction that will mark the attempt committed."""
 
-    def __init__(self, connection: PooledConnection, name: str) -> None:
+    def __init__(self, connection: OwnConnection, name: str) -> None:
         self.leaves_traces = False
         self.failed: psycopg.Error | None = None
         self._unsent = False
@@ -72,17 +73,17 @@ class PostgresTx:
         except psycopg.Error as error:
             self.failed = error
             self._unsent |= not self._in_error
-            if is_of_the_server(error):
+            if is_server_failure(error):
                 raise translated(error, self._name) from error
             raise
 
     def _sent(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, list[str | None]]:
         """The short way, unless the connection may have been taught something by its user meanwhile. What the server
         said is of each statement, where the text has several."""
-        line = None if self.leaves_traces else self._connection.line
+        direct = None if self.leaves_traces else self._connection.direct
         text, names = positional(sql, tuple(values))
-        if line is not None and names:
-            rows, count, said = line.run(text, [values[name] for name in names])
+        if direct is not None and names:
+            rows, count, said = direct.execute(text, [values[name] for name in names])
             return rows, count, [said]
         with self._connection.cursor(row_factory=tuple_row) as cursor:
             cursor.execute(translate(sql, values).encode(), values)
@@ -92,7 +93,7 @@ class PostgresTx:
     def end(self) -> None:
         """The user's part is over. Refuses where a statement of it has failed."""
         if self.leaves_traces:
-            self._connection.forget()
+            self._connection.forget_prepared()
         if self.has_failed:
             raise failed_inside(self.failed) from self.failed
 
@@ -114,9 +115,9 @@ def _leaves_traces(sql: str, said: str | None) -> bool:
     return (said or "").partition(" ")[0] not in _ORDINARY or _OF_THE_SESSION.search(sql) is not None
 
 
-def _wipe(connection: PooledConnection) -> None:
+def _wipe(connection: OwnConnection) -> None:
     """Settings, temporary tables, locks of the session: nothing of the block is left for whoever comes next."""
-    connection.forget()
+    connection.forget_prepared()
     if not connection.closed:
         try:
             connection.execute("DISCARD ALL")
@@ -126,14 +127,14 @@ def _wipe(connection: PooledConnection) -> None:
 
 @contextmanager
 def commit_block(
-    pool: Pool, name: str, job_id: int, attempt: int, settle: Callable[[int, int], DetentError | None]
+    pool: ConnectionPool, name: str, job_id: int, attempt: int, settle: Callable[[int, int], DetentError | None]
 ) -> Iterator[PostgresTx]:
     """The holder is checked before the user's first statement, and again by the mark, which is the last.
 
     `settle` looks at what a COMMIT whose answer was lost has left behind.
     """
     with pool.connection() as connection, ExitStack() as after:
-        session = ConnectionSession(connection, name, connection.line)
+        session = ConnectionSession(connection, name, connection.direct)
         try:
             refused, xact = session.begin_with(commit_check(job_id, attempt))
             if refused is not None:
@@ -160,12 +161,12 @@ def commit_block(
 
 @contextmanager
 def holders_block(
-    pool: Pool, name: str, job_id: int, attempt: int, leave: Callable[[Session], DetentError | Moved]
+    pool: ConnectionPool, name: str, job_id: int, attempt: int, leave: Callable[[Session], DetentError | Moved]
 ) -> Iterator[PostgresTx]:
     """The same check before the user's first statement; the last are those of `leave`, and nothing is marked. A COMMIT
     whose answer was lost is `OutcomeUnknown`: whoever comes next sees by the rows what became of it."""
     with pool.connection() as connection, ExitStack() as after:
-        session = ConnectionSession(connection, name, connection.line)
+        session = ConnectionSession(connection, name, connection.direct)
         try:
             refused, xact = session.begin_with(commit_check(job_id, attempt))
             if refused is not None:

@@ -15,8 +15,8 @@ from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.migrate import Applied, Migration, is_complete, names, pending
 from detent.store.postgres import schema
 from detent.store.postgres.differences import differences, different_checks
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.facade import facade, is_ours
 from detent.store.postgres.installed import functions, functions_of_views, guard_functions, triggers, views
 from detent.store.postgres.roles import ARE_THERE, roles_sql

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.driver.connection import Connection
 from detent.store.texts import texts
 
 __all__ = ["facade", "is_ours"]

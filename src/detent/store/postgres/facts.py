@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from detent.model.facts import Facts
 from detent.store.migrate import Applied, names, pending
 from detent.store.postgres.create import differing_parts
-from detent.store.postgres.driver.pool import Connection
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.schema import KNOWN
 
 __all__ = ["facts"]

@@ -9,8 +9,8 @@ import psycopg
 from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.store.invariants import can_go_on
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translated
-from detent.store.postgres.driver.pool import Connection
 
 __all__ = ["damaged_pages", "pages_not_checked"]
 

@@ -13,8 +13,8 @@ from detent.store.installed import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
 from detent.store.invariants.postgres_definitions import postgres_constraints, postgres_indexes
 from detent.store.postgres.differences import changed_views
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translated
-from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.installed import guard_functions, triggers
 from detent.store.postgres.integrity import damaged_pages
 from detent.store.postgres.schema import installed

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from detent.errors import NotADatabase
 from detent.store.installed import Installed, fingerprint, is_newer, refuse_if_newer, this_release
 from detent.store.migrate import Applied, check, check_wording, is_complete, load, refuse_newer
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.driver.pool import Connection
 
 __all__ = ["KNOWN", "LOCK", "applied_steps", "installed", "look", "refuse"]
 

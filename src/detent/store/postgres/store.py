@@ -29,11 +29,12 @@ from detent.store.jobs.postgres_enqueue import is_plain, job_enqueue_one, lanes_
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
 from detent.store.postgres.driver.bounds import Bounds
+from detent.store.postgres.driver.connection import Connection
+from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.deadline import answering_within
 from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
-from detent.store.postgres.driver.looks import Looks
-from detent.store.postgres.driver.pool import Connection, Pool
+from detent.store.postgres.driver.long_reads import LongReads
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
 from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
@@ -73,13 +74,8 @@ class PostgresStore(PostgresVerbs):
     ) -> None:
         name = database_name(url)
         self._clock = clock or SystemClock()
-        self._pool = Pool(
-            url,
-            name,
-            size_max=connections_max,
-            wait_seconds_max=wait_seconds_max,
-        )
-        self._looks = Looks()
+        self._pool = ConnectionPool(url, name, size_max=connections_max, wait_seconds_max=wait_seconds_max)
+        self._long_reads = LongReads()
         self._identities = Identities(lambda: self._name, self.identity_list)
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_ring()))
@@ -100,7 +96,7 @@ class PostgresStore(PostgresVerbs):
         """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
         assert self._bounds is not None
         statement = job_claim(**terms, bounds={}, after_lane=self._bounds.after_lane)
-        ask = self._wake.ahead(statement, self._session.run)
+        ask = self._wake.prepare(statement, self._session.run)
         return lambda: self._noted(ask(), terms["limit"])
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> EnqueueSent | None:
@@ -108,7 +104,7 @@ class PostgresStore(PostgresVerbs):
         if len(items) > 1 or not is_plain(items[0]):
             return None
         (item,) = items
-        created = self._pooled.sent(job_enqueue_one(item, notify=False))
+        created = self._pooled.send(job_enqueue_one(item, notify=False))
         if created is None:
             return None
         return lambda: self._admitted(items, [Enqueued(item.id, True)]) if created() else self.job_enqueue(items)
@@ -262,9 +258,9 @@ class PostgresStore(PostgresVerbs):
         with self._snapshot() as connection:
             return pages_not_checked(connection)
 
-    def break_off(self) -> None:
+    def cancel_reads(self) -> None:
         """By asking the server to cancel what runs on their connections."""
-        self._looks.break_off()
+        self._long_reads.cancel()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
@@ -287,7 +283,7 @@ class PostgresStore(PostgresVerbs):
     def _snapshot(self) -> Iterator[Connection]:
         with (
             self._pool.connection() as connection,
-            self._looks.by(connection),
+            self._long_reads.register(connection),
             translating(self._name),
             connection.transaction(),
         ):

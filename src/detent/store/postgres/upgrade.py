@@ -24,8 +24,8 @@ from detent.store.migrate import Migration, names, pending
 from detent.store.postgres import schema
 from detent.store.postgres.create import differing_parts, grants, mark, taken
 from detent.store.postgres.differences import different_checks, different_functions, different_guards, different_views
+from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.driver.pool import Connection
 from detent.store.postgres.installed import (
     functions,
     functions_of_views,

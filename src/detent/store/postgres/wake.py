@@ -18,8 +18,9 @@ from typing import TypeVar
 import psycopg
 
 from detent.errors import DatabaseError
+from detent.store.postgres.driver.connection import OwnConnection
+from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.driver.pool import Pool, PooledConnection
 from detent.store.postgres.statement import Statement
 
 __all__ = ["PostgresWake"]
@@ -36,14 +37,16 @@ _UNHEARD = "the server accepts LISTEN, but a transaction pooler may stand before
 class PostgresWake:
     """One listening connection, opened when somebody first waits; without it, waiting is only patience."""
 
-    def __init__(self, pool: Pool, name: str, announce: Callable[[float], None], ring: Callable[[], None]) -> None:
+    def __init__(
+        self, pool: ConnectionPool, name: str, announce: Callable[[float], None], ring: Callable[[], None]
+    ) -> None:
         self._pool = pool
         self._name = name
         self._announce = announce
         self._ring = ring
         self._is_heard = False
         self._is_deaf = False
-        self._connection: PooledConnection | None = None
+        self._connection: OwnConnection | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
 
@@ -82,14 +85,14 @@ class PostgresWake:
             watched.register(connection.fileno(), select.POLLIN)
         return bool(watched.poll(int(timeout * 1000)))
 
-    def ahead(self, statement: Statement[T], run: Callable[[Statement[T]], T]) -> Callable[[], T]:
+    def prepare(self, statement: Statement[T], run: Callable[[Statement[T]], T]) -> Callable[[], T]:
         """The statement, ready to be sent on the connection that listens where that has heard. Else it is run
         elsewhere: there is no short way, or what came was its end."""
         connection = self._connection
-        if connection is None or connection.line is None:
+        if connection is None or connection.direct is None:
             return partial(run, statement)
         try:
-            ask = connection.line.ahead(statement.sql, statement.params)
+            ask = connection.direct.prepare_fetch(statement.sql, statement.params)
         except psycopg.Error:
             return partial(run, statement)
 
@@ -119,7 +122,7 @@ class PostgresWake:
     def _listening(self) -> str | None:
         """Listen, if that is not done already; why new work is not heard of, if it is not."""
         if self._connection is not None and not self._connection.closed:
-            if self._pool.trusts(self._connection):
+            if self._pool.is_valid(self._connection):
                 return None if self._is_heard else _UNHEARD
             self._connection.close()
         try:
@@ -158,7 +161,7 @@ class PostgresWake:
         while self._has_heard(connection):
             pass
 
-    def _has_heard(self, connection: PooledConnection) -> bool:
+    def _has_heard(self, connection: OwnConnection) -> bool:
         """Take the next notification; whether there was one. From then on the connection is known to hear."""
         if connection.pgconn.notifies() is None:
             return False
@@ -166,10 +169,10 @@ class PostgresWake:
         return True
 
 
-def _is_there(connection: PooledConnection) -> bool:
+def _is_there(connection: OwnConnection) -> bool:
     """Whether the connection lives, by reading all that has come."""
     try:
-        while not connection.closed and connection.news.poll(0):
+        while not connection.closed and connection.incoming.poll(0):
             connection.pgconn.consume_input()
     except psycopg.Error:
         return False

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 from detent.errors import WrongPlace
 from detent.model.clock import Clock
+from detent.store.sqlite.driver.database_file import file_url
 from detent.store.sqlite.driver.executor import Executor, Params, Row, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, values_checked
-from detent.store.sqlite.driver.guarded import GuardedConnection
-from detent.store.sqlite.driver.place import url_of
+from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
 
 __all__ = ["CallersVerbs", "executor_over"]
@@ -42,7 +42,7 @@ class CallersVerbs(EachAlone):
         except sqlite3.Error:
             return self._database
         (path,) = (path for _, name, path in found if name == "main")
-        return url_of(path) if path else "sqlite in memory"
+        return file_url(path) if path else "sqlite in memory"
 
     def _write(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._savepoint(), values_checked():
@@ -103,7 +103,7 @@ class _AlchemyExecutor:
     def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
         return int(self._connection.exec_driver_sql(sql, [tuple(row) for row in params]).rowcount)
 
-    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+    def create_function(self, name: str, function: Callable[[Any], Any]) -> None:
         self._connection.connection.driver_connection.create_function(name, 1, function, deterministic=True)
 
 
@@ -112,7 +112,7 @@ def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
 
     Takes a connection of sqlite3, or a Connection or Session of SQLAlchemy's over one; refuses the rest (`WrongPlace`).
     """
-    if isinstance(connection, GuardedConnection):
+    if isinstance(connection, WriteConnection):
         raise WrongPlace(
             "a verb on the caller's connection", "with the connection of a commit block", "use tx.intend in the block"
         )

@@ -13,10 +13,10 @@ from detent.model.records import Commit, Moved, NewJob
 from detent.store.contract import Verbs
 from detent.store.intents import numbered
 from detent.store.jobs.sqlite_endings import Holding
-from detent.store.sqlite.driver.blocks import Group
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
+from detent.store.sqlite.driver.group_commit import CommitGroup
 from detent.store.sqlite.verbs.all import SqliteVerbs
 
 __all__ = ["CommitBlock", "HoldersBlock", "SqliteTx"]
@@ -75,13 +75,13 @@ class CommitBlock:
         self._database = database
         self._clock = clock
         self._tx: SqliteTx
-        self._group: Group
+        self._group: CommitGroup
         self.job_id = job_id
         self.attempt = attempt
         self.holding: Holding
 
     def __enter__(self) -> SqliteTx:
-        self._group = self._database.blocks.enter(self)
+        self._group = self._database.group_commit.enter(self)
         self._tx = SqliteTx(self._group.connection)
         return self._tx
 
@@ -89,9 +89,9 @@ class CommitBlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            self._database.blocks.leave(self._group, self)
+            self._database.group_commit.leave(self._group, self)
             return
-        raised = self._database.blocks.abandon(self._group, error)
+        raised = self._database.group_commit.abandon(self._group, error)
         if raised is not error:
             raise raised from error
 

@@ -25,12 +25,12 @@ from detent.store.repair import repair
 from detent.store.sqlite import schema
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
-from detent.store.sqlite.driver.bell import Bell
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
-from detent.store.sqlite.driver.failures import unheld, values_checked
-from detent.store.sqlite.driver.guarded import GuardedConnection
-from detent.store.sqlite.driver.looks import Looks
+from detent.store.sqlite.driver.failures import unstorable, values_checked
+from detent.store.sqlite.driver.long_reads import LongReads
+from detent.store.sqlite.driver.wake_signal import WakeSignal
+from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.facts import facts
 from detent.store.sqlite.installed import installed
 from detent.store.sqlite.repair import SqliteHands, violations
@@ -60,8 +60,8 @@ class SqliteStore(EachAlone):
         self._file = Database(path, wait_seconds_max=wait_seconds_max)
         self._identities = Identities(lambda: self.name, self.identity_list)
         self._reached = Reached()
-        self._wake = SqliteWake(self._file.version, self._is_work, Bell(self._file.path))
-        self._looks = Looks()
+        self._wake = SqliteWake(self._file.version, self._is_work, WakeSignal(self._file.path))
+        self._long_reads = LongReads()
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class SqliteStore(EachAlone):
 
     @property
     def wake(self) -> SqliteWake:
-        """Through a bell, and the version of the file."""
+        """Through a signal between processes, and the version of the file."""
         return self._wake
 
     def identity_of(self, number: int) -> str:
@@ -194,7 +194,7 @@ class SqliteStore(EachAlone):
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
-        with self._file.reading() as connection, self._looks.by(connection):
+        with self._file.reading() as connection, self._long_reads.register(connection):
             mine = not is_newer(installed(connection))
             return violations(SqliteExecutor(connection), self._now(), watch, schema=mine)
 
@@ -204,7 +204,7 @@ class SqliteStore(EachAlone):
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot, which keeps no writer waiting."""
-        with self._file.reading() as connection, self._looks.by(connection):
+        with self._file.reading() as connection, self._long_reads.register(connection):
             executor, now = SqliteExecutor(connection), self._now()
             return step(
                 "sqlite",
@@ -216,9 +216,9 @@ class SqliteStore(EachAlone):
                 schema=not is_newer(installed(connection)),
             )
 
-    def break_off(self) -> None:
+    def cancel_reads(self) -> None:
         """By interrupting their statements."""
-        self._looks.break_off()
+        self._long_reads.cancel()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot; while it is carried out nobody else writes."""
@@ -244,7 +244,7 @@ class SqliteStore(EachAlone):
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """Whoever waits for work hears of it at once."""
         answers = EachAlone.job_enqueue(self, items)
-        self._wake.ring()
+        self._wake.notify()
         return answers
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> None:
@@ -295,22 +295,24 @@ class SqliteStore(EachAlone):
     def _beside_blocks(self, work: Callable[[SqliteVerbs], T]) -> T:
         """In the transaction of the commit blocks that are at work, where there are any. Where one of them brings it
         down, by itself: nobody else is at the mercy of a user's block."""
-        if self._file.blocks.busy:
+        if self._file.group_commit.busy:
             try:
                 with values_checked():
-                    return self._file.blocks.join(lambda executor: work(SqliteVerbs(executor, self._clock, self.name)))
+                    return self._file.group_commit.join(
+                        lambda executor: work(SqliteVerbs(executor, self._clock, self.name))
+                    )
             except DatabaseBusy:
                 pass
         return self._write(work)
 
     def _write(self, work: Callable[[SqliteVerbs], T], *, synced: bool = True) -> T:
-        def run(connection: GuardedConnection) -> T:
+        def run(connection: WriteConnection) -> T:
             return work(SqliteVerbs(SqliteExecutor(connection), self._clock, self.name))
 
         try:
             return self._file.write(run, synced=synced)
         except (UnicodeEncodeError, OverflowError) as error:
-            raise unheld(error) from error
+            raise unstorable(error) from error
 
     def _read(self, work: Callable[[SqliteVerbs], T]) -> T:
         with self._file.reading() as connection, values_checked():

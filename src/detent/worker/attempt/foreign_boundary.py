@@ -16,9 +16,9 @@ from detent.declare.task import Call
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Commit, EffectBegun, NewJob
 from detent.store.contract import Store
-from detent.store.foreign.driver import Call as Ask
-from detent.store.foreign.driver import Hand, Run, Steps, drive, drive_async, hand_over
-from detent.store.foreign.marker import Found, entering, entering_own, is_own, leaving, leaving_own, rolling_back
+from detent.store.foreign import marker
+from detent.store.foreign.connection import Call as Ask
+from detent.store.foreign.connection import ForeignConnection, Run, Steps, drive, drive_async, wrap_connection
 from detent.store.intents import failed_inside, goes_back, refuse_ending
 from detent.worker.attempt.commit_boundary import Outcome, refuse_late, refuse_unawaited
 
@@ -38,8 +38,8 @@ class AlreadyCommittedElsewhere(BaseException):
 class _Block:
     """What the plain and the async block have in common. See `CommitBlock` for what each name promises."""
 
-    def __init__(self, hand: Hand, context: AttemptContext) -> None:
-        self._hand = hand
+    def __init__(self, connection: ForeignConnection, context: AttemptContext) -> None:
+        self._connection = connection
         self._context = context
         self._ended = False
         self.not_begun = 0
@@ -49,7 +49,7 @@ class _Block:
 
     @property
     def connection(self) -> Any:
-        return self._hand.given
+        return self._connection.given
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
         self._check_open("intend")
@@ -66,7 +66,7 @@ class _Block:
     @property
     def has_failed(self) -> bool:
         """Whether a statement failed and the user's function swallowed its error."""
-        return self.failed is not None and not self._hand.is_sound
+        return self.failed is not None and not self._connection.is_usable
 
     @contextmanager
     def _watching(self, sql: str) -> Iterator[None]:
@@ -88,7 +88,7 @@ class _PlainBlock(_Block):
         self._check_open("execute")
         refuse_ending(sql)
         with self._watching(sql):
-            return Outcome(*self._hand.run(Run(sql, params)))
+            return Outcome(*self._connection.run(Run(sql, params)))
 
 
 class _AsyncBlock(_Block):
@@ -101,7 +101,7 @@ class _AsyncBlock(_Block):
         self._check_open("execute")
         refuse_ending(sql)
         with self._watching(sql):
-            return Outcome(*await self._hand.run_async(Run(sql, params)))
+            return Outcome(*await self._connection.run_async(Run(sql, params)))
 
 
 class ForeignBoundary:
@@ -110,15 +110,15 @@ class ForeignBoundary:
     def __init__(self, context: AttemptContext, store: Store, connection: Any) -> None:
         self._context = context
         self._store = store
-        self._hand = hand_over(connection)
+        self._connection = wrap_connection(connection)
         self._begun: EffectBegun | None = None
         self._block: _Block
 
     def __enter__(self) -> _PlainBlock:
         self._check_kind(is_async=False)
         self._context.before_commit()
-        drive(self._entering(), self._hand)
-        block = self._block = _PlainBlock(self._hand, self._context)
+        drive(self._entering(), self._connection)
+        block = self._block = _PlainBlock(self._connection, self._context)
         self._context.block_entered()
         return block
 
@@ -127,14 +127,14 @@ class ForeignBoundary:
     ) -> None:
         self._block.end()
         try:
-            drive(self._leaving() if error is None else rolling_back(), self._hand)
+            drive(self._leaving() if error is None else marker.roll_back(), self._connection)
         finally:
             self._context.block_left()
 
     async def __aenter__(self) -> _AsyncBlock:
         self._check_kind(is_async=True)
-        await drive_async(_first(self._context, self._entering()), self._hand)
-        block = self._block = _AsyncBlock(self._hand, self._context)
+        await drive_async(_first(self._context, self._entering()), self._connection)
+        block = self._block = _AsyncBlock(self._connection, self._context)
         self._context.block_entered()
         return block
 
@@ -145,14 +145,14 @@ class ForeignBoundary:
         unawaited = refuse_unawaited() if error is None and self._block.not_begun else None
         try:
             whole = error is None and unawaited is None
-            await drive_async(self._leaving() if whole else rolling_back(), self._hand)
+            await drive_async(self._leaving() if whole else marker.roll_back(), self._connection)
         finally:
             self._context.block_left()
         if unawaited is not None:
             raise unawaited
 
     def _check_kind(self, *, is_async: bool) -> None:
-        if self._hand.is_async != is_async:
+        if self._connection.is_async != is_async:
             have, use = ("a plain", "with") if is_async else ("an async", "async with")
             raise WrongPlace(
                 "ctx.commit(connection)", f"with {have} connection like this", f"enter the block by `{use}`"
@@ -160,11 +160,11 @@ class ForeignBoundary:
 
     def _entering(self) -> Steps[None]:
         job_id, attempt = self._context.job_id, self._context.attempt
-        if (yield from is_own(self._hand, self._store)):
-            yield from entering_own(self._hand, self._store, job_id, attempt)
+        if (yield from marker.is_own(self._connection, self._store)):
+            yield from marker.enter_own(self._connection, self._store, job_id, attempt)
             return
-        found = yield from entering(self._hand, self._store, job_id, attempt)
-        if isinstance(found, Found):
+        found = yield from marker.enter(self._connection, self._store, job_id, attempt)
+        if isinstance(found, marker.Found):
             yield from self._mark(Commit(job_id=job_id, attempt=attempt, result=found.result, intents=found.intents))
             self._context.event(f"attempt {found.attempt} has committed in the other database: nothing is left to do")
             raise AlreadyCommittedElsewhere
@@ -173,14 +173,14 @@ class ForeignBoundary:
     def _leaving(self) -> Steps[None]:
         block, begun = self._block, self._begun
         if block.has_failed:
-            yield from rolling_back()
+            yield from marker.roll_back()
             raise failed_inside(block.failed) from block.failed
         if begun is None:
             job_id, attempt = self._context.job_id, self._context.attempt
-            yield from leaving_own(self._hand, self._store, job_id, attempt, block.stored, block.intents)
+            yield from marker.leave_own(self._connection, self._store, job_id, attempt, block.stored, block.intents)
             self._committed(block.stored)
         else:
-            mark = yield from leaving(self._hand, self._store, begun, block.stored, block.intents)
+            mark = yield from marker.leave(self._connection, self._store, begun, block.stored, block.intents)
             yield from self._mark(mark)
 
     def _mark(self, mark: Commit) -> Steps[None]:

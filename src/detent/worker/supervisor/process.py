@@ -123,7 +123,7 @@ class Supervisor:
         self._over.set()
         self._renewals.wake()
         self._service_threads.wake()
-        self._store.break_off()
+        self._store.cancel_reads()
         until = self._clock.monotonic() + _JOIN_MAX
         for thread in threads:
             thread.join(max(0.0, until - self._clock.monotonic()))

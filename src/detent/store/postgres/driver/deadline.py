@@ -1,7 +1,7 @@
-"""How long a thread waits for the server's answer before it gives the connection up.
+"""A deadline for all that a thread asks of the server.
 
-A connection can go silent without being closed: a proxy or a firewall that still acknowledges every packet, a server
-that is stopped. TCP's own time-outs do not see that, so a caller with a deadline of its own sets one here.
+A connection can go silent without being closed: a proxy or firewall may still acknowledge every packet, or the server
+may be stopped. TCP's time-outs do not notice that, so callers set a deadline here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _LOCAL = _Local()
 
 @contextmanager
 def answering_within(seconds: float) -> Iterator[None]:
-    """Give this thread a deadline for all that it asks of a server inside the block. An outer deadline that is earlier
-    stays in force."""
+    """Set a deadline for this thread inside the block. An earlier outer deadline stays in force."""
     outer = _LOCAL.until
     until = _REAL.monotonic() + seconds
     _LOCAL.until = until if outer is None else min(until, outer)
@@ -45,6 +44,6 @@ def seconds_left() -> float | None:
 
 
 def no_answer() -> psycopg.OperationalError:
-    """Return the error for a connection that missed the deadline. It carries no SQLSTATE, like every lost connection:
-    what became of the statement is not known."""
+    """Return the error for a connection that missed the deadline. Like every lost connection it has no SQLSTATE: the
+    outcome of the statement is unknown."""
     return psycopg.errors.ConnectionTimeout("the server did not answer in time; the connection was given up")

@@ -1,4 +1,4 @@
-"""What psycopg raises, in Detent's own words. No driver error leaves this room."""
+"""Translate the errors of psycopg into Detent's own. No driver error leaves the store."""
 
 from __future__ import annotations
 
@@ -24,24 +24,32 @@ from detent.errors import (
     SchemaMissing,
 )
 
-__all__ = ["database_name", "is_lost", "is_of_the_server", "is_passing", "no_connection", "translated", "translating"]
+__all__ = [
+    "database_name",
+    "is_lost",
+    "is_server_failure",
+    "is_transient",
+    "no_connection",
+    "translated",
+    "translating",
+]
 
-_PASSING = ("40001", "40P01", "55P03")
-"""Serialization failure, deadlock, lock timeout: nothing was written, and the same again may well succeed (R4)."""
+_TRANSIENT = ("40001", "40P01", "55P03")
+"""Serialization failure, deadlock, lock timeout: nothing was written, and a retry may well succeed (R4)."""
 
-_IDLED = "25P03"
-_IDLED_SAID = (
-    "the transaction stood idle for longer than it may (inside ctx.commit(): than its lease had left), so the server "
-    "ended it and nothing of it was written; do what is slow before the block"
+_IDLE_TIMEOUT = "25P03"
+_IDLE_MESSAGE = (
+    "the server ended the transaction because it was idle for too long (inside ctx.commit(): longer than the rest of "
+    "its lease), and nothing of it was written; do slow work before the block"
 )
-_NOT_LET_IN = re.compile(
+_LOGIN_REFUSED = re.compile(
     r"authentication failed|no password supplied|no pg_hba\.conf entry|permission denied for database"
     r"|not permitted to log in|(?:role|user|database) \"[^\"]*\" does not exist|no such (?:user|database)"
 )
-"""What libpq says of a login that is refused: without a code, since there is no connection that could have one."""
+"""What libpq says of a refused login. There is no SQLSTATE, since there is no connection."""
 
 _BY_CODE: dict[str, type[DatabaseError]] = {
-    **dict.fromkeys(_PASSING, DatabaseBusy),
+    **dict.fromkeys(_TRANSIENT, DatabaseBusy),
     "57014": DatabaseBusy,  # cancelled by a statement timeout
     "53100": DatabaseFull,
     "53200": DatabaseBusy,
@@ -67,7 +75,8 @@ _BY_CLASS: dict[str, type[DatabaseError]] = {
 
 
 def database_name(url: str) -> str:
-    """The database for messages, without secrets. Refuses a url that libpq cannot read, without repeating it."""
+    """Return the database for messages, without secrets. Raises `InvalidSetting` for a URL that libpq cannot read, and
+    does not repeat it."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
@@ -79,54 +88,54 @@ def database_name(url: str) -> str:
     return f"postgresql://{user}{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether asking again is the right answer."""
-    return isinstance(error, psycopg.Error) and error.sqlstate in _PASSING
+def is_transient(error: BaseException) -> bool:
+    """Return whether the statement may be retried."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _TRANSIENT
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, so that nobody here knows what became of the statement."""
+    """Return whether the connection is lost, so that the outcome of the statement is unknown."""
     if not isinstance(error, psycopg.Error):
         return False
     if error.sqlstate is None:
-        # What libpq itself says of a connection comes as a result without a code: psycopg knows no class for it.
-        of_libpq = type(error) is psycopg.DatabaseError
-        return of_libpq or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", _IDLED)
+        # libpq reports a lost connection as a result without a code, for which psycopg has no class.
+        is_from_libpq = type(error) is psycopg.DatabaseError
+        return is_from_libpq or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return error.sqlstate[:2] == "08" or error.sqlstate in ("57P01", "57P02", "57P03", _IDLE_TIMEOUT)
 
 
-def is_of_the_server(error: BaseException) -> bool:
-    """Whether any statement would have failed: the connection is gone, the server takes no writes or has no room, or
-    others were in the way."""
-    if is_lost(error) or is_passing(error):
+def is_server_failure(error: BaseException) -> bool:
+    """Return whether the statement itself is not to blame: the connection is lost, the server is read-only or full, or
+    another transaction was in the way."""
+    if is_lost(error) or is_transient(error):
         return True
     return isinstance(error, psycopg.Error) and (error.sqlstate or "").startswith(("25006", "53"))
 
 
 def translated(error: psycopg.Error, database: str, *, committing: bool = False) -> DetentError:
-    """The same failure as an error of Detent's. A connection lost while committing leaves the outcome unknown."""
-    said = _IDLED_SAID if error.sqlstate == _IDLED else str(error).strip() or type(error).__name__
+    """Return the error as one of Detent's. If the connection was lost while committing, the outcome is unknown."""
+    message = _IDLE_MESSAGE if error.sqlstate == _IDLE_TIMEOUT else str(error).strip() or type(error).__name__
     if is_lost(error):
-        return (OutcomeUnknown if committing else DatabaseUnreachable)(database, said)
+        return (OutcomeUnknown if committing else DatabaseUnreachable)(database, message)
     code = error.sqlstate or ""
     if code[:2] == "22" or (not code and isinstance(error, psycopg.DataError)):
         return InvalidInput(
-            "value", said.splitlines()[0], "what PostgreSQL can hold: 64-bit integers, text without NUL"
+            "value", message.splitlines()[0], "what PostgreSQL can hold: 64-bit integers, text without NUL"
         )
-    return _BY_CODE.get(code, _BY_CLASS.get(code[:2], DatabaseError))(database, said)
+    return _BY_CODE.get(code, _BY_CLASS.get(code[:2], DatabaseError))(database, message)
 
 
 def no_connection(error: psycopg.Error, database: str) -> DetentError:
-    """Why there is no connection. `NoWayIn` where the only server there is has said no, in words that this version
-    knows: from then on it is not a matter of time."""
-    said = str(error).strip()
-    if "Multiple connection attempts" not in said and _NOT_LET_IN.search(said):
-        return NoWayIn(database, said)
+    """Return why there is no connection: `NoWayIn` if the only server has refused the login, so that waiting is
+    useless."""
+    message = str(error).strip()
+    if "Multiple connection attempts" not in message and _LOGIN_REFUSED.search(message):
+        return NoWayIn(database, message)
     return translated(error, database)
 
 
 class translating:
-    """Around whatever talks to psycopg, or to SQLAlchemy over it. A class, since it stands around every statement."""
+    """Translate errors of psycopg, or of SQLAlchemy over it, inside the block. A class because it is faster."""
 
     __slots__ = ("_committing", "_database")
 

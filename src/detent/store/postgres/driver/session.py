@@ -1,4 +1,4 @@
-"""Statements in, answers out, over our own pool or over whatever connection the caller has."""
+"""Run statements: on a connection of the pool, or on one that the caller passes in."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from psycopg.rows import tuple_row
 from detent.errors import DatabaseError, DetentError, WrongPlace
 from detent.model.clock import Clock
 from detent.model.ids import SeededIds
-from detent.store.postgres.driver.failures import is_passing, translating
-from detent.store.postgres.driver.line import Line
-from detent.store.postgres.driver.pool import Connection, Pool, PooledConnection, Slot
+from detent.store.postgres.driver.connection import Connection, OwnConnection
+from detent.store.postgres.driver.connection_pool import ConnectionPool, Slot
+from detent.store.postgres.driver.direct_statements import DirectStatements
+from detent.store.postgres.driver.failures import is_transient, translating
 from detent.store.postgres.statement import Row, Statement
 
 __all__ = [
@@ -33,15 +34,15 @@ T = TypeVar("T")
 TRIES_MAX = 6
 PAUSE_FIRST = 0.005
 TRY_SECONDS_MAX = 5.0
-"""Seconds from the start of a call in which it may be tried again. Functions wait for a lock at least as long: a call
-that has waited in vain is not repeated."""
+"""Seconds from the start of a call within which it may be retried. Functions wait at least as long for a lock, so a
+call that has waited in vain is not retried."""
 
 
 class Session(Protocol):
-    """Where a verb runs."""
+    """Runs the statements of verbs."""
 
     def run(self, statement: Statement[T]) -> T:
-        """Run one statement and give its answer."""
+        """Run one statement and return its decoded rows."""
         ...
 
     def together(self, work: Callable[[Session], T]) -> T:
@@ -50,58 +51,58 @@ class Session(Protocol):
 
 
 class PoolSession:
-    """Each statement, and each piece of work, is a transaction of its own, repeated after a deadlock (R4)."""
+    """Runs each statement, and each piece of work, in a transaction of its own. Retries after a deadlock (R4)."""
 
-    def __init__(self, pool: Pool, name: str, clock: Clock, *, seed: int) -> None:
+    def __init__(self, pool: ConnectionPool, name: str, clock: Clock, *, seed: int) -> None:
         self._pool = pool
         self._name = name
         self._clock = clock
-        self._chance = SeededIds(seed)
+        self._jitter = SeededIds(seed)
 
     def run(self, statement: Statement[T]) -> T:
-        """Durable when it returns."""
-        return self._again_and_again(lambda connection: self._one(connection, statement))
+        """Run one statement. It is durable when this returns."""
+        return self._retry(lambda connection: self._run_one(connection, statement))
 
-    def sent(self, statement: Statement[T]) -> Callable[[], T] | None:
-        """The same, sent now, by one who may not wait: to call what comes back, once, is to wait for the answer. None
-        where nothing was sent, or nobody knows: to run it finds out."""
-        slot = self._pool.connection_at_rest()
+    def send(self, statement: Statement[T]) -> Callable[[], T] | None:
+        """Send a statement without waiting. The function returned waits for the answer and is called once. None if
+        nothing was sent, or if it is not known: `run` then finds out."""
+        slot = self._pool.idle_connection()
         if slot is None:
             return None
-        rows, line = None, slot.connection.line
+        rows, direct = None, slot.connection.direct
         try:
-            if line is not None:
-                rows = line.sent(statement.sql, statement.params)
+            if direct is not None:
+                rows = direct.send(statement.sql, statement.params)
         except (psycopg.Error, UnicodeEncodeError):
-            pass  # to run it says what is wrong
+            pass  # `run` reports what is wrong
         finally:
             if rows is None:
                 self._pool.give_back(slot)
-        return None if rows is None else lambda: self._received(slot, rows, statement)
+        return None if rows is None else lambda: self._receive(slot, rows, statement)
 
-    def _received(self, slot: Slot, rows: Callable[[], list[Row]], statement: Statement[T]) -> T:
+    def _receive(self, slot: Slot, rows: Callable[[], list[Row]], statement: Statement[T]) -> T:
         try:
             with slot, translating(self._name, committing=statement.writes):
                 return statement.decode(rows())
         except DetentError as error:
-            if error.__cause__ is None or not is_passing(error.__cause__):
+            if error.__cause__ is None or not is_transient(error.__cause__):
                 raise
         return self.run(statement)
 
     def together(self, work: Callable[[Session], T]) -> T:
-        """All or nothing."""
-        return self.transact(lambda connection: work(ConnectionSession(connection, self._name, connection.line)))
+        """Run several statements in one transaction."""
+        return self.transact(lambda connection: work(ConnectionSession(connection, self._name, connection.direct)))
 
-    def transact(self, work: Callable[[PooledConnection], T]) -> T:
-        """The same, for what needs the connection itself."""
-        return self._again_and_again(lambda connection: self._many(connection, work))
+    def transact(self, work: Callable[[OwnConnection], T]) -> T:
+        """Run work that needs the connection itself in one transaction."""
+        return self._retry(lambda connection: self._run_transaction(connection, work))
 
-    def _one(self, connection: PooledConnection, statement: Statement[T]) -> T:
+    def _run_one(self, connection: OwnConnection, statement: Statement[T]) -> T:
         with translating(self._name, committing=statement.writes):
-            rows = _rows(connection, connection.line, statement)
+            rows = _rows(connection, connection.direct, statement)
         return statement.decode(rows)
 
-    def _many(self, connection: PooledConnection, work: Callable[[PooledConnection], T]) -> T:
+    def _run_transaction(self, connection: OwnConnection, work: Callable[[OwnConnection], T]) -> T:
         with translating(self._name):
             connection.execute("BEGIN")
         try:
@@ -113,7 +114,7 @@ class PoolSession:
         commit(connection, self._name)
         return answer
 
-    def _again_and_again(self, attempt: Callable[[PooledConnection], T]) -> T:
+    def _retry(self, attempt: Callable[[OwnConnection], T]) -> T:
         pause = PAUSE_FIRST
         until = self._clock.monotonic() + TRY_SECONDS_MAX
         for tries in range(1, TRIES_MAX + 1):
@@ -121,29 +122,29 @@ class PoolSession:
                 with self._pool.connection() as connection:
                     return attempt(connection)
             except DetentError as error:
-                if tries == TRIES_MAX or error.__cause__ is None or not is_passing(error.__cause__):
+                if tries == TRIES_MAX or error.__cause__ is None or not is_transient(error.__cause__):
                     raise
                 if self._clock.monotonic() + pause >= until:
                     raise
-            self._clock.sleep(pause * (0.5 + self._chance.random()))
+            self._clock.sleep(pause * (0.5 + self._jitter.random()))
             pause *= 2
         raise AssertionError("the last try returns or raises")
 
 
 def commit(connection: Connection, name: str) -> None:
-    """COMMIT, and make sure that it was one: PostgreSQL answers ROLLBACK where a statement before had failed."""
+    """Commit. Raises `DatabaseError` if the server rolled back instead because an earlier statement had failed."""
     with translating(name, committing=True):
-        said = connection.execute("COMMIT").statusmessage
-    _check_committed(said, name)
+        tag = connection.execute("COMMIT").statusmessage
+    _check_committed(tag, name)
 
 
-def _check_committed(said: str | None, name: str) -> None:
-    if said != "COMMIT":
-        raise DatabaseError(name, "a statement before had failed, so the transaction was rolled back")
+def _check_committed(tag: str | None, name: str) -> None:
+    if tag != "COMMIT":
+        raise DatabaseError(name, "an earlier statement had failed, so the transaction was rolled back")
 
 
 def roll_back(connection: Connection) -> None:
-    """ROLLBACK; where the connection is gone the server does it by itself."""
+    """Roll back. If the connection is lost, the server rolls back by itself."""
     if not connection.closed:
         try:
             connection.execute("ROLLBACK")
@@ -152,19 +153,21 @@ def roll_back(connection: Connection) -> None:
 
 
 class ConnectionSession:
-    """On a psycopg connection, inside the transaction that its owner began; on its line where nobody else has it in
-    hand, who may have put it into a mode of psycopg's."""
+    """Runs statements on a psycopg connection, inside the transaction that its owner began.
 
-    def __init__(self, connection: psycopg.Connection[Any], name: str, line: Line | None = None) -> None:
+    `direct` is given only if the user has no access to the connection and cannot have changed its mode.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str, direct: DirectStatements | None = None) -> None:
         self._connection = connection
-        self._line = line
+        self._direct = direct
         self._name = name
 
     def begin_with(self, statement: Statement[T]) -> T:
-        """Begin the transaction with its first statement, in one trip."""
+        """Begin the transaction and run its first statement in one round trip."""
         with translating(self._name):
-            if self._line is not None:
-                rows = self._line.begin_with(statement.sql, statement.params)
+            if self._direct is not None:
+                rows = self._direct.begin_with(statement.sql, statement.params)
             else:
                 with psycopg.ClientCursor(self._connection, row_factory=tuple_row) as cursor:
                     cursor.execute(f"BEGIN; {statement.sql}", statement.params)
@@ -173,60 +176,61 @@ class ConnectionSession:
         return statement.decode(rows)
 
     def commit_with(self, last: Statement[None], refused: Callable[[Exception], DetentError | None]) -> None:
-        """A last statement and the COMMIT, in one trip. Raises what `refused` makes of an error; rolled back then."""
+        """Run a last statement and COMMIT in one round trip. On an error, roll back and raise what `refused` makes of
+        it."""
         try:
-            if self._line is not None:
-                said: str | None = self._line.commit_with(last.sql, last.params)
+            if self._direct is not None:
+                tag: str | None = self._direct.commit_with(last.sql, last.params)
             else:
                 with psycopg.ClientCursor(self._connection) as cursor:
                     cursor.execute(f"{last.sql}; COMMIT", last.params)
                     while cursor.nextset():
                         pass
-                    said = cursor.statusmessage
+                    tag = cursor.statusmessage
         except (psycopg.Error, UnicodeEncodeError) as error:
             roll_back(self._connection)
             with translating(self._name, committing=True):
                 raise (refused(error) or error) from error
-        _check_committed(said, self._name)
+        _check_committed(tag, self._name)
 
     def run(self, statement: Statement[T]) -> T:
-        """Durable when the owner commits."""
+        """Run one statement. It is durable when the owner commits."""
         with translating(self._name):
-            rows = _rows(self._connection, self._line, statement)
+            rows = _rows(self._connection, self._direct, statement)
         return statement.decode(rows)
 
     def together(self, work: Callable[[Session], T]) -> T:
-        """The owner's transaction holds it together."""
+        """Run the work in the owner's transaction."""
         return work(self)
 
 
-def _rows(connection: psycopg.Connection[Any], line: Line | None, statement: Statement[T]) -> list[Row]:
-    if line is not None:
-        return line.ask(statement.sql, statement.params)
+def _rows(connection: psycopg.Connection[Any], direct: DirectStatements | None, statement: Statement[T]) -> list[Row]:
+    if direct is not None:
+        return direct.fetch(statement.sql, statement.params)
     with connection.cursor(row_factory=tuple_row) as cursor:
         return cursor.execute(statement.sql, statement.params).fetchall()
 
 
 class AlchemySession:
-    """On a SQLAlchemy connection, so that its own transaction begins with the first statement."""
+    """Runs statements on a SQLAlchemy connection, whose own transaction begins with the first one."""
 
     def __init__(self, connection: Any, name: str) -> None:
         self._connection = connection
         self._name = name
 
     def run(self, statement: Statement[T]) -> T:
-        """Durable when the owner commits."""
+        """Run one statement. It is durable when the owner commits."""
         with translating(self._name):
             rows = self._connection.exec_driver_sql(statement.sql, statement.params).fetchall()
         return statement.decode([tuple(row) for row in rows])
 
     def together(self, work: Callable[[Session], T]) -> T:
-        """The owner's transaction holds it together."""
+        """Run the work in the owner's transaction."""
         return work(self)
 
 
 def name_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], otherwise: str) -> str:
-    """The caller's own database, for messages: it may be another than ours. One that is closed says nothing."""
+    """Return the database of the caller's connection, for messages; `otherwise` if the connection is closed."""
     if connection.closed:
         return otherwise
     info = connection.info
@@ -234,20 +238,20 @@ def name_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], 
 
 
 def alchemy_dialect(connection: Any) -> Any:
-    """The dialect of a connection or session of SQLAlchemy; None if it is neither, or has no database yet."""
+    """Return the dialect of a SQLAlchemy connection or session; None if it is neither, or has no database yet."""
     engine = getattr(connection, "engine", None)
     if engine is None and callable(find := getattr(connection, "get_bind", None)):
         try:
             engine = find()
-        except Exception:  # a session without a database of its own says so in its own words when it is used
+        except Exception:  # a session without a database reports that when it is used
             return None
     return getattr(engine, "dialect", None)
 
 
 def session_over(connection: Any, name: str) -> Session:
-    """A session on what the caller gave: a psycopg connection, or a Connection or Session of SQLAlchemy over psycopg.
+    """Return a session on the caller's connection: of psycopg, or a Connection or Session of SQLAlchemy over psycopg.
 
-    Refuses the rest with `WrongPlace`.
+    Raises `WrongPlace` for anything else.
     """
     if isinstance(connection, psycopg.Connection):
         return ConnectionSession(connection, name_of(connection, name))

@@ -1,4 +1,4 @@
-"""Statements in, rows out: what the verbs ask of a connection, whoever it belongs to."""
+"""Execute the statements of the verbs, on Detent's own connection or on one of the caller's."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Params = Sequence[Any] | dict[str, Any]
 
 
 class Executor(Protocol):
-    """One transaction, in which statements run one after the other."""
+    """Executes statements inside one transaction."""
 
     def rows(self, sql: str, params: Params = ()) -> list[Row]:
-        """Run a statement; all its rows."""
+        """Run a statement. Return all its rows."""
         ...
 
     def change(self, sql: str, params: Params = ()) -> int:
-        """Run a statement; how many rows it changed."""
+        """Run a statement. Return how many rows it changed."""
         ...
 
     def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
-        """Run a statement once for each; how many rows they changed in all."""
+        """Run a statement once for each item. Return how many rows were changed in all."""
         ...
 
-    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
-        """Let statements on this connection call a function of one argument, which gives the same for the same."""
+    def create_function(self, name: str, function: Callable[[Any], Any]) -> None:
+        """Make a deterministic function of one argument available to statements on this connection."""
         ...
 
 
 class SqliteExecutor:
-    """Over a connection of sqlite3, whatever row and text factories its owner gave it."""
+    """Executes on a connection of sqlite3, independent of the row factory that its owner has set."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        # Not by way of the connection, whose cursors may be made for somebody else's statements.
+        # Not `connection.cursor()`: a `WriteConnection` returns cursors that check the user's statements.
         self._cursor = sqlite3.Cursor(connection)
         self._cursor.row_factory = None
 
@@ -46,7 +46,7 @@ class SqliteExecutor:
         return self._cursor.execute(sql, params).fetchall()
 
     def rows_checked(self, sql: str, params: Params, database: str) -> list[Row]:
-        """Run a statement; all its rows. Raises Detent's own errors."""
+        """Run a statement. Return all its rows. Raises Detent's own errors."""
         with translating(database):
             return self.rows(sql, params)
 
@@ -56,5 +56,5 @@ class SqliteExecutor:
     def change_many(self, sql: str, params: Iterable[Sequence[Any]]) -> int:
         return self._cursor.executemany(sql, params).rowcount
 
-    def teach(self, name: str, function: Callable[[Any], Any]) -> None:
+    def create_function(self, name: str, function: Callable[[Any], Any]) -> None:
         self._cursor.connection.create_function(name, 1, function, deterministic=True)

@@ -1,4 +1,4 @@
-"""What sqlite3 raises, in Detent's own words. No driver error leaves this room."""
+"""Translate the errors of sqlite3 into Detent's own. No driver error leaves the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from detent.errors import (
     SchemaMissing,
 )
 
-__all__ = ["translated", "translating", "unheld", "values_checked"]
+__all__ = ["translated", "translating", "unstorable", "values_checked"]
 
 _PRIMARY = 0xFF
 
@@ -27,7 +27,7 @@ _BY_CODE: dict[int, type[DatabaseError]] = {
     sqlite3.SQLITE_BUSY: DatabaseBusy,
     sqlite3.SQLITE_LOCKED: DatabaseBusy,
     sqlite3.SQLITE_PROTOCOL: DatabaseBusy,
-    sqlite3.SQLITE_INTERRUPT: DatabaseBusy,  # broken off
+    sqlite3.SQLITE_INTERRUPT: DatabaseBusy,  # cancelled
     sqlite3.SQLITE_READONLY: DatabaseReadOnly,
     sqlite3.SQLITE_FULL: DatabaseFull,
     sqlite3.SQLITE_CANTOPEN: DatabaseUnreachable,
@@ -40,7 +40,7 @@ _BY_CODE: dict[int, type[DatabaseError]] = {
 
 
 def translated(error: sqlite3.Error, database: str, *, committing: bool = False) -> DatabaseError:
-    """The same failure as an error of Detent's. An I/O error while committing leaves the outcome unknown."""
+    """Return the error as one of Detent's. After an I/O error while committing, the outcome is unknown."""
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
     if committing and code == sqlite3.SQLITE_IOERR:
         return OutcomeUnknown(database, str(error))
@@ -51,7 +51,7 @@ def translated(error: sqlite3.Error, database: str, *, committing: bool = False)
 
 @contextmanager
 def translating(database: str, *, committing: bool = False) -> Iterator[None]:
-    """Around whatever talks to sqlite3."""
+    """Translate errors of sqlite3 inside the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -60,15 +60,15 @@ def translating(database: str, *, committing: bool = False) -> Iterator[None]:
 
 @contextmanager
 def values_checked() -> Iterator[None]:
-    """Around the engine's own statements: a value that SQLite cannot hold is the caller's, `InvalidInput`."""
+    """Raise `InvalidInput` if a value of the caller's cannot be stored in SQLite."""
     try:
         yield
     except (UnicodeEncodeError, OverflowError) as error:
-        raise unheld(error) from error
+        raise unstorable(error) from error
 
 
-def unheld(error: UnicodeEncodeError | OverflowError) -> InvalidInput:
-    """What sqlite3 says of a value that it cannot give to SQLite, as the caller's mistake."""
+def unstorable(error: UnicodeEncodeError | OverflowError) -> InvalidInput:
+    """Return the error for a value that cannot be stored in SQLite."""
     if isinstance(error, OverflowError):
         return InvalidInput("number", "an integer past 64 bits", "-2^63 to 2^63 - 1")
     return InvalidInput("text", "a lone surrogate", "text that can be written as UTF-8")

@@ -15,7 +15,7 @@ from detent.errors import DatabaseBusy, WrongPlace
 from detent.lifecycle.library import JOB
 from detent.model.clock import SystemClock, TurnableClock
 from detent.model.records import Claimed, Commit, Finish, Finished
-from detent.store.sqlite.driver import blocks
+from detent.store.sqlite.driver import group_commit
 from detent.store.sqlite.store import SqliteStore
 from tests.store.sqlite.other_process import new_job
 
@@ -192,7 +192,7 @@ def crowd(store: SqliteStore, jobs: list[Claimed], threads: ThreadPoolExecutor) 
     """Blocks that all stand in line before the first of them begins."""
     with store._file.writing():
         results = [threads.submit(apply, store, one) for one in jobs]
-        _until(lambda: store._file.blocks._line.waiting == len(jobs) - 1)
+        _until(lambda: store._file.group_commit._queue.waiting == len(jobs) - 1)
     return [result.exception(PATIENCE) for result in results]
 
 
@@ -207,7 +207,7 @@ def _until(condition: Callable[[], bool], *, ticks: int = 30_000) -> None:
 
 def test_blocks_share_a_sync(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C2: those that stand in line are committed together, and each is durable when it returns."""
-    monkeypatch.setattr(blocks, "_JOIN_SECONDS_MAX", PATIENCE)
+    monkeypatch.setattr(group_commit, "_JOIN_SECONDS_MAX", PATIENCE)
     jobs = held(store, 8)
     said: list[str] = []
     with ThreadPoolExecutor(8) as threads:
@@ -246,7 +246,7 @@ def test_a_job_is_committed_once_by_blocks_of_one_group(store: SqliteStore, path
         with store._file.writing():
             results = [threads.submit(again, n) for n in range(3)]
             results.append(threads.submit(apply, store, other))
-            _until(lambda: store._file.blocks._line.waiting == 3)
+            _until(lambda: store._file.group_commit._queue.waiting == 3)
         ends = [result.exception(PATIENCE) for result in results]
     assert sorted(type(end).__name__ for end in ends) == [
         "AlreadyCommitted",
@@ -272,11 +272,11 @@ def test_a_finish_joins_the_blocks_at_work(store: SqliteStore, path: Path, clums
     with ThreadPoolExecutor(3) as threads:
         with store._file.writing():
             good = threads.submit(apply, store, first)
-            _until(lambda: store._file._turn.waiting == 1)
+            _until(lambda: store._file._threads.waiting == 1)
             finish = threads.submit(store.job_finish, [Finish(done.job_id, done.attempt)], "w")
-            _until(lambda: store._file.blocks._line.waiting == 1)
+            _until(lambda: store._file.group_commit._queue.waiting == 1)
             last = threads.submit(block)
-            _until(lambda: store._file.blocks._line.waiting == 2)
+            _until(lambda: store._file.group_commit._queue.waiting == 2)
         assert finish.result(PATIENCE) == [Finished(done.job_id, done.attempt)]
         ends = [good.exception(PATIENCE), last.exception(PATIENCE)]
     assert isinstance(ends[1], sqlite3.IntegrityError if clumsy else type(None))
@@ -321,9 +321,9 @@ def test_who_ends_the_transaction_fails_the_group(store: SqliteStore, path: Path
     with ThreadPoolExecutor(2) as threads:
         with store._file.writing():
             good = threads.submit(apply, store, first)
-            _until(lambda: store._file._turn.waiting == 1)
+            _until(lambda: store._file._threads.waiting == 1)
             bad = threads.submit(clumsy)
-            _until(lambda: store._file.blocks._line.waiting == 1)
+            _until(lambda: store._file.group_commit._queue.waiting == 1)
         assert isinstance(bad.exception(PATIENCE), sqlite3.IntegrityError)
         end = good.exception(PATIENCE)
     assert isinstance(end, DatabaseBusy | None)

@@ -16,8 +16,9 @@ import psycopg
 import pytest
 
 from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable
-from detent.store.postgres.driver import pool as pool_module
-from detent.store.postgres.driver.pool import READ_ONLY_SECONDS_MAX, SILENCE, Pool, PooledConnection
+from detent.model.clock import SystemClock
+from detent.store.postgres.driver.connection import KEEPALIVE_OPTIONS, READ_ONLY_SECONDS_MAX, OwnConnection
+from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.testing.proxy import Proxy
 from tests.deadlines import scaled
 from tests.store.postgres.connections import run_sql
@@ -25,28 +26,28 @@ from tests.store.postgres.connections import run_sql
 SIZE = 2
 SECONDS_MAX = scaled(30.0)
 
-Make = Callable[..., PooledConnection]
+Make = Callable[..., OwnConnection]
 
 
 @pytest.fixture
-def pool(postgres_ready_url: str) -> Iterator[Pool]:
-    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=0.3)) as pool:
+def pool(postgres_ready_url: str) -> Iterator[ConnectionPool]:
+    with closing(ConnectionPool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=0.3)) as pool:
         yield pool
 
 
 @pytest.fixture
-def patient(postgres_ready_url: str) -> Iterator[Pool]:
-    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=600.0)) as pool:
+def patient(postgres_ready_url: str) -> Iterator[ConnectionPool]:
+    with closing(ConnectionPool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=600.0)) as pool:
         yield pool
 
 
-def number_of(pool: Pool) -> int:
+def number_of(pool: ConnectionPool) -> int:
     """Of the server's process behind whatever is lent."""
     with pool.connection() as connection:
         return connection.info.backend_pid
 
 
-def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
+def test_connections_that_were_lost_are_made_good(pool: ConnectionPool) -> None:
     """An interrupt between two steps of lending loses a connection; after as many as there are, nobody got any.
     Where nothing goes on, nothing looks for circles either: it must be gone at once, and without a word."""
     with warnings.catch_warnings():
@@ -58,23 +59,25 @@ def test_connections_that_were_lost_are_made_good(pool: Pool) -> None:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_one_that_is_lost_while_others_stand_in_line_is_made_good(patient: Pool) -> None:
+def test_one_that_is_lost_while_others_stand_in_line_is_made_good(patient: ConnectionPool) -> None:
     lost = [patient.connection() for _ in range(SIZE)]
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
-        while not patient._line:
+        while not patient._waiters:
             pass
         lost.pop()
         assert waits.result(SECONDS_MAX) not in {one.connection.info.backend_pid for one in lost}
     patient.give_back(lost.pop())
 
 
-def test_an_interrupt_while_connecting_leaves_the_room_it_took(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> PooledConnection:
+def test_an_interrupt_while_connecting_leaves_the_room_it_took(
+    pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> OwnConnection:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(PooledConnection, "connect", interrupted)
+        patched.setattr(OwnConnection, "connect", interrupted)
         for _ in range(SIZE):
             with pytest.raises(KeyboardInterrupt):
                 pool.connection()
@@ -82,14 +85,14 @@ def test_an_interrupt_while_connecting_leaves_the_room_it_took(pool: Pool, monke
     assert all(one.connection.execute("SELECT 1").fetchone() == (1,) for one in held)
 
 
-def test_there_is_a_short_way_where_nobody_stands_between(pool: Pool) -> None:
-    """`test_line.py` has the way, `faults/test_pgbouncer.py` a pooler in between."""
+def test_there_is_a_short_way_where_nobody_stands_between(pool: ConnectionPool) -> None:
+    """`test_direct_statements.py` has the way, `faults/test_pgbouncer.py` a pooler in between."""
     with pool.connection() as connection:
-        assert connection.line is not None
-        assert connection.line.ask("SELECT 1") == [(1,)]
+        assert connection.direct is not None
+        assert connection.direct.fetch("SELECT 1") == [(1,)]
 
 
-def test_the_one_that_was_used_last_is_used_next(pool: Pool) -> None:
+def test_the_one_that_was_used_last_is_used_next(pool: ConnectionPool) -> None:
     """So that others grow old, and can be let go."""
     first, second = pool.connection(), pool.connection()
     for one in (first, second):
@@ -97,20 +100,20 @@ def test_the_one_that_was_used_last_is_used_next(pool: Pool) -> None:
     assert [number_of(pool) for _ in range(3)] == [second.connection.info.backend_pid] * 3
 
 
-def test_what_rests_too_long_or_is_too_old_is_let_go(pool: Pool) -> None:
+def test_what_rests_too_long_or_is_too_old_is_let_go(pool: ConnectionPool) -> None:
     first, second = pool.connection(), pool.connection()
     for one in (first, second):
         pool.give_back(one)
-    first.rests_since -= 601
+    first.idle_since -= 601
     last = number_of(pool)
     assert (first.connection.closed, second.connection.closed) == (True, False)
-    second.connection.made_at -= 3601
+    second.connection.opened_at -= 3601
     assert number_of(pool) == last
     assert second.connection.closed
     assert number_of(pool) != last
 
 
-def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
+def test_connections_that_are_in_use_stay_so(pool: ConnectionPool) -> None:
     """Being busy is no loss: whoever comes too many is refused, and those who hold one keep it."""
     busy, done = threading.Barrier(SIZE + 1), threading.Event()
 
@@ -127,10 +130,10 @@ def test_connections_that_are_in_use_stay_so(pool: Pool) -> None:
             pass
         done.set()
         assert [one.result() for one in held] == [(1,), (1,)]
-    assert not pool._line
+    assert not pool._waiters
 
 
-def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
+def test_those_in_line_are_served_in_their_order(patient: ConnectionPool) -> None:
     """Nobody who comes later, or comes back at once, is served before: else a thread in a tight loop starves all
     others."""
     served: list[int] = []
@@ -144,7 +147,7 @@ def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
     for turn in range(6):
         threads.append(threading.Thread(target=wait_for, args=(turn,)))
         threads[-1].start()
-        while len(patient._line) <= turn:
+        while len(patient._waiters) <= turn:
             pass
     patient.give_back(held.pop())
     # Back at once, and behind all six.
@@ -155,84 +158,82 @@ def test_those_in_line_are_served_in_their_order(patient: Pool) -> None:
     patient.give_back(held.pop())
 
 
-def test_who_gives_up_in_line_leaves_what_it_was_handed(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt may come between being handed a connection and having it."""
+def test_who_gives_up_in_line_leaves_what_has_come_back(
+    patient: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt may come after a connection has come back for a waiter, before the waiter has taken it."""
     held = [patient.connection() for _ in range(SIZE)]
-    handed = held[-1]
+    came_back = held[-1]
 
-    class Interrupted(pool_module._Waiter):
-        def __init__(self, until: float) -> None:
-            super().__init__(until)
-            waits = self
-
-            class Told:
-                def acquire(self, timeout: float) -> None:
-                    patient.give_back(handed)
-                    assert waits.slot is handed
-                    raise KeyboardInterrupt
-
-                def locked(self) -> bool:
-                    return False
-
-            self.told = Told()  # type: ignore[assignment]
+    def interrupted(pool: ConnectionPool) -> Any:
+        if pool._waiters and came_back in held:
+            held.remove(came_back)
+            pool._lock.release()
+            pool.give_back(came_back)
+            pool._lock.acquire()
+            raise KeyboardInterrupt
+        return next(iter(pool._waiters), None)
 
     with monkeypatch.context() as patched:
-        patched.setattr(pool_module, "_Waiter", Interrupted)
+        patched.setattr(ConnectionPool, "_first_waiter", interrupted)
         with pytest.raises(KeyboardInterrupt):
             patient.connection()
-    assert number_of(patient) == handed.connection.info.backend_pid
+    assert not patient._waiters
+    assert number_of(patient) == came_back.connection.info.backend_pid
+    patient.give_back(held.pop())
 
 
-def test_one_who_was_interrupted_on_its_way_out_of_the_line_stands_in_nobodys_way(patient: Pool) -> None:
+def test_one_who_was_interrupted_on_its_way_out_of_the_line_stands_in_nobodys_way(patient: ConnectionPool) -> None:
     """Nobody can promise that it is out of it: so its time counts, and whoever looks at the line takes it out."""
     held = [patient.connection() for _ in range(SIZE)]
-    patient._line.append(pool_module._Waiter(pool_module._REAL.monotonic() - 3))
+    patient._waiters[threading.Lock()] = SystemClock().monotonic() - 3
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
         lost = held.pop()
         lost.connection.close()
         patient.give_back(lost)
         assert waits.result(SECONDS_MAX) > 0
-    assert not patient._line
+    assert not patient._waiters
 
 
-def test_one_whose_giver_was_interrupted_stands_in_line_again(patient: Pool) -> None:
-    """Out of the line, and nothing in its hands."""
+def test_one_who_is_woken_for_nothing_keeps_its_place(patient: ConnectionPool) -> None:
+    """Whoever woke it was interrupted, or the connection was lost in between."""
     held = [patient.connection() for _ in range(SIZE)]
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
-        while not patient._line:
+        while not patient._waiters:
             pass
         with patient._lock:
-            waiter = patient._line.popleft()
-            waiter.tell()
-        while not patient._line:
+            (waiter,) = patient._waiters
+            patient._wake_first()
+        while not waiter.locked():
             pass
+        assert list(patient._waiters) == [waiter]
         patient.give_back(held.pop())
         assert waits.result(SECONDS_MAX) > 0
 
 
 def test_who_makes_one_does_not_stand_in_the_way_of_those_behind(
-    patient: Pool, monkeypatch: pytest.MonkeyPatch
+    patient: ConnectionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slow server must not keep what comes back from those who could use it."""
     first, second = patient.connection(), patient.connection()
-    make, connecting, go = PooledConnection.connect, threading.Event(), threading.Event()
+    make, connecting, go = OwnConnection.connect, threading.Event(), threading.Event()
 
-    def slowly(*args: Any, **options: Any) -> PooledConnection:
+    def slowly(*args: Any, **options: Any) -> OwnConnection:
         connecting.set()
         assert go.wait(SECONDS_MAX)
         return make(*args, **options)
 
     with ThreadPoolExecutor(2) as threads:
         makes = threads.submit(number_of, patient)
-        while len(patient._line) < 1:
+        while len(patient._waiters) < 1:
             pass
         waits = threads.submit(number_of, patient)
-        while len(patient._line) < 2:
+        while len(patient._waiters) < 2:
             pass
         with monkeypatch.context() as patched:
-            patched.setattr(PooledConnection, "connect", slowly)
+            patched.setattr(OwnConnection, "connect", slowly)
             first.connection.close()
             patient.give_back(first)
             assert connecting.wait(SECONDS_MAX)
@@ -253,7 +254,7 @@ def test_interrupts_at_any_moment_lose_nothing(postgres_ready_url: str) -> None:
 
     errors: list[BaseException] = []
     over = threading.Event()
-    with closing(Pool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=20.0)) as pool:
+    with closing(ConnectionPool(postgres_ready_url, "shop", size_max=SIZE, wait_seconds_max=20.0)) as pool:
 
         def use() -> None:
             try:
@@ -284,17 +285,19 @@ def test_interrupts_at_any_moment_lose_nothing(postgres_ready_url: str) -> None:
         assert all(one.connection.execute("SELECT 1").fetchone() == (1,) for one in held)
 
 
-def test_one_that_cannot_be_made_waits_for_one_of_the_others(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_be_made_waits_for_one_of_the_others(
+    patient: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that has no room for one more connection is no reason to fail while there are some."""
 
-    def refused(*_: Any, **__: Any) -> PooledConnection:
+    def refused(*_: Any, **__: Any) -> OwnConnection:
         raise psycopg.OperationalError("FATAL: sorry, too many clients already")
 
     held = patient.connection()
-    monkeypatch.setattr(PooledConnection, "connect", refused)
+    monkeypatch.setattr(OwnConnection, "connect", refused)
     with ThreadPoolExecutor(1) as threads:
         waits = threads.submit(number_of, patient)
-        while not patient._line:
+        while not patient._waiters:
             pass
         patient.give_back(held)
         assert waits.result(SECONDS_MAX) == held.connection.info.backend_pid
@@ -302,17 +305,17 @@ def test_one_that_cannot_be_made_waits_for_one_of_the_others(patient: Pool, monk
         patient.connection()
 
 
-def test_all_in_line_hear_that_the_server_is_gone(patient: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_in_line_hear_that_the_server_is_gone(patient: ConnectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, each by its own try, and at once."""
 
-    def gone(*_: Any, **__: Any) -> PooledConnection:
+    def gone(*_: Any, **__: Any) -> OwnConnection:
         raise psycopg.OperationalError("connection refused")
 
     held = [patient.connection() for _ in range(SIZE)]
-    monkeypatch.setattr(PooledConnection, "connect", gone)
+    monkeypatch.setattr(OwnConnection, "connect", gone)
     with ThreadPoolExecutor(4) as threads:
         waits = [threads.submit(number_of, patient) for _ in range(4)]
-        while len(patient._line) < 4:
+        while len(patient._waiters) < 4:
             pass
         for one in held:
             one.connection.close()
@@ -322,7 +325,7 @@ def test_all_in_line_hear_that_the_server_is_gone(patient: Pool, monkeypatch: py
                 waiting.result(SECONDS_MAX)
 
 
-def test_an_open_transaction_is_not_handed_on(pool: Pool) -> None:
+def test_an_open_transaction_is_not_handed_on(pool: ConnectionPool) -> None:
     with pool.connection() as connection:
         connection.execute("BEGIN")
     assert number_of(pool) == connection.info.backend_pid
@@ -334,7 +337,7 @@ def test_an_open_transaction_is_not_handed_on(pool: Pool) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_one_whose_server_takes_no_writes_is_let_go(pool: Pool) -> None:
+def test_one_whose_server_takes_no_writes_is_let_go(pool: ConnectionPool) -> None:
     """A new one may lead to the successor."""
     before = number_of(pool)
     with pytest.raises(DatabaseReadOnly), pool.connection():
@@ -342,11 +345,11 @@ def test_one_whose_server_takes_no_writes_is_let_go(pool: Pool) -> None:
     assert number_of(pool) != before
 
 
-def test_one_whose_server_turned_read_only_is_let_go_with_those_at_rest(pool: Pool) -> None:
+def test_one_whose_server_turned_read_only_is_let_go_with_those_at_rest(pool: ConnectionPool) -> None:
     """W4: an idle worker mostly reads, so no statement failed, and its connections stayed on the old primary."""
     with pool.connection() as first, pool.connection() as second:
         for one in (first, second):
-            one.made_at -= READ_ONLY_SECONDS_MAX
+            one.opened_at -= READ_ONLY_SECONDS_MAX
     with pool.connection() as used:
         assert used is second or used is first
         used.execute("SET default_transaction_read_only = on")
@@ -357,7 +360,7 @@ def test_one_whose_server_turned_read_only_is_let_go_with_those_at_rest(pool: Po
     assert not fresh.closed, "a reader of a standby would have to connect for each statement"
 
 
-def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Pool) -> None:
+def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: ConnectionPool) -> None:
     with pool.connection() as connection:
         pool.close()
         assert connection.execute("SELECT 1").fetchone() == (1,)
@@ -367,13 +370,13 @@ def test_what_is_lent_when_the_pool_closes_is_closed_when_it_comes_back(pool: Po
         pool.give_back(one)
 
 
-def test_one_that_was_cut_off_at_rest_is_not_lent(pool: Pool, postgres_ready_url: str) -> None:
+def test_one_that_was_cut_off_at_rest_is_not_lent(pool: ConnectionPool, postgres_ready_url: str) -> None:
     before = number_of(pool)
     assert run_sql(postgres_ready_url, f"SELECT pg_terminate_backend({before}, 10000)") == [(True,)]
     assert number_of(pool) != before
 
 
-def test_a_child_begins_with_none(pool: Pool) -> None:
+def test_a_child_begins_with_none(pool: ConnectionPool) -> None:
     """And does not end what is its parent's."""
     before = number_of(pool)
     child = os.fork()
@@ -387,7 +390,7 @@ def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_ready_ur
     """W4"""
     with Proxy(postgres_ready_url, lambda _: None) as proxy:
         port = int(proxy.url.rpartition(":")[2].partition("/")[0])
-        pool = Pool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0)
+        pool = ConnectionPool(proxy.url, "shop", size_max=SIZE, wait_seconds_max=600.0)
         with pool.connection() as connection:
             connection.execute("SELECT 1")
     with closing(pool):
@@ -400,17 +403,20 @@ def test_a_server_that_is_gone_is_said_at_once_and_found_again(postgres_ready_ur
 def test_a_silent_server_is_given_up_unless_the_url_says_otherwise(postgres_ready_url: str) -> None:
     """W4"""
     for url, patience in (
-        (postgres_ready_url, SILENCE["tcp_user_timeout"]),
+        (postgres_ready_url, KEEPALIVE_OPTIONS["tcp_user_timeout"]),
         (f"{postgres_ready_url}?tcp_user_timeout=99000", 99000),
     ):
         with (
-            closing(Pool(url, "shop", size_max=SIZE, wait_seconds_max=5.0)) as pool,
+            closing(ConnectionPool(url, "shop", size_max=SIZE, wait_seconds_max=5.0)) as pool,
             pool.connection() as connection,
         ):
             given = connection.info.get_parameters()
             assert given["tcp_user_timeout"] == str(patience)
-            assert {name: int(given[name]) for name in SILENCE} == {**SILENCE, "tcp_user_timeout": patience}
+            assert {name: int(given[name]) for name in KEEPALIVE_OPTIONS} == {
+                **KEEPALIVE_OPTIONS,
+                "tcp_user_timeout": patience,
+            }
             with socket.socket(fileno=os.dup(connection.fileno())) as way:
                 assert way.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == patience
                 assert way.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-                assert way.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == SILENCE["keepalives_idle"]
+                assert way.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == KEEPALIVE_OPTIONS["keepalives_idle"]

@@ -1,11 +1,11 @@
-"""How long SQLite's write-ahead log is: by what is in it, not by the size of its file.
+"""The length of SQLite's write-ahead log, measured by its content.
 
-The file is kept when the log begins anew, since to write over it is cheaper than to lengthen it: a sync that lengthens
-a file must write its length too. So the size says nothing. Each frame carries two numbers of the generation it belongs
-to, which the head of the file has too: a look at one place tells whether this generation has come that far.
+The size of the file does not tell. When the log is reset, the file is kept, because overwriting it is cheaper than
+making it longer: a sync would have to write the new length too. Each frame has two salt values of its generation, which
+are also in the file's header. So one read at an offset tells whether the current generation reaches it.
 
-The log begins anew when all of it is copied back and no reader needs it any more. A reader that keeps its snapshot open
-prevents that, and the log grows with every write. This is reported, and so is a checkpoint that fails.
+The log is reset when a checkpoint has copied all of it and no reader needs it. A reader that keeps its snapshot open
+prevents that, and the log grows with every write. That is reported, and so is a checkpoint that fails.
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from contextlib import suppress
 
 from detent.model.facts import LogGrowth
 
-__all__ = ["KEPT_BYTES", "LONG_BYTES", "Log"]
+__all__ = ["KEPT_BYTES", "LONG_BYTES", "WriteAheadLog"]
 
 log = logging.getLogger("detent.store")
 
 _FRAMES_MAX = 1000
-_HEAD = 32
-_FRAME_HEAD = 24
+_HEADER = 32
+_FRAME_HEADER = 24
 _GENERATION = slice(16, 24)
 _GENERATION_OF_FRAME = 8
 KEPT_BYTES = 5 << 20
-"""What is kept of the file: the frames of a log that is copied back in time, and a large transaction more."""
-
-
+"""The file is truncated to this size after a reset: enough for a log that is checkpointed in time."""
 LONG_BYTES = 64 << 20
-"""A log of this length did not get there by writing alone: it is copied back every few megabytes."""
+"""A log of this length was kept from being reset: a checkpoint runs every few megabytes."""
 _READ_LOCKS = range(123, 128)
-"""The bytes of the index beside the log (`-shm`) that SQLite locks for readers."""
+"""The bytes of the log's index file (`-shm`) that SQLite locks for readers."""
 
 
-class Log:
-    """The log beside a database. SQLite takes no locks on this file, so it may be opened and closed by others; and it
-    stays the same file for as long as one connection is open."""
+class WriteAheadLog:
+    """The log of a database. SQLite takes no locks on this file, so it is safe to open and close it. It stays the same
+    file for as long as a connection is open."""
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}-wal"
@@ -49,33 +47,33 @@ class Log:
         self._reported = ""
 
     def is_long(self) -> bool:
-        """Whether it should be copied back."""
+        """Return whether a checkpoint is due."""
         if self._file is None:
             try:
                 self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 return False
-        head = os.pread(self._file, _HEAD, 0)
-        if head[_GENERATION] != self._generation:
-            self._generation, self._frames = head[_GENERATION], _FRAMES_MAX
+        header = os.pread(self._file, _HEADER, 0)
+        if header[_GENERATION] != self._generation:
+            self._generation, self._frames = header[_GENERATION], _FRAMES_MAX
             self._report_at, self._reported = LONG_BYTES, ""
-        frame = _HEAD + self._frames * (_FRAME_HEAD + int.from_bytes(head[8:12], "big"))
+        frame = _HEADER + self._frames * (_FRAME_HEADER + int.from_bytes(header[8:12], "big"))
         found = os.pread(self._file, len(self._generation), frame + _GENERATION_OF_FRAME)
         return found != b"" and found == self._generation
 
-    def copied(self) -> None:
-        """Where a reader keeps it from beginning anew, the next try waits until it has grown as much once more."""
+    def note_checkpoint(self) -> None:
+        """If a reader prevents the reset, let the next checkpoint wait until the log has grown by as much again."""
         self._frames += _FRAMES_MAX
 
     def growth(self) -> LogGrowth:
-        """How long it is now. Of a log that is long, with the processes that read from it."""
+        """Return how long the log is; if it is long, with the processes that read from it."""
         size = _size(self._path)
         is_long = size >= LONG_BYTES
         return LogGrowth(bytes=size, is_long=is_long, readers=_readers(self._index) if is_long else ())
 
-    def has_outgrown(self) -> LogGrowth | None:
-        """Whether it grows though it was copied back before: said when it has become long, and each time that it has
-        doubled since. Asked after a checkpoint; one long transaction alone does not count."""
+    def growth_to_report(self) -> LogGrowth | None:
+        """Return the growth of a log that stays long after several checkpoints: once when it becomes long, and again
+        each time it has doubled."""
         if self._frames <= 2 * _FRAMES_MAX:
             return None
         found = self.growth()
@@ -85,13 +83,13 @@ class Log:
         return found
 
     def report(self, what: str, database: str) -> None:
-        """Log what is wrong with it; the same words once in a generation."""
+        """Log a problem, the same message once per generation."""
         if what != self._reported:
             self._reported = what
             log.warning("%s: %s", database, what)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
@@ -99,34 +97,34 @@ class Log:
 
 
 def _size(path: str) -> int:
-    """Return how many bytes of the file belong to the current generation of the log; 0 if there is no file. Its frames
-    come first in the file, so the last of them is found by halving."""
+    """Return how many bytes belong to the current generation; 0 if there is no file. Its frames come first in the
+    file, so the last one is found by bisection."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return 0
     try:
-        head = os.pread(file, _HEAD, 0)
-        if len(head) < _HEAD:
+        header = os.pread(file, _HEADER, 0)
+        if len(header) < _HEADER:
             return 0
-        frame = _FRAME_HEAD + int.from_bytes(head[8:12], "big")
-        generation = head[_GENERATION]
-        within, beyond = 0, (os.fstat(file).st_size - _HEAD) // frame + 1
+        frame = _FRAME_HEADER + int.from_bytes(header[8:12], "big")
+        generation = header[_GENERATION]
+        within, beyond = 0, (os.fstat(file).st_size - _HEADER) // frame + 1
         while beyond - within > 1:
             middle = (within + beyond) // 2
-            at = _HEAD + (middle - 1) * frame + _GENERATION_OF_FRAME
+            at = _HEADER + (middle - 1) * frame + _GENERATION_OF_FRAME
             if os.pread(file, len(generation), at) == generation:
                 within = middle
             else:
                 beyond = middle
-        return _HEAD + within * frame if within else 0
+        return _HEADER + within * frame if within else 0
     finally:
         os.close(file)
 
 
 def _readers(path: str) -> tuple[int, ...]:
-    """Return the processes that hold a reader's lock, where the system tells (Linux). The file itself is not opened: to
-    close it again would drop the locks that SQLite holds in this process."""
+    """Return the processes that hold a reader's lock (Linux only). The file is not opened: closing it would drop the
+    locks that SQLite holds in this process."""
     found: set[int] = set()
     with suppress(OSError, ValueError, IndexError):
         inode = os.stat(path).st_ino

@@ -1,9 +1,9 @@
-"""Commit blocks take turns in one write transaction, each under a savepoint, and share one sync.
+"""Group commit: commit blocks take turns in one write transaction, each under a savepoint, and share one sync.
 
-A block that has ended hands the transaction to the next that stands in line; the last one writes the marks, commits for
-all, and none returns before that. Nobody waits for company: while one group is synced, the next one gathers. A group
-that is open for too long would keep everybody else from writing, renewals too: it is rolled back, whatever its block is
-doing.
+A block that ends passes the transaction to the next waiting block. The last one writes the marks and commits for all;
+no block returns before that. Blocks do not wait for a group to form: while one group is synced, the next one gathers.
+A group that is open for too long would keep all others from writing, lease renewals too. It is rolled back, whatever
+its block is doing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from detent.errors import DatabaseBusy, DatabaseError, DetentError, GuardViolati
 from detent.model.clock import SystemClock
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, translating
-from detent.store.sqlite.driver.turnstile import FairLock
-from detent.store.sqlite.driver.watch import Watch
+from detent.store.sqlite.driver.transaction_timer import TransactionTimer
+from detent.store.sqlite.driver.write_lock import FairLock
 
 if TYPE_CHECKING:
     from detent.store.sqlite.driver.database import Database
 
-__all__ = ["Blocks", "Group", "Member"]
+__all__ = ["CommitGroup", "GroupCommit", "Member"]
 
 T = TypeVar("T")
 
-_REAL = SystemClock()
+_CLOCK = SystemClock()
 _SAVEPOINT = "detent_block"
 _OPEN_SECONDS_MAX = 5.0
 _OPEN_SECONDS_MIN = 0.05
@@ -41,32 +41,32 @@ _INTERRUPT_EVERY = 0.05
 
 
 class Member(Protocol):
-    """What a block is to the engine. No two of one job wait for their marks; one that `sees_marks` decides on what the
-    blocks before it have made of the jobs."""
+    """A block as a member of a group. At most one block of a job waits for its mark. Before a block that `sees_marks`
+    begins, the marks of earlier blocks are written."""
 
     job_id: int
     sees_marks: bool
 
     def enter(self, executor: SqliteExecutor, seen: dict[int, Any], coming: list[int]) -> float:
-        """Check, before anything is written: for how many seconds the block may be open. What is looked up for those
-        that are `coming` too, and kept in `seen`, they need not look up: nobody else writes meanwhile."""
+        """Check before anything is written. Return for how many seconds the block may be open. `seen` keeps what was
+        read for this job and the jobs that are `coming`: it stays valid, since nothing else writes."""
         ...
 
     def leave(self, executor: SqliteExecutor) -> bool:
-        """The last to write. False where its mark may be written together with those of others, by `mark_all`."""
+        """Write what ends the block. Return False if its mark may be written together with others, by `mark_all`."""
         ...
 
     def mark_all(self, executor: SqliteExecutor, members: list[Any]) -> None:
-        """Write the marks of all these members of its own kind. What is raised fails the group."""
+        """Write the marks of these members, which are of its own kind. An error fails the group."""
         ...
 
 
 class _RolledBack(Exception):
-    """There is nothing to commit."""
+    """Rolls the transaction back without an error."""
 
 
-class Group:
-    """One write transaction and the blocks in it. Everything here is decided under the connection's `hand`."""
+class CommitGroup:
+    """One write transaction and the blocks in it. Its state changes only under the connection's `lock`."""
 
     def __init__(self, database: Database, until: float) -> None:
         self._database = database
@@ -75,7 +75,7 @@ class Group:
         self.connection.lost = None
         self.executor = SqliteExecutor(self.connection)
         self.process = os.getpid()
-        self.begun = _REAL.monotonic()
+        self.begun = _CLOCK.monotonic()
         self.members = 0
         self.in_body = False
         self.ended = False
@@ -89,22 +89,22 @@ class Group:
 
     @property
     def takes_more(self) -> bool:
-        """Whoever joins late would have less time than the first."""
-        return self.members < _MEMBERS_MAX and _REAL.monotonic() - self.begun < _JOIN_SECONDS_MAX
+        """Whether another block may join: one that joins late has less time than the first."""
+        return self.members < _MEMBERS_MAX and _CLOCK.monotonic() - self.begun < _JOIN_SECONDS_MAX
 
     def savepoint(self) -> None:
-        """Where this member can be undone to. It is not released at the member's end but by the shared COMMIT: that
-        saves a statement, and the last one of this name is always the current member's."""
+        """Set the savepoint of the current member. The shared COMMIT releases it, which saves a statement: the last
+        one of this name is always the current member's."""
         self.executor.change(f"SAVEPOINT {_SAVEPOINT}")
 
     def undo(self) -> None:
-        """Take back what the current member wrote."""
+        """Roll back what the current member wrote."""
         if self.connection.lost is None and self.connection.in_transaction:
             self.executor.change(f"ROLLBACK TO {_SAVEPOINT}")
 
-    def joined(self, member: Member | None = None) -> None:
-        """The current member has ended well. Without a member what was seen before holds no more; with one its mark is
-        written later."""
+    def add(self, member: Member | None = None) -> None:
+        """Count the current member, which has ended well. With `member`, its mark is written later. Without, `seen` is
+        no longer valid."""
         self.members += 1
         if member is None:
             self.seen.clear()
@@ -112,12 +112,11 @@ class Group:
             self._unmarked[member.job_id] = member
 
     def is_unmarked(self, job_id: int) -> bool:
-        """Whether a block of that job has ended here, and nobody can tell yet by looking at it."""
+        """Return whether a block of this job has ended in this group and its mark is not written yet."""
         return job_id in self._unmarked
 
     def mark(self) -> None:
-        """Write the marks that are still to be written. Where that fails, so does the group: without its mark no block
-        of it may stay."""
+        """Write the pending marks. If that fails, the group fails: no block may be committed without its mark."""
         if not self._unmarked:
             return
         members = list(self._unmarked.values())
@@ -131,45 +130,44 @@ class Group:
             raise failed from error
 
     def end(self, error: BaseException | None = None) -> None:
-        """Commit, or roll back where there is an error; every member learns of it."""
+        """Commit; roll back if there is an error. Every member gets the outcome."""
         self.ended = True
-        self.connection.guard(False)
+        self.connection.take_back()
         try:
             if error is None and self.members:
                 self._transaction.__exit__(None, None, None)
             else:
-                nothing = _RolledBack()
-                self._transaction.__exit__(_RolledBack, nothing, None)
+                self._transaction.__exit__(_RolledBack, _RolledBack(), None)
         except BaseException as failure:
             error = error or failure
         self.error = error
         self._over = True
-        self._tell_next()
+        self._wake_next()
 
     def expect(self) -> threading.Lock:
-        """What will be released when the group is over. To be taken before anybody else can end it, and given to
-        `outcome` or `forget`."""
+        """Return a lock that is released when the group has ended. Call it before another thread can end the group,
+        and pass it to `outcome` or `forget`."""
         told = threading.Lock()
         told.acquire()
         self._waiting.append(told)
         return told
 
     def forget(self, told: threading.Lock) -> None:
-        """Nobody waits for it any more. Where it was released meanwhile, the next one is still to be told."""
+        """Stop waiting. If the group has ended in the meantime, wake the next waiter."""
         with suppress(ValueError):
             self._waiting.remove(told)
         if self._over:
-            self._tell_next()
+            self._wake_next()
 
     def outcome(self, told: threading.Lock | None = None) -> None:
-        """Wait for the shared commit, where it is another's to make; raise what became of it."""
+        """Wait for the shared commit, if another member makes it. Raises the error of the group."""
         if told is not None:
-            come = False
+            woken = False
             try:
-                come = told.acquire(timeout=_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
+                woken = told.acquire(timeout=_OPEN_SECONDS_MAX + self._database.wait_seconds_max)
             finally:
-                if come:
-                    self._tell_next()
+                if woken:
+                    self._wake_next()
                 else:
                     self.forget(told)
             if not self._over:
@@ -177,36 +175,35 @@ class Group:
         if self.error is not None:
             raise copy.copy(self.error) from self.error
 
-    def _tell_next(self) -> None:
-        """One tells the next: all at once, they would only wait for the interpreter's lock, and make everybody who
-        lets go of it for a moment wait too."""
+    def _wake_next(self) -> None:
+        """Each waiter wakes the next. If all woke at once, they would compete for the interpreter's lock."""
         try:
             self._waiting.popleft().release()
         except IndexError:
             return
 
 
-class Blocks:
-    """The line of blocks of one process."""
+class GroupCommit:
+    """The queue of commit blocks of one process, and their current group."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._line = FairLock()
-        self._group: Group | None = None
+        self._queue = FairLock()
+        self._group: CommitGroup | None = None
         self._coming: dict[int, None] = {}
-        self._watch = Watch(self._cut_off)
+        self._timer = TransactionTimer(self._cut_off)
 
-    def enter(self, member: Member) -> Group:
-        """Wait for one's turn, check, and have the connection in the user's hands. To be followed by `leave` or
-        `abandon`. Refuses what the member refuses, and with `DatabaseBusy` where the turn does not come in time."""
+    def enter(self, member: Member) -> CommitGroup:
+        """Wait, check, and lend the connection to the user. The caller calls `leave` or `abandon` afterwards. Raises
+        what the member raises, and `DatabaseBusy` if the wait is too long."""
         self._coming[member.job_id] = None
         try:
-            group = self._take_part()
+            group = self._join_group()
         finally:
             self._coming.pop(member.job_id, None)
         connection, name = group.connection, self._database.name
         try:
-            with connection.hand:
+            with connection.lock:
                 if group.ended:
                     raise _busy(name)
                 if member.sees_marks or group.is_unmarked(member.job_id):
@@ -216,63 +213,63 @@ class Blocks:
                     if not group.limited and not self._database.in_memory:
                         group.limited = True
                         bounded = max(_OPEN_SECONDS_MIN, min(_OPEN_SECONDS_MAX, seconds))
-                        self._watch.over(group, group.begun + bounded)
+                        self._timer.watch(group, group.begun + bounded)
                     group.savepoint()
                 except sqlite3.Error as error:
                     raise translated(error, name) from error
                 group.in_body = True
-                connection.guard(True)
+                connection.lend()
         except BaseException:
-            self._leave_line(group)
+            self._leave_queue(group)
             raise
         return group
 
-    def leave(self, group: Group, member: Member) -> None:
-        """The block has come to its end: durable when this returns. `DatabaseBusy` where another block of the group
-        made the whole of it fail."""
+    def leave(self, group: CommitGroup, member: Member) -> None:
+        """End the block. It is durable when this returns. Raises `DatabaseBusy` if another block made the group
+        fail."""
         if os.getpid() != group.process:
             raise WrongPlace("the end of a commit block", "in a process forked inside it", "fork before the block")
         connection = group.connection
         try:
-            with connection.hand:
+            with connection.lock:
                 self._take_back(group)
                 connection.check_lost()
                 try:
                     connection.check_failed()
-                    group.joined(None if member.leave(group.executor) else member)
+                    group.add(None if member.leave(group.executor) else member)
                 except BaseException:
                     group.undo()
                     raise
         except BaseException as error:
-            self._leave_line(group)
+            self._leave_queue(group)
             if isinstance(error, sqlite3.Error):
                 raise translated(error, self._database.name) from error
             raise
         group.outcome(self._pass_on(group))
 
-    def abandon(self, group: Group, error: BaseException) -> BaseException:
-        """The block was left by an error: undo it. The error as it is to be raised."""
+    def abandon(self, group: CommitGroup, error: BaseException) -> BaseException:
+        """Undo a block that raised. Return the error to raise."""
         if os.getpid() == group.process:
             try:
-                with group.connection.hand:
+                with group.connection.lock:
                     self._take_back(group)
                     group.undo()
             finally:
-                self._leave_line(group)
+                self._leave_queue(group)
         if isinstance(error, sqlite3.Error):
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 return _too_long(group)
-            return _worlds(error, self._database.name) or error
+            return _as_own(error, self._database.name) or error
         return error
 
     def join(self, work: Callable[[SqliteExecutor], T]) -> T:
-        """The engine's own writing in the transaction of the blocks, where there is one: it shares their sync."""
-        group = self._take_part()
+        """Write something of the engine's in the transaction of the current group, and share its sync."""
+        group = self._join_group()
         try:
-            with group.connection.hand, translating(self._database.name):
+            with group.connection.lock, translating(self._database.name):
                 if group.ended:
                     raise _busy(self._database.name)
-                # What it decides on is what the blocks before it have made of the jobs.
+                # It has to see what earlier blocks did to the jobs.
                 group.mark()
                 group.savepoint()
                 try:
@@ -280,74 +277,75 @@ class Blocks:
                 except BaseException:
                     group.undo()
                     raise
-                group.joined()
+                group.add()
         except BaseException:
-            self._leave_line(group)
+            self._leave_queue(group)
             raise
         group.outcome(self._pass_on(group))
         return answer
 
     @property
     def busy(self) -> bool:
-        """Whether blocks are at work."""
-        return self._line.held
+        """Whether blocks are running."""
+        return self._queue.held
 
-    def _take_part(self) -> Group:
+    def _join_group(self) -> CommitGroup:
         wait, until = self._database.wait_seconds_max, self._database.wait_until()
         token = object()
         try:
-            if not self._line.acquire(wait, token):
+            if not self._queue.acquire(wait, token):
                 raise DatabaseBusy(self._database.name, f"other commit blocks have been writing for {wait:g} s")
             group = self._group
             if group is not None:
-                with group.connection.hand:
+                with group.connection.lock:
                     if not group.ended:
-                        self._database.lend(threading.get_ident())
+                        self._database.set_writer_thread(threading.get_ident())
                         return group
-            self._group = group = Group(self._database, until)
+            self._group = group = CommitGroup(self._database, until)
             return group
         except BaseException:
-            self._line.release(token)
+            self._queue.release(token)
             raise
 
-    def _take_back(self, group: Group) -> None:
+    def _take_back(self, group: CommitGroup) -> None:
         group.in_body = False
         if not group.cut_off:
-            group.connection.guard(False)
+            group.connection.take_back()
 
-    def _pass_on(self, group: Group) -> threading.Lock | None:
-        """To the next in line, while the group is young; else it is committed here. What to wait for, if anything."""
-        if self._line.waiting and self._may_pass_on(group):
+    def _pass_on(self, group: CommitGroup) -> threading.Lock | None:
+        """Pass the transaction to the next waiting block if the group takes more, else commit here. Return the lock to
+        wait for, if any."""
+        if self._queue.waiting and self._may_pass_on(group):
             told = group.expect()
-            # The last thing before this thread waits: the next one needs the interpreter's lock.
-            if self._line.hand_over():
+            # The last step before this thread waits: the next thread needs the interpreter's lock.
+            if self._queue.release_to_waiter():
                 return told
             group.forget(told)
         self._end(group)
         return None
 
-    def _leave_line(self, group: Group) -> None:
-        """The same for who has nothing to wait for."""
-        if not (self._may_pass_on(group) and self._line.hand_over()):
+    def _leave_queue(self, group: CommitGroup) -> None:
+        """Pass the transaction on, or end the group, without waiting for the outcome."""
+        if not (self._may_pass_on(group) and self._queue.release_to_waiter()):
             self._end(group)
 
-    def _may_pass_on(self, group: Group) -> bool:
-        with group.connection.hand:
+    def _may_pass_on(self, group: CommitGroup) -> bool:
+        with group.connection.lock:
             if group.ended or group.connection.lost is not None or not group.takes_more:
                 return False
-            self._database.lend(None)
+            self._database.set_writer_thread(None)
             return True
 
-    def _end(self, group: Group) -> None:
+    def _end(self, group: CommitGroup) -> None:
         connection = group.connection
-        with connection.hand:
+        with connection.lock:
             if group.cut_off:
-                # The line went on without this block; so did the database, on another connection.
-                connection.guard(False)
+                # Other blocks continue on another connection.
+                connection.take_back()
                 connection.close()
                 return
             if not group.ended:
-                self._database.lend(None)
+                self._database.set_writer_thread(None)
                 if connection.lost is not None:
                     group.end(_busy(self._database.name))
                 else:
@@ -355,12 +353,12 @@ class Blocks:
                         group.mark()
                     if not group.ended:
                         group.end()
-        self._line.release()
+        self._queue.release()
 
-    def _cut_off(self, group: Group) -> None:
-        """The group's time is over: roll it back, whatever its block is doing, and let others write."""
+    def _cut_off(self, group: CommitGroup) -> None:
+        """Roll back a group whose time is over, whatever its block is doing, and let others write."""
         connection, name = group.connection, self._database.name
-        while not connection.hand.acquire(timeout=_INTERRUPT_EVERY):
+        while not connection.lock.acquire(timeout=_INTERRUPT_EVERY):
             if group.in_body:
                 connection.interrupt()
         try:
@@ -370,20 +368,20 @@ class Blocks:
             group.cut_off = group.in_body
             if group.cut_off:
                 self._database.drop_writer()
-            connection.speak_for_engine()
+            connection.claim_for_engine()
             group.end(_busy(name))
             if group.cut_off:
-                connection.guard(True)
-                self._line.release()
+                connection.lend()
+                self._queue.release()
         finally:
-            connection.hand.release()
+            connection.lock.release()
 
 
-def _too_long(group: Group) -> WrongPlace:
-    """The block's own fault, so its attempt counts: to be repeated as it is would not help."""
+def _too_long(group: CommitGroup) -> WrongPlace:
+    """Return the error of a block that was open for too long. The attempt counts: repeating it would not help."""
     return WrongPlace(
         "a commit block",
-        f"that is open for more than {_REAL.monotonic() - group.begun:.2g} s on SQLite",
+        f"that is open for more than {_CLOCK.monotonic() - group.begun:.2g} s on SQLite",
         "prepare before the block: nobody else can write while it is open",
     )
 
@@ -392,7 +390,7 @@ def _busy(name: str) -> DatabaseBusy:
     return DatabaseBusy(name, "another commit block ended the transaction that this one shared with it")
 
 
-def _worlds(error: sqlite3.Error, name: str) -> DetentError | None:
-    """The error as Detent's where the world is to blame; what is wrong with the user's own statement stays as it is."""
+def _as_own(error: sqlite3.Error, name: str) -> DetentError | None:
+    """Return an error of the environment as Detent's own; None for a mistake in the user's statement."""
     found = translated(error, name)
     return None if type(found) in (DatabaseError, GuardViolation) else found

@@ -79,7 +79,7 @@ LONG = 8 << 20
 @pytest.fixture
 def long_at(monkeypatch: pytest.MonkeyPatch) -> int:
     """A log is long at 8 MB: the test need not write 64."""
-    monkeypatch.setattr("detent.store.sqlite.driver.log.LONG_BYTES", LONG)
+    monkeypatch.setattr("detent.store.sqlite.driver.write_ahead_log.LONG_BYTES", LONG)
     return LONG
 
 
@@ -140,11 +140,11 @@ def test_a_checkpoint_that_fails_is_reported_once(tmp_path: Path, caplog: pytest
     """R4: what was committed is durable, so nothing fails; but the log grows, and nothing said why."""
     with closing(SqliteStore(str(tmp_path / "t.db"), clock=SystemClock())) as store:
         store.ready()
-        store._file._keeper = keeper = sqlite3.connect(tmp_path / "t.db", check_same_thread=False)
+        store._file._checkpointer = keeper = sqlite3.connect(tmp_path / "t.db", check_same_thread=False)
         keeper.close()
         fill(store, 12)
         (said,) = warnings(caplog)
-        assert "cannot be copied back: Cannot operate on a closed database" in said
+        assert "cannot be checkpointed: Cannot operate on a closed database" in said
 
 
 def test_a_log_in_memory_does_not_grow() -> None:

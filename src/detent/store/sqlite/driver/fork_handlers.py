@@ -1,7 +1,7 @@
-"""Databases and forks.
+"""Tell databases of forks.
 
-SQLite keeps its locks per process: a child that inherits an open connection, or merely opens the same file while it has
-one, believes in locks that it does not hold, and the parent may delete the log under it.
+SQLite keeps its locks per process. A child that inherits an open connection, or that opens the file while the parent
+has it open, would believe that it holds locks, and the parent could delete the log under it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ["abandon", "watch"]
+__all__ = ["never_close", "register"]
 
 
 class Forkable(Protocol):
-    """What wants to know of forks."""
+    """An object that is told of every fork."""
 
     def before_fork(self) -> None: ...
 
@@ -26,26 +26,26 @@ class Forkable(Protocol):
     def after_fork_in_child(self) -> None: ...
 
 
-_watched: WeakSet[Forkable] = WeakSet()
+_registered: WeakSet[Forkable] = WeakSet()
 _fork = threading.local()
-"""What this thread told of its fork. Several threads may fork at once, and each tells what it told before."""
+"""The objects that this thread told of its fork. Several threads may fork at once."""
 
 
-def watch(database: Forkable) -> None:
-    """Tell this one of every fork for as long as it lives."""
-    _watched.add(database)
+def register(database: Forkable) -> None:
+    """Tell this object of every fork for as long as it lives."""
+    _registered.add(database)
 
 
-def abandon(handles: Iterable[object]) -> None:
-    """Never close these in this process: closing would act on files and locks that are the parent's."""
+def never_close(handles: Iterable[object]) -> None:
+    """Leak these in a forked child: closing them would act on files and locks of the parent."""
     for handle in handles:
         if handle is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
 
 
 def _before() -> None:
-    # In one order, since each waits for the writer of its database.
-    _fork.told = sorted(_watched, key=id)
+    # In one order, to avoid deadlocks: each waits for the writer of its database.
+    _fork.told = sorted(_registered, key=id)
     for database in _fork.told:
         database.before_fork()
 

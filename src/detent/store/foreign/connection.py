@@ -1,7 +1,7 @@
-"""What is done on a connection of the user's: statements with `:name` parameters, commit, roll back, in either colour.
+"""A connection of the user's, plain or async: statements with `:name` parameters, commit, roll back.
 
-The steps of a block are generators that ask for one thing at a time, so that they are written once; `drive` and
-`drive_async` carry them out on a plain and on an async connection.
+The steps of a block are generators that yield one request at a time, so that they are written once. `drive` and
+`drive_async` execute the requests on a plain or an async connection.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = [
     "Call",
     "Commit",
     "Dialect",
-    "Hand",
+    "ForeignConnection",
     "Inside",
     "RollBack",
     "Run",
     "Steps",
     "drive",
     "drive_async",
-    "hand_over",
     "same_file",
+    "wrap_connection",
 ]
 
 T = TypeVar("T")
 Answer = tuple[list[tuple[Any, ...]], int]
 Dialect = Literal["postgres", "sqlite"]
 
-_WORLDS = (DatabaseBusy, DatabaseFull, DatabaseReadOnly, DatabaseUnreachable, OutcomeUnknown)
-_TAKES = "a connection of psycopg 3 or sqlite3, or a connection or session of SQLAlchemy over one of them"
+_ENVIRONMENT_ERRORS = (DatabaseBusy, DatabaseFull, DatabaseReadOnly, DatabaseUnreachable, OutcomeUnknown)
+_ACCEPTED = "a connection of psycopg 3 or sqlite3, or a connection or session of SQLAlchemy over one of them"
 
 
 class Run:
-    """Run one statement: its rows, and how many it changed. What goes wrong is raised as the driver says it."""
+    """Run one statement. The answer is its rows, and how many it changed. Errors are the driver's own."""
 
     def __init__(self, sql: str, params: dict[str, Any] | None = None) -> None:
         self.sql = sql
@@ -57,14 +57,14 @@ class Run:
 
 
 class Call:
-    """Do something that may wait, on Detent's own database."""
+    """Call a function that may wait for Detent's own database."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
 
 
 class Inside:
-    """Do something on Detent's own database through the user's connection: a verb of `Store.on`, or of `on_async`."""
+    """Call a verb on the user's connection to Detent's own database: of `Store.on`, or of `Store.on_async`."""
 
     def __init__(self, plain: Callable[[], Any], awaited: Callable[[], Awaitable[Any]]) -> None:
         self.plain = plain
@@ -72,19 +72,19 @@ class Inside:
 
 
 class Commit:
-    """COMMIT. `OutcomeUnknown` where the connection was lost meanwhile."""
+    """Commit. Raises `OutcomeUnknown` if the connection is lost."""
 
 
 class RollBack:
-    """ROLLBACK; of a connection that is gone the server does it by itself."""
+    """Roll back. If the connection is lost, the server does it by itself."""
 
 
 Step = Run | Call | Inside | Commit | RollBack
 Steps = Generator[Step, Any, T]
 
 
-class Hand:
-    """A connection of the user's, as it was given."""
+class ForeignConnection:
+    """A connection of the user's. `given` is the object that was passed in."""
 
     def __init__(self, given: Any, dialect: Dialect, *, is_async: bool, is_alchemy: bool) -> None:
         self.given = given
@@ -94,11 +94,11 @@ class Hand:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The database, for messages."""
         return f"the database of a {type(self.given).__module__.partition('.')[0]} connection"
 
-    def written(self, run: Run) -> tuple[str, Any]:
-        """The statement and its parameters as the driver wants them."""
+    def adapt(self, run: Run) -> tuple[str, Any]:
+        """Return the statement and its parameters as the driver expects them."""
         if self.dialect == "sqlite":
             return run.sql, run.params
         from detent.store.postgres.named import translate
@@ -106,8 +106,8 @@ class Hand:
         return translate(run.sql, run.params), run.params
 
     def run(self, run: Run) -> Answer:
-        """On a plain connection."""
-        sql, params = self.written(run)
+        """Run a statement on a plain connection."""
+        sql, params = self.adapt(run)
         if self._is_alchemy:
             return _fetched(_inner(self.given).exec_driver_sql(sql, params))
         if self.dialect == "sqlite":
@@ -120,8 +120,8 @@ class Hand:
             return cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount)
 
     async def run_async(self, run: Run) -> Answer:
-        """On an async one."""
-        sql, params = self.written(run)
+        """Run a statement on an async connection."""
+        sql, params = self.adapt(run)
         if self._is_alchemy:
             inner = self.given
             if not hasattr(inner, "exec_driver_sql"):
@@ -134,8 +134,8 @@ class Hand:
             return await cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount)
 
     @property
-    def is_sound(self) -> bool:
-        """Whether the driver itself says that its transaction can go on, whatever has failed in it."""
+    def is_usable(self) -> bool:
+        """Whether the driver reports that the transaction can continue after a failed statement."""
         if self.dialect == "sqlite" or self._is_alchemy:
             return False
         from psycopg.pq import TransactionStatus
@@ -143,7 +143,7 @@ class Hand:
         return bool(self.given.info.transaction_status == TransactionStatus.INTRANS)
 
     def begin_sql(self) -> str | None:
-        """What begins a transaction here; None where one is open, or the driver begins it by itself."""
+        """Return the statement that begins a transaction; None if one is open, or if the driver begins it."""
         if self.dialect == "sqlite":
             _, driver = _sqlite_over(self.given)
             return None if driver.in_transaction else "BEGIN IMMEDIATE"
@@ -155,24 +155,24 @@ class Hand:
         return "BEGIN" if self.given.autocommit and idle else None
 
     def commit(self) -> Any:
-        """As the driver does it: done, or to be awaited."""
+        """Commit. Returns an awaitable on an async connection."""
         if isinstance(self.given, sqlite3.Connection) and getattr(self.given, "autocommit", -1) is not False:
             return self.given.execute("COMMIT") if self.given.in_transaction else None
         return self.given.commit()
 
     def roll_back(self) -> Any:
-        """As the driver does it: done, or to be awaited."""
+        """Roll back. Returns an awaitable on an async connection."""
         if isinstance(self.given, sqlite3.Connection) and getattr(self.given, "autocommit", -1) is not False:
             return self.given.execute("ROLLBACK") if self.given.in_transaction else None
         return self.given.rollback()
 
     def path(self) -> str | None:
-        """Which file a connection of SQLite has open."""
+        """Return the file that a SQLite connection has open."""
         _, driver = _sqlite_over(self.given)
         return next((file for _, name, file in driver.execute("PRAGMA database_list") if name == "main" and file), None)
 
     def translated(self, error: BaseException, *, committing: bool) -> BaseException:
-        """What the world did to a statement of the engine's, as Detent says it; anything else as it is."""
+        """Return an error of the environment as Detent's own; any other error as it is."""
         cause = getattr(error, "orig", None) or error
         found: BaseException = error
         if isinstance(cause, sqlite3.Error):
@@ -186,11 +186,11 @@ class Hand:
 
             if isinstance(cause, psycopg.Error):
                 found = of_postgres(cause, self.name, committing=committing)
-        return found if type(found) in _WORLDS else error
+        return found if type(found) in _ENVIRONMENT_ERRORS else error
 
 
 def _sqlite_over(given: Any) -> tuple[Executor, sqlite3.Connection]:
-    """Imported here: a process that works on PostgreSQL alone needs nothing of SQLite's verbs."""
+    """Imported here, so that a process that uses PostgreSQL only does not import SQLite's verbs."""
     from detent.store.sqlite.caller import executor_over
 
     return executor_over(given)
@@ -205,25 +205,25 @@ def _fetched(result: Any) -> Answer:
     return rows, max(0, result.rowcount)
 
 
-def hand_over(connection: Any) -> Hand:
-    """A hand on what `using` takes; refuses the rest with `WrongPlace`."""
+def wrap_connection(connection: Any) -> ForeignConnection:
+    """Wrap a connection that `using` accepts. Raises `WrongPlace` for anything else."""
     if isinstance(connection, sqlite3.Connection):
         _sqlite_over(connection)
-        return Hand(connection, "sqlite", is_async=False, is_alchemy=False)
+        return ForeignConnection(connection, "sqlite", is_async=False, is_alchemy=False)
     with suppress(ImportError):
         import psycopg
 
         for kind, is_async in ((psycopg.Connection, False), (psycopg.AsyncConnection, True)):
             if isinstance(connection, kind):
-                return Hand(connection, "postgres", is_async=is_async, is_alchemy=False)
+                return ForeignConnection(connection, "postgres", is_async=is_async, is_alchemy=False)
     dialect = _alchemy_dialect(connection)
     match (getattr(dialect, "name", None), getattr(dialect, "driver", None)):
         case ("postgresql", "psycopg" | "psycopg_async"):
-            return Hand(connection, "postgres", is_async=_is_async(connection), is_alchemy=True)
+            return ForeignConnection(connection, "postgres", is_async=_is_async(connection), is_alchemy=True)
         case ("sqlite", "pysqlite"):
-            return Hand(connection, "sqlite", is_async=False, is_alchemy=True)
+            return ForeignConnection(connection, "sqlite", is_async=False, is_alchemy=True)
     kind_name = f"{type(connection).__module__}.{type(connection).__qualname__}"
-    raise WrongPlace("ctx.commit(connection)", f"with a {kind_name}", f"give {_TAKES}")
+    raise WrongPlace("ctx.commit(connection)", f"with a {kind_name}", f"give {_ACCEPTED}")
 
 
 def _alchemy_dialect(connection: Any) -> Any:
@@ -238,7 +238,7 @@ def _is_async(connection: Any) -> bool:
 
 
 def same_file(path: str | None, other: str | None) -> bool:
-    """Whether both name one file that is there."""
+    """Return whether both paths name the same existing file."""
     if path is None or other is None:
         return False
     try:
@@ -247,8 +247,8 @@ def same_file(path: str | None, other: str | None) -> bool:
         return False
 
 
-def drive(steps: Steps[T], hand: Hand) -> T:
-    """Carry the steps out on a plain connection."""
+def drive(steps: Steps[T], connection: ForeignConnection) -> T:
+    """Execute the steps on a plain connection."""
     answer: Any = None
     error: BaseException | None = None
     while True:
@@ -261,21 +261,21 @@ def drive(steps: Steps[T], hand: Hand) -> T:
         try:
             match step:
                 case Run():
-                    answer = hand.run(step)
+                    answer = connection.run(step)
                 case Call():
                     answer = step.work()
                 case Inside():
                     answer = step.plain()
                 case Commit():
-                    hand.commit()
+                    connection.commit()
                 case RollBack():
-                    hand.roll_back()
+                    connection.roll_back()
         except BaseException as found:
-            error = _of_step(found, step, hand)
+            error = _step_error(found, step, connection)
 
 
-async def drive_async(steps: Steps[T], hand: Hand) -> T:
-    """Carry them out on an async one; what waits for Detent's own database does so on a thread."""
+async def drive_async(steps: Steps[T], connection: ForeignConnection) -> T:
+    """Execute the steps on an async connection. Calls to Detent's own database run on a thread."""
     answer: Any = None
     error: BaseException | None = None
     while True:
@@ -288,23 +288,23 @@ async def drive_async(steps: Steps[T], hand: Hand) -> T:
         try:
             match step:
                 case Run():
-                    answer = await hand.run_async(step)
+                    answer = await connection.run_async(step)
                 case Call():
                     answer = await asyncio.to_thread(step.work)
                 case Inside():
                     answer = await step.awaited()
                 case Commit():
-                    await hand.commit()
+                    await connection.commit()
                 case RollBack():
-                    await hand.roll_back()
+                    await connection.roll_back()
         except BaseException as found:
-            error = _of_step(found, step, hand)
+            error = _step_error(found, step, connection)
 
 
-def _of_step(error: BaseException, step: Step, hand: Hand) -> BaseException:
+def _step_error(error: BaseException, step: Step, connection: ForeignConnection) -> BaseException:
     if not isinstance(step, Commit):
         return error
-    own = hand.translated(error, committing=True)
+    own = connection.translated(error, committing=True)
     if own is not error:
         own.__cause__ = error
     return own

@@ -1,4 +1,4 @@
-"""Where the database lies: looked at without touching it, and made where it may be."""
+"""The file of a database: its path and URL, whether it can be used, and how it is created."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from urllib.parse import unquote
 
 from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase, NoWayIn
 
-__all__ = ["MEMORY", "check_place", "make_file", "path_in", "url_of"]
+__all__ = ["MEMORY", "check_file", "create_file", "file_url", "path_from_url"]
 
 MEMORY = ":memory:"
 
 _ANY_WRITE = 0o222
 
 
-def path_in(rest: str) -> str:
+def path_from_url(rest: str) -> str:
     """Return the path that the last part of a URL names: `%3F` stands for `?`, and `%25` for `%`."""
     return unquote(rest, errors="surrogateescape")
 
 
-def url_of(path: str) -> str:
-    """Return the URL of a file, for messages: `path_in` reads it back."""
+def file_url(path: str) -> str:
+    """Return the URL of a file, for messages: `path_from_url` reverses it."""
     return f"sqlite:///{path.replace('%', '%25').replace('?', '%3F')}"
 
 
-def check_place(path: str, database: str, link: str | None = None) -> bool:
-    """Return whether there is a file. Nothing is opened: closing a file by hand would drop SQLite's locks on it.
+def check_file(path: str, database: str, link: str | None = None) -> bool:
+    """Return whether there is a file. Nothing is opened: closing the file would drop SQLite's locks on it.
 
-    `link` is the path as it was given, if that was a symbolic link to `path`. A link to nothing is refused (`NoWayIn`):
-    its target may be on a volume that is not mounted, and a database must not be created there. Refuses a directory or
-    a device (`NotADatabase`), what cannot be reached (`NoWayIn`) and what takes no writes (`DatabaseReadOnly`): the
-    file itself, or its directory, in which the log beside it must be written.
+    `link` is the path as it was given, if that was a symbolic link to `path`. Raises:
+
+    - `NoWayIn` if the path cannot be reached, or for a link to nothing: its target may be on a volume that is not
+      mounted, and a database must not be created there;
+    - `NotADatabase` for a directory or a device;
+    - `DatabaseReadOnly` if the file, or its directory, in which the log is written, is read-only.
     """
     parent = os.path.dirname(path)
     try:
@@ -56,8 +58,8 @@ def check_place(path: str, database: str, link: str | None = None) -> bool:
     return found is not None
 
 
-def make_file(path: str, database: str) -> None:
-    """An empty file that only its owner may read; one that is there already stays as it is."""
+def create_file(path: str, database: str) -> None:
+    """Create an empty file that only its owner may read. An existing file stays as it is."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -76,5 +78,5 @@ def _stat_or_none(path: str) -> os.stat_result | None:
 
 
 def _writable(path: str, found: os.stat_result) -> bool:
-    # Root may write to anything; a file that nobody is meant to write to is read-only for root as well.
+    # Root may write to anything; a file without any write permission counts as read-only for root as well.
     return bool(found.st_mode & _ANY_WRITE) and os.access(path, os.W_OK)

@@ -1,7 +1,6 @@
-"""What asyncpg calls things: its connections, its placeholders, its errors. It is never imported here: a caller who
-passes one of its connections has imported it.
+"""Statements and errors of Detent on connections of asyncpg, which is never imported here: the caller has imported it.
 
-Every value goes as text, and the statement casts it: asyncpg would otherwise ask for a Python value of each type.
+Every parameter is sent as text, and the statement casts it. asyncpg would require a Python value of each type instead.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["as_psycopg", "is_connection", "said"]
+__all__ = ["adapt", "as_psycopg", "is_connection"]
 
-_PLACE = re.compile("%s")
+_PLACEHOLDER = re.compile("%s")
 
 
 def is_connection(connection: Any) -> bool:
-    """Whether it is a connection of asyncpg, or one that its pool lent."""
+    """Return whether this is a connection of asyncpg, or one lent by its pool."""
     return any(
         kind.__module__.partition(".")[0] == "asyncpg" and kind.__name__ in ("Connection", "PoolConnectionProxy")
         for kind in type(connection).__mro__
     )
 
 
-def said(sql: str, params: tuple[Any, ...]) -> tuple[str, tuple[str | None, ...]]:
-    """The statement with numbered placeholders, and its values as text."""
+def adapt(sql: str, params: tuple[Any, ...]) -> tuple[str, tuple[str | None, ...]]:
+    """Return the statement with numbered placeholders, and its parameters as text."""
     numbers = itertools.count(1)
-    return _PLACE.sub(lambda _: f"${next(numbers)}::text", sql), tuple(map(_text, params))
+    return _PLACEHOLDER.sub(lambda _: f"${next(numbers)}::text", sql), tuple(map(_text, params))
 
 
 def _text(value: Any) -> str | None:
@@ -38,8 +37,8 @@ def _text(value: Any) -> str | None:
 
 
 def as_psycopg(error: BaseException) -> psycopg.Error | None:
-    """The same error as psycopg would raise it; None if it is not one of asyncpg's."""
-    # SQLAlchemy wraps the driver's error, and its adapter wraps it once more.
+    """Return the error as psycopg would raise it; None if it is not an error of asyncpg."""
+    # SQLAlchemy wraps the driver's error twice.
     chain = [error, *((original, original.__cause__) if (original := getattr(error, "orig", None)) else ())]
     found = next((one for one in chain if one is not None and _is_asyncpg(one)), None)
     if found is None:

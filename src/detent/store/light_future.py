@@ -1,8 +1,5 @@
-"""What another thread will have to say.
-
-Like a `concurrent.futures.Future`, whose condition and list of waiters cost as much as a job's way into the database:
-here a lock, and whoever is to be told.
-"""
+"""A future that costs less than `concurrent.futures.Future`, whose condition and list of waiters cost as much as
+enqueueing a job."""
 
 from __future__ import annotations
 
@@ -11,66 +8,67 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Generic, Literal, TypeVar
 
-__all__ = ["Answer"]
+__all__ = ["LightFuture"]
 
 T = TypeVar("T")
 
 
-class Answer(Generic[T]):
-    """Given once, from any thread: `set_result` or `set_exception`. Until somebody has begun, it can be cancelled."""
+class LightFuture(Generic[T]):
+    """A result that is set once, from any thread. It can be cancelled until `begin` is called. It has at most one
+    callback."""
 
-    __slots__ = ("_error", "_lock", "_state", "_tell", "_value")
+    __slots__ = ("_callback", "_error", "_lock", "_state", "_value")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._state: Literal["open", "begun", "done", "cancelled"] = "open"
-        self._tell: Callable[[], None] | None = None
+        self._callback: Callable[[], None] | None = None
         self._error: BaseException | None = None
         self._value: T
 
     def begin(self) -> bool:
-        """From now on it cannot be cancelled. False where it was. Beginning twice is once."""
+        """Prevent cancellation from now on. Return False if it was cancelled before. May be called again."""
         with self._lock:
             if self._state == "open":
                 self._state = "begun"
             return self._state != "cancelled"
 
     def cancel(self) -> bool:
-        """Whether nobody will begin."""
+        """Cancel, unless it has begun. Return whether it is cancelled."""
         with self._lock:
             if self._state != "open":
                 return self._state == "cancelled"
             self._state = "cancelled"
-            tell, self._tell = self._tell, None
-        if tell is not None:
-            tell()
+            callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
         return True
 
     def set_result(self, value: T) -> None:
-        """There it is."""
+        """Set the result and call the callback."""
         self._value = value
         self._end()
 
     def set_exception(self, error: BaseException) -> None:
-        """It went wrong."""
+        """Set an error in place of a result and call the callback."""
         self._error = error
         self._end()
 
     def done(self) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Return whether it has a result or an error, or is cancelled."""
         return self._state == "done" or self._state == "cancelled"
 
-    def when_done(self, tell: Callable[[], None]) -> None:
-        """Call this when there is nothing more to wait for, on the thread that sees to that; at once, where that is so
-        already. For one only: who asks later takes the place of whoever asked before."""
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Set the callback, in place of an earlier one. It runs on the thread that sets the result; at once if the
+        future is done."""
         with self._lock:
             if not self.done():
-                self._tell = tell
+                self._callback = callback
                 return
-        tell()
+        callback()
 
     def result(self, timeout: float | None = None) -> T:
-        """What it is, or the error raised; waits for it. `TimeoutError`, `CancelledError`."""
+        """Wait for the result. Raises its error, `TimeoutError` or `CancelledError`."""
         if not self.done():
             arrived = threading.Event()
             self.when_done(arrived.set)
@@ -82,13 +80,13 @@ class Answer(Generic[T]):
             try:
                 raise self._error
             finally:
-                # The error's traceback must not keep the answer, which keeps the error.
+                # The traceback of the error must not keep the future, which keeps the error.
                 del self
         return self._value
 
     def _end(self) -> None:
         with self._lock:
             self._state = "done"
-            tell, self._tell = self._tell, None
-        if tell is not None:
-            tell()
+            callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()

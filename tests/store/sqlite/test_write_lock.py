@@ -15,7 +15,7 @@ import pytest
 from detent.errors import DatabaseBusy, WrongPlace
 from detent.model.clock import SystemClock
 from detent.store.sqlite.driver.database import Database
-from detent.store.sqlite.driver.turnstile import FairLock, Turnstile
+from detent.store.sqlite.driver.write_lock import FairLock, WriteLock
 from detent.store.sqlite.store import SqliteStore
 from tests.store.sqlite.other_process import SECONDS_MAX, Process, eventually
 
@@ -100,14 +100,14 @@ def test_who_stands_still_at_the_head_of_the_line_makes_others_fail_in_time(tmp_
             writer.say()
             writer.ends_well()
             for _ in range(3):
-                with pytest.raises(DatabaseBusy, match="next in line"):
+                with pytest.raises(DatabaseBusy, match="has waited to write"):
                     store.ids_reserve(1)
-            assert [thread.name for thread in threading.enumerate()].count("detent-turn") == 1
+            assert [thread.name for thread in threading.enumerate()].count("detent-flock") == 1
         finally:
             os.kill(first.pid, signal.SIGCONT)
         first.hear()
         first.ends_well()
-    eventually(lambda: "detent-turn" not in [thread.name for thread in threading.enumerate()])
+    eventually(lambda: "detent-flock" not in [thread.name for thread in threading.enumerate()])
     assert not is_locked(Path(f"{path}-detent-next"))
     assert store.ids_reserve(1) == 1
     store.close()
@@ -158,24 +158,24 @@ def test_all_waits_of_a_call_have_one_deadline(tmp_path: Path, monkeypatch: pyte
     """R4: a call waited for its thread's turn, for its process's turn, and for SQLite's own lock, each for the whole
     time; behind a commit block once more."""
     asked: list[float] = []
-    enter = Turnstile.enter
+    acquire = WriteLock.acquire
 
-    def spied(self: Turnstile, timeout: float) -> None:
+    def spied(self: WriteLock, timeout: float) -> None:
         asked.append(timeout)
-        enter(self, timeout)
+        acquire(self, timeout)
 
-    monkeypatch.setattr(Turnstile, "enter", spied)
+    monkeypatch.setattr(WriteLock, "acquire", spied)
     database = Database(str(tmp_path / "t.db"), wait_seconds_max=SECONDS_MAX)
     database.create_file()
     for waits in (
         lambda: database.write(lambda connection: None),
-        lambda: database.blocks.join(lambda executor: None),
+        lambda: database.group_commit.join(lambda executor: None),
     ):
         with database.writing():
             asked.clear()
             thread = threading.Thread(target=waits)
             thread.start()
-            eventually(lambda: database._turn.waiting == 1)
+            eventually(lambda: database._threads.waiting == 1)
         thread.join(SECONDS_MAX)
         assert len(asked) == 1
         assert asked[0] < SECONDS_MAX

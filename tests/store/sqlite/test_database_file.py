@@ -167,7 +167,7 @@ def test_an_older_schema_waits_for_its_migration(tmp_path: Path, monkeypatch: py
 
 
 def test_a_lock_held_by_a_stranger_is_waited_for_and_then_reported(tmp_path: Path) -> None:
-    """R4: a connection that knows nothing of the turnstile."""
+    """R4: a connection that knows nothing of the write lock."""
     path = tmp_path / "t.db"
     with closing(a_store(path, wait_seconds_max=0.05)) as store:
         store.ready()
