@@ -42,7 +42,7 @@ def test_jobs_that_fit(shop: Shop) -> None:
         ({"limit": "5"}, "limit"),
         ({"after": "17"}, "after"),
         ({"after": 17}, "after"),
-        ({"run": -1}, "job id"),
+        ({"run": -1}, "run id"),
         ({"since": datetime(2026, 1, 1)}, "since"),  # noqa: DTZ001
         ({"metadata": {"a": [1]}}, "metadata.a"),
         ({"queue": "a\0"}, "queue"),

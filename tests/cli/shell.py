@@ -15,7 +15,7 @@ from typing import Any
 from detent.app.detent import Detent
 from detent.declare.context import Context
 from detent.model.records import Abort, Finish, NewEvent
-from tests.cli.forge import forge, takes
+from tests.cli.process_server import can_fork, process_server
 from tests.deadlines import scaled
 
 SECONDS_MAX = scaled(60)
@@ -87,8 +87,8 @@ class Shell:
     def run(self, *arguments: object, stdin: str = "", **environment: str) -> Ended:
         """Run one command to its end, without a terminal."""
         words, whole = [str(one) for one in arguments], self.environment | environment
-        if takes(words, whole):
-            code, out, err = forge().run(words, stdin, self.directory, whole, SECONDS_MAX)
+        if can_fork(words, whole):
+            code, out, err = process_server().run(words, stdin, self.directory, whole, SECONDS_MAX)
             return Ended(code, _text(out), _text(err))
         done = subprocess.run(
             self.argv(*words),

@@ -14,22 +14,22 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     shell = sqlite_shell
     with Detent(sqlite_url) as app:
         app.alerts.raise_("disk_full", "9 GB left\x1b[31m", scope="host:db1", severity="critical", facts={"left": 9})
-    ended = shell.run("alerts", "list", "--resolved")
+    ended = shell.run("alerts", "list", "--state", "resolved")
     assert (ended.code, ended.out, ended.err) == (0, "", "no alerts are resolved\n")
-    head, row = shell.run("alerts", "list", "--firing").rows
+    head, row = shell.run("alerts", "list", "--state", "firing").rows
     assert head[:3] == ["ALERT", "STATE", "SEVERITY"]
     assert row[:3] == ["disk_full/host:db1", "firing", "critical"]
     ended = shell.run("alerts", "acknowledge", "disk_full/host:db1", "--actor", "ana", "--reason", "on it")
     assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: acknowledged\n")
     shown = shell.run("alerts", "get", "disk_full/host:db1")
     assert "\x1b" not in shown.out
-    assert "no notification was sent yet" in shown.err
+    assert "no notification has been sent yet" in shown.err
     found = shell.run("alerts", "get", "disk_full/host:db1", "--json").json
     assert (found["acknowledged_by"], found["deliveries"]) == ("ana", [])
     assert shell.run("alerts", "acknowledge", "nothing").code == 3
     ended = shell.run("alerts", "resolve", "disk_full/host:db1", "--actor", "ana", "--reason", "cleaned up")
     assert (ended.code, ended.out) == (0, "alert disk_full/host:db1: resolved\n")
-    assert shell.run("alerts", "resolve", "disk_full/host:db1").out.endswith("resolved (nothing to do)\n")
+    assert shell.run("alerts", "resolve", "disk_full/host:db1").out.endswith("resolved (unchanged)\n")
     assert shell.run("alerts", "resolve", "nothing").code == 3
     with Detent(sqlite_url) as app:
         line = app.store.transitions("alert", "disk_full/host:db1")[-1]
@@ -76,7 +76,7 @@ def test_workers_tell_somebody_once(shell: Shell, world: World) -> None:
         try:
             job = shell.run("enqueue", "fail", "--app", "shop:app", "--json").json["id"]
             hook.wait_for(1)
-            shell.run("dead", "discard", job, "--yes")
+            shell.run("jobs", "discard", job)
             hook.wait_for(2)
             for process in running:
                 with open(f"/proc/{process.pid}/cmdline", encoding="utf-8") as line:

@@ -1,4 +1,4 @@
-"""`detent dead`: list, show, retry, discard, settle; by id and by filter."""
+"""`detent dead`, and the verbs of `detent jobs` for dead jobs: retry, discard, settle and replace."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 
 from detent.errors import InvalidInput
 from tests.cli.shell import Shell, World
+
+DEAD = ("--state", "quarantined")
 
 
 def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
@@ -30,13 +32,13 @@ def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell,
 
 
 def test_an_error_of_many_words_keeps_the_list_readable(shell: Shell, world: World) -> None:
-    """J10: an error of megabytes filled the screen, and was the answer to `why`; `show` has all of it."""
+    """J10: an error of megabytes filled the screen, and was the answer to `why`; `jobs get` has all of it."""
     dead = world.dead(error=f"ValueError: {'x' * 5000} at last")
     for said in (shell.run("dead", "list").out, shell.run("jobs", "why", dead).out):
         assert "ValueError: xxx" in said
         assert said.rstrip().endswith("x…")
         assert max(map(len, said.splitlines())) < 500
-    assert "at last" in shell.run("dead", "show", dead).out
+    assert "at last" in shell.run("jobs", "get", dead).out
 
 
 def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
@@ -54,27 +56,18 @@ def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
         "task": "other",
     }
     ended = shell.run("dead", "report", "--limit", 1)
-    assert (len(ended.rows), ended.err) == (2, "there may be more: --limit\n")
+    assert (len(ended.rows), ended.err) == (2, "There may be more: --limit\n")
     (group,) = world.app.dead.report(task="do")
     assert (group.jobs, group.oldest_at) == (2, world.app.jobs.get(first).finished_at)
     with pytest.raises(InvalidInput):
         world.app.dead.report(limit=0)
 
 
-def test_show_has_the_whole_chain_and_refuses_the_living(shell: Shell, world: World) -> None:
-    dead = world.dead(error="Traceback\n  deep down\nValueError: no")
-    assert "  deep down" in shell.run("dead", "show", dead).out
-    living = world.pending()
-    ended = shell.run("dead", "show", living)
-    assert ended.code == 3
-    assert ended.err == f"detent: job {living} is not dead: it is pending\n"
-
-
 @pytest.mark.parametrize(("verb", "state"), [("retry", "pending"), ("discard", "cancelled")])
-def test_by_id_nobody_is_asked(shell: Shell, world: World, verb: str, state: str) -> None:
+def test_ids_need_no_confirmation(shell: Shell, world: World, verb: str, state: str) -> None:
     """J10: retried or discarded, with actor and reason on record."""
     chosen, other = world.dead(), world.dead()
-    ended = shell.run("dead", verb, chosen, "--actor", "ana", "--reason", "looked at it")
+    ended = shell.run("jobs", verb, chosen, "--actor", "ana", "--reason", "looked at it")
     assert (ended.code, ended.out) == (0, f"job {chosen}: {state}\n")
     assert [world.state(one) for one in (chosen, other)] == [state, "quarantined"]
     last = world.app.jobs.get(chosen).history()[-1]
@@ -83,51 +76,49 @@ def test_by_id_nobody_is_asked(shell: Shell, world: World, verb: str, state: str
 
 def test_a_filter_counts_first_and_changes_nothing_on_a_dry_run(shell: Shell, world: World) -> None:
     dead = [world.dead(task="other"), world.dead(task="other"), world.dead()]
-    assert shell.run("dead", "retry", "--all", "--dry-run").out == "would affect 3\n"
-    assert shell.run("dead", "discard", "--task", "other", "--dry-run", "--json").json == {"would_affect": 2}
+    assert shell.run("jobs", "retry", *DEAD, "--dry-run").out == "would affect 3\n"
+    assert shell.run("jobs", "discard", "--task", "other", "--dry-run", "--json").json == {"would_affect": 2}
     assert {world.state(one) for one in dead} == {"quarantined"}
 
 
 def test_a_filter_acts_on_what_fits_with_yes(shell: Shell, world: World) -> None:
     first, second, spared = world.dead(queue="a"), world.dead(queue="a"), world.dead(queue="b")
-    ended = shell.run("dead", "discard", "--queue", "a", "--yes", "--json")
+    ended = shell.run("jobs", "discard", *DEAD, "--queue", "a", "--yes", "--json")
     assert ended.code == 0
-    assert (ended.json["action"], ended.json["state"], ended.json["changed"]) == ("discard", "done", 2)
+    assert [(one["action"], one["state"], one["changed"]) for one in ended.json] == [("discard", "done", 2)]
     assert {world.state(first), world.state(second)} == {"cancelled"}
     assert world.state(spared) == "quarantined"
 
 
-def test_without_a_terminal_nobody_is_asked_and_nothing_is_done(shell: Shell, world: World) -> None:
-    """U2: never a prompt where nobody can answer."""
+def test_without_a_terminal_a_filter_needs_yes(shell: Shell, world: World) -> None:
+    """U2: never a prompt if there is no terminal; nothing is done."""
     dead = world.dead()
-    ended = shell.run("dead", "retry", "--all", stdin="y\n")
+    ended = shell.run("jobs", "retry", *DEAD, stdin="y\n")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == (
-        "detent: retry 1 dead jobs: not without --yes, and there is no terminal to ask at; nothing was done\n"
-    )
+    assert ended.err == "detent: retry 1 job: needs --yes, since there is no terminal to ask at; nothing changed\n"
     assert world.state(dead) == "quarantined"
 
 
 @pytest.mark.parametrize(("types", "code", "state"), [("y\n", 0, "pending"), ("n\n", 130, "quarantined")])
-def test_at_a_terminal_somebody_is_asked(shell: Shell, world: World, types: str, code: int, state: str) -> None:
+def test_at_a_terminal_a_filter_asks(shell: Shell, world: World, types: str, code: int, state: str) -> None:
     dead = world.dead()
-    ended = shell.at_terminal("dead", "retry", "--all", types=types)
-    assert "retry 1 dead jobs? [y/N]" in ended.out
+    ended = shell.at_terminal("jobs", "retry", *DEAD, types=types)
+    assert "retry 1 job? [y/N]" in ended.out
     assert ended.code == code
     assert world.state(dead) == state
 
 
 def test_nothing_to_do_is_no_failure(sqlite_shell: Shell) -> None:
-    ended = sqlite_shell.run("dead", "retry", "--all")
-    assert (ended.code, ended.out, ended.err) == (0, "", "no dead jobs\n")
-    assert sqlite_shell.run("dead", "retry", "--all", "--json").json is None
+    ended = sqlite_shell.run("jobs", "retry", *DEAD)
+    assert (ended.code, ended.out, ended.err) == (0, "", "no jobs to retry\n")
+    assert sqlite_shell.run("jobs", "retry", *DEAD, "--json").json == []
 
 
-@pytest.mark.parametrize("arguments", [(), ("1", "--all"), ("1", "--task", "x")])
+@pytest.mark.parametrize("arguments", [(), ("1", *DEAD), ("1", "--task", "x")])
 def test_which_ones_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
-    ended = sqlite_shell.run("dead", "discard", *arguments)
+    ended = sqlite_shell.run("jobs", "discard", *arguments)
     assert ended.code == 2
-    assert "either IDs, or a filter" in ended.err
+    assert "either job ids or a filter" in ended.err
 
 
 def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None:
@@ -155,3 +146,12 @@ def test_settling_says_what_it_needs(shell: Shell, world: World) -> None:
         ended = shell.run("jobs", "settle", job, *wrong)
         assert (ended.code, says in ended.err) == (2, True), ended.err
     assert world.state(job) == "quarantined"
+
+
+def test_a_dead_job_is_replaced(shell: Shell, world: World) -> None:
+    dead = world.dead()
+    assert shell.run("jobs", "replace", dead, "[1]", "--reason", "a typo").code == 2
+    replaced = shell.run("jobs", "replace", dead, '{"n": 8}', "--actor", "ana", "--reason", "a typo", "--json")
+    assert (replaced.code, replaced.json["payload"], replaced.json["state"]) == (0, {"n": 8}, "pending")
+    (line,) = shell.run("record", "search", "--actor", "ana", "--json").json
+    assert line["reason"] == f"replaced by job {replaced.json['id']}: a typo"

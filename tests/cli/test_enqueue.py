@@ -59,7 +59,7 @@ def test_times_have_a_zone(sqlite_shell: Shell) -> None:
         (("add", "--app", "broken:app"), 1, "broken:app cannot be imported: ZeroDivisionError: division by zero"),
         (("add", "--app", "ends:app"), 1, "ends:app cannot be imported: SystemExit"),
         (("add", *APP, "--due-at", "tomorrow"), 2, "no ISO 8601 time"),
-        (("add", *APP, "--due-at", "2026-01-31T18:00:00"), 2, "has no zone"),
+        (("add", *APP, "--due-at", "2026-01-31T18:00:00"), 2, "has no time zone"),
         (("add", *APP, "--key-ttl", "soon"), 2, "such as 30s"),
         (("add", *APP, "--priority", "high"), 2, "--priority"),
         (("add", '{"a": 1, "b": 2}', *APP, "--key", ""), 2, "key"),
@@ -90,7 +90,7 @@ def test_a_worker_drains_the_queue(shell: Shell) -> None:
     bad = shell.run("enqueue", "fail", *APP).out.strip()
     ended = shell.run("worker", "shop:app", "--drain", "--name", "w7", "--log-format", "json")
     assert (ended.code, ended.out) == (0, "")
-    assert "worker w7" in json.loads(ended.err.splitlines()[0])["message"]
+    assert "Worker w7" in json.loads(ended.err.splitlines()[0])["message"]
     assert shell.run("jobs", "wait", good).out == f"job {good} succeeded: 3\n"
     dead = shell.run("jobs", "wait", bad)
     assert dead.code == 1
@@ -110,7 +110,7 @@ def test_a_worker_works_on_the_database_it_was_given(lone_shell: Shell) -> None:
 def test_a_worker_stops_when_told(sqlite_shell: Shell) -> None:
     process = sqlite_shell.start("worker", "shop:app")
     assert process.stderr is not None
-    assert "worker" in process.stderr.readline()
+    assert "Worker" in process.stderr.readline()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0

@@ -1,14 +1,15 @@
-"""`detent jobs`: list, show, events, cancel, retry, why, wait."""
+"""`detent jobs`: list, get, events, cancel, retry, why, wait."""
 
 from __future__ import annotations
 
 import json
 import signal
 
+import msgspec
 import pytest
 
 from detent.lifecycle.library import JOB
-from detent.model.records import Finish, JobRow
+from detent.model.records import Finish, JobRow, NewEvent
 from tests.cli.shell import NASTY, SECONDS_MAX, Shell, World
 
 
@@ -269,7 +270,7 @@ def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: 
     assert shell.run("jobs", "cancel", "--queue", "mail", "--dry-run").out == "would affect 2\n"
     assert shell.run("jobs", "cancel", "--queue", "mail", "--dry-run", "--json").json == {"would_affect": 2}
     unasked = shell.run("jobs", "cancel", "--queue", "mail")
-    assert (unasked.code, "not without --yes" in unasked.err) == (2, True)
+    assert (unasked.code, "needs --yes" in unasked.err) == (2, True)
     assert [world.app.jobs.get(one).state for one in mail] == ["pending", "running"]
     done = shell.run("jobs", "cancel", "--queue", "mail", "--yes", "--json", "--actor", "ana", "--reason", "wrong").json
     assert [(one["action"], one["state"], one["changed"], one["refused"]) for one in done] == [
@@ -300,7 +301,7 @@ def test_retry_by_filter_leaves_what_somebody_cancelled(shell: Shell, world: Wor
 
 def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:
     ended = shell.run("jobs", "retry", "--task", "nobody", "--json")
-    assert (ended.code, ended.json, ended.err) == (0, [], "no jobs\n")
+    assert (ended.code, ended.json, ended.err) == (0, [], "no jobs to retry\n")
 
 
 @pytest.mark.parametrize(
@@ -316,3 +317,29 @@ def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:
 def test_which_jobs_must_be_said(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = sqlite_shell.run("jobs", *arguments)
     assert (ended.code, ended.out) == (2, "")
+
+
+def test_a_job_and_the_counts_at_a_past_time(shell: Shell, world: World) -> None:
+    job_id = world.succeeded()
+    moves = shell.run("jobs", "get", job_id, "--json").json["transitions"]
+    claimed = next(move["at"] for move in moves if move["trigger"] == "claim")
+    then = shell.run("jobs", "get", job_id, "--at", claimed, "--json").json
+    assert (then["state"], [one["outcome"] for one in then["executions"]]) == ("running", [None])
+    assert [one["trigger"] for one in then["transitions"]][-1] == "claim"
+    assert "succeeded" not in shell.run("jobs", "get", job_id, "--at", claimed).out
+    assert shell.run("jobs", "get", job_id, "--at", "1h").code == 3
+    assert [(one["state"], one["jobs"]) for one in shell.run("jobs", "counts", "--json").json] == [("succeeded", 1)]
+    counted = shell.run("jobs", "counts", "--at", claimed, "--json").json
+    assert [(one["state"], one["jobs"]) for one in counted] == [("running", 1)]
+    assert "no jobs at" in shell.run("jobs", "counts", "--at", "1h").err
+
+
+def test_progress_is_shown(shell: Shell, world: World) -> None:
+    job_id = world.running()
+    world.app.store.job_start([(job_id, 1)])
+    told = msgspec.json.encode({"done": 30, "total": 90}).decode()
+    world.app.store.event_append([NewEvent(job_id=job_id, attempt=1, level="info", message="progress", payload=told)])
+    assert "30 of 90" in shell.run("jobs", "list").out
+    assert "30 of 90" in shell.run("jobs", "get", job_id).out
+    assert shell.run("jobs", "list", "--json").json[0]["progress"] == {"done": 30, "total": 90}
+    assert world.app.jobs.get(job_id).progress() == {"done": 30, "total": 90}

@@ -27,16 +27,16 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     job = world.pending()
     ended = shell.run("limits", "pause", "shop", "--actor", "ana", "--reason", "their sale")
     assert (ended.code, ended.out) == (0, "limit shop: paused\n")
-    assert shell.run("limits", "pause", "shop").out == "limit shop: paused (it was already)\n"
+    assert shell.run("limits", "pause", "shop").out == "limit shop: paused (unchanged)\n"
     assert shell.run("jobs", "why", job).out == "its limit 'shop' is paused by ana: their sale\n"
     assert shell.run("limits", "list", "--waiting").rows[1][:2] == ["shop", "paused"]
     assert shell.run("limits", "list").rows[1][-3:] == ["ana", "their", "sale"]
     (found,) = shell.run("limits", "list", "--json").json
     assert (found["paused_by"], found["reason"]) == ("ana", "their sale")
     assert shell.run("limits", "resume", "shop", "--json").json == {"limit": "shop", "state": "open", "changed": True}
-    assert shell.run("limits", "resume", "shop").out == "limit shop: open (it was already)\n"
+    assert shell.run("limits", "resume", "shop").out == "limit shop: open (unchanged)\n"
     ended = shell.run("limits", "list", "--waiting")
-    assert (ended.code, ended.out, ended.err) == (0, "", "no limit keeps anybody waiting\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", "no limit is reached\n")
 
 
 def test_a_limit_that_no_code_declares_any_more_is_removed(shell: Shell, world: World) -> None:

@@ -63,7 +63,7 @@ def test_a_key_queues_once(sqlite_shell: Shell) -> None:
     first = shell.run("ops", "queue", "shop", "staging", "--git-sha", "abc", "--key", "deploy-abc", "--json").json
     again = shell.run("ops", "queue", "shop", "staging", "--git-sha", "abc", "--key", "deploy-abc")
     assert (first["created"], again.out, again.code) == (True, first["run_id"] + "\n", 0)
-    assert "the key found this run" in again.err
+    assert "the key belongs to this run" in again.err
     assert shell.run("ops", "queue", "shop", "staging", "--git-sha", "abd", "--key", "deploy-abc").code == 4
 
 
@@ -89,9 +89,9 @@ def test_it_is_listed_shown_stopped_and_followed_to_its_end(sqlite_shell: Shell)
     ("arguments", "code", "said"),
     [
         (("queue", "shop", "staging", "--metadata", "[1]"), 2, "a JSON object"),
-        (("event", "run-99", "hello"), 3, "there is no ops_run run-99"),
+        (("event", "run-99", "hello"), 3, "there is no ops run run-99"),
         (("event", "seventeen", "hello"), 2, "the id of a run, such as run-17"),
-        (("event", "run-99", "-", "--key", "k"), 2, "no --key"),
+        (("event", "run-99", "-", "--key", "k"), 2, "take no --key"),
         (("finish", "run-99", "success", "--set", "error"), 2, "NAME=TEXT"),
         (("finish", "run-99", "success", "--token", "x"), 2, "the token of a claim"),
     ],
@@ -186,4 +186,4 @@ def test_where_no_worker_runs_a_claim_judges_alerts(shell: Shell, world: World) 
     world.app.store.service_drop("alerts", holder)
     assert shell.run("ops", "claim", "worker-001").code == 3
     assert "failing" in shell.run("alerts", "list").out
-    assert shell.run("alerts", "judge").err == "a worker, or another command, judges already\n"
+    assert shell.run("alerts", "judge").err == "not judged: a worker or another command did so in the last 15 seconds\n"

@@ -11,7 +11,7 @@ import pytest
 from detent.cli.main import main
 from detent.testing.stores import is_sqlite, plain_connection
 from tests.cli.shell import APP, Ended, Shell, World
-from tests.cli.test_manners import PATHS, command_at
+from tests.cli.test_program import PATHS, command_at
 
 CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",)}
 """The commands that may create a database."""
@@ -29,12 +29,11 @@ VALUES = {
 }
 MORE: dict[tuple[str, ...], list[str]] = {
     ("jobs", "settle"): ["--done"],
-    ("dead", "retry"): ["--all", "--yes"],
-    ("dead", "discard"): ["1"],
+    ("jobs", "retry"): ["--state", "quarantined"],
+    ("jobs", "discard"): ["1"],
     ("jobs", "move"): ["--queue", "mail", "--to-queue", "bulk"],
     ("queues", "recovery"): ["--automatic"],
     ("queues", "limit"): ["--concurrency", "5"],
-    ("operations", "start"): ["retry", "--state", "quarantined", "--yes"],
 }
 
 

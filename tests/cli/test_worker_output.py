@@ -126,7 +126,7 @@ def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_she
                 process.kill()
                 process.wait()
     assert process.returncode == 0
-    assert rest.endswith("worker w1 ends, told to stop before it had begun\n")
+    assert rest.endswith("Worker w1 was told to stop before it had started.\n")
 
 
 def test_told_to_stop_while_it_makes_its_database_it_ends_all_the_same(lone_shell: Shell) -> None:
@@ -223,7 +223,7 @@ def test_a_worker_says_which_database_queues_and_tasks_it_works_on(sqlite_shell:
     place = sqlite_shell.environment["DETENT_DATABASE_URL"]
     ended = sqlite_shell.run("worker", "shop:app", "--drain", "--name", "w1", "--queues", "mail,bulk:4")
     (line,) = [line for line in ended.err.splitlines() if "database" in line]
-    assert line.endswith(f"worker w1: database {place}; queues mail, bulk; tasks add, fail")
+    assert line.endswith(f"Worker w1: database {place}; queues mail, bulk; tasks add, fail.")
 
 
 def test_a_url_in_the_environment_that_the_code_overrides_is_named(sqlite_shell: Shell) -> None:

@@ -56,7 +56,7 @@ def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> 
     assert int(table["fetch"][3]) >= 80 + 2 * 20, "every fourth fails twice"
     assert "with SIGKILL" in done.stderr
     assert "Nothing was lost" in done.stdout
-    played = done.stdout.partition("Examples that ended well: ")[2].strip(".\n").split(", ")
+    played = done.stdout.partition("Examples that succeeded: ")[2].strip(".\n").split(", ")
     assert {"deploy", "diamonds", "ingest"} <= set(played), "U5: in a checkout the examples join"
     assert list(tmp_path.iterdir()) == []
     assert list(left_behind(tmp_path)) == []

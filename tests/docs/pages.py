@@ -9,6 +9,7 @@ from typing import Any
 from detent import errors
 from detent.declare.settings import Settings
 from tests.docs.alerts_page import alerts_page
+from tests.docs.cli_page import cli_page
 from tests.docs.python_page import python_page
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,7 @@ PAGES = {
     "docs/settings.md": settings_page,
     "docs/alerts.md": alerts_page,
     "docs/python.md": python_page,
+    "docs/cli.md": cli_page,
 }
 
 if __name__ == "__main__":

@@ -156,5 +156,5 @@ def test_what_is_not_there_is_not_found(app: Detent) -> None:
         lambda: app.ops.cancel("run-99", actor="ana"),
         lambda: app.ops.follow("run-99", wait=False),
     ):
-        with pytest.raises(NotFound, match="there is no ops_run run-99"):
+        with pytest.raises(NotFound, match="there is no ops run run-99"):
             call()

@@ -21,7 +21,7 @@ class Operations:
 
     def get(self, operation_id: int | str) -> Operation:
         """Return the handle of an operation. `NotFound`."""
-        row = self._engine.store.operation_get(check_id(operation_id))
+        row = self._engine.store.operation_get(check_id(operation_id, "operation id"))
         if row is None:
             raise NotFound("operation", str(operation_id))
         return Operation(row, self._engine)
@@ -31,7 +31,7 @@ class Operations:
         if state is not None and state not in _STATES:
             raise InvalidInput("state", repr(state)[:80], ", ".join(_STATES))
         most = check_limit(limit)
-        below = None if after is None else check_id(after)
+        below = None if after is None else check_id(after, "after")
         rows = self._engine.store.operation_list(state, most + 1 if below is None and most < LIST_MAX else LIST_MAX)
         left = [row for row in rows if below is None or row.id < below]
         found = [Operation(row, self._engine) for row in left[:most]]

@@ -51,7 +51,7 @@ class Runs:
         return self._get(run_id, kind=kind)
 
     def _get(self, run_id: int | str, *, kind: RunKind | None) -> Run:
-        number, store = check_id(run_id), self._engine.store
+        number, store = check_id(run_id, "run id"), self._engine.store
         if kind != "pipeline" and (batch := store.batch_get(number)) is not None:
             return BatchRun(batch, self._engine, self._registry)
         if kind != "batch" and (pipeline := store.pipeline_get(number)) is not None:
@@ -124,7 +124,7 @@ class Runs:
         for field, text in (("name", name), ("tenant", tenant)):
             if text is not None:
                 jsondoor.text(text, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
-        most, below = check_limit(limit), None if after is None else check_id(after)
+        most, below = check_limit(limit), None if after is None else check_id(after, "after")
         store, found = self._engine.store, ListPage[Any](())
         if kind != "pipeline" and state in (None, *BATCH_RUN.states):
             chosen = BatchFilter(state=state, batch=name, tenant=tenant)

@@ -1,1 +1,1 @@
-"""The command line: `detent NOUN VERB`. Data on stdout, messages on stderr, exit codes that mean something."""
+"""The command line: `detent NOUN VERB`. Data goes to stdout, messages go to stderr."""

@@ -1,24 +1,19 @@
-"""Commands and groups that know the common options, so that these may stand anywhere on the line."""
+"""The classes of commands and groups. Both know the common options, so these may stand anywhere on the line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from detent.cli import render
 from detent.cli.session import Session
-from detent.client.listing import ListPage
-from detent.errors import DetentError
-from detent.model.clock import SystemClock
 
-__all__ = ["COMMON", "EXAMPLES", "Command", "Group", "duration", "moment", "paged", "reason_option", "say_more"]
+__all__ = ["COMMON", "Command", "Group", "with_app", "with_tasks"]
 
 
-def _remember(context: click.Context, option: click.Parameter, value: Any) -> Any:
+def _set_on_session(context: click.Context, option: click.Parameter, value: Any) -> Any:
     if value is not None and value is not False:
         session = context.find_object(Session)
         assert session is not None
@@ -27,19 +22,19 @@ def _remember(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
-def _common() -> list[click.Parameter]:
+def _common_options() -> list[click.Parameter]:
     def option(*names: str, **more: Any) -> click.Option:
-        return click.Option(names, expose_value=False, callback=_remember, **more)
+        return click.Option(names, expose_value=False, callback=_set_on_session, **more)
 
     return [
-        option("--database", metavar="URL", help="Where the record is; else DETENT_DATABASE_URL, else the settings."),
+        option("--database", metavar="URL", help="Database. Default: DETENT_DATABASE_URL, else the settings."),
         option("--app", metavar="MODULE:APP", help="Application to import. Default: DETENT_APP."),
-        option("--actor", metavar="NAME", help="Who acts, for the record; else the login name."),
-        option("--json", is_flag=True, help="Answer in JSON."),
+        option("--actor", metavar="NAME", help="Name of the actor, for the record. Default: the login name."),
+        option("--json", is_flag=True, help="Print JSON."),
     ]
 
 
-COMMON = tuple(one.name for one in _common())
+COMMON = tuple(one.name for one in _common_options())
 
 
 class Command(click.Command):
@@ -48,43 +43,24 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         taken = {one.name for one in self.params}
-        self.params += [one for one in _common() if one.name not in taken]
-
-
-EXAMPLES = {
-    "alerts": ("detent alerts list --firing", "detent alerts acknowledge dead_letters_many --reason 'on it'"),
-    "dead": ("detent dead report", "detent dead list --task shop.welcome"),
-    "identities": ("detent identities list", "detent identities renew --reason 'restored from a backup'"),
-    "jobs": ("detent jobs list --state quarantined", "detent jobs retry --task shop.welcome --reason 'fixed'"),
-    "lifecycles": ("detent lifecycles diagram job", "detent lifecycles history order 17 --app shop:app"),
-    "limits": ("detent limits list --waiting", "detent limits resume shop-api"),
-    "operations": ("detent operations list", "detent operations cancel 17"),
-    "ops": ("detent ops queue shop staging --git-sha abc", "detent ops follow run-17"),
-    "policies": ("detent alerts policies list", "detent alerts policies set dead_letters_many --threshold 20"),
-    "queues": ("detent queues list", "detent queues pause mail --reason 'the provider is down'"),
-    "record": ("detent record search --actor ana --since 7d", "detent record search --entity job --id 17"),
-    "runs": ("detent runs list", "detent runs get 17"),
-    "schedules": ("detent schedules list", "detent schedules run-now nightly"),
-    "watermarks": ("detent watermarks list", "detent watermarks get diamonds"),
-    "workers": ("detent workers list", "detent workers list --within 1h"),
-}
-"""The two most common commands of each group."""
+        self.params += [one for one in _common_options() if one.name not in taken]
 
 
 class Group(click.Group):
-    """A noun: its verbs are commands. Alone it says what they are."""
+    """A noun, with its verbs as commands. Its help ends with its two most common commands as examples."""
 
     command_class = Command
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self.params += _common()
+        self.examples = examples
+        self.params += _common_options()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
-        if self.name in EXAMPLES:
+        if self.examples:
             with formatter.section("Examples"):
-                for example in EXAMPLES[self.name]:
+                for example in self.examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
 
     def resolve_command(
@@ -95,47 +71,19 @@ class Group(click.Group):
         return super().resolve_command(context, args)
 
 
-def duration(text: str) -> float:
-    """For an option: `30s`, `500ms`, `5m`, `2h`, `1d` or plain seconds."""
-    from detent.worker.options import parse_duration
+def with_app(function: Callable[..., Any], *, tasks: bool = False) -> Callable[..., Any]:
+    """Call a command's function with the session and the application, opened on an existing database."""
 
-    try:
-        return parse_duration(text)
-    except DetentError as error:
-        raise click.BadParameter(str(error)) from None
+    @click.pass_obj
+    @functools.wraps(function)
+    def call(session: Session, /, **arguments: Any) -> Any:
+        if tasks:
+            session.require_application()
+        with session.open() as app:
+            return function(session, app, **arguments)
 
-
-def moment(text: str) -> datetime:
-    """For an option: a time such as `2026-11-17T09:30:00Z` or `2026-11-17`, or how long ago, such as `15m` or `7d`."""
-    with suppress(ValueError):
-        found = datetime.fromisoformat(text)
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    try:
-        return SystemClock().now() - timedelta(seconds=duration(text))
-    except (click.BadParameter, OverflowError):
-        said = f"{text!r} is neither a time such as 2026-11-17T09:30:00Z nor how long ago, such as 2h"
-        raise click.BadParameter(said) from None
+    return call
 
 
-def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--reason`, for what goes on record."""
-    return click.option("--reason", metavar="TEXT", help="Why, for the record.")(function)
-
-
-def paged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--limit` and `--after`, for lists."""
-    after = click.option("--after", metavar="PLACE", help="Go on after this place, which the page before has named.")
-    limit = click.option(
-        "--limit",
-        type=click.IntRange(1, 10_000),
-        default=100,
-        show_default=True,
-        help="Maximum number of rows to list.",
-    )
-    return limit(after(function))
-
-
-def say_more(page: ListPage[Any]) -> None:
-    """Name the place to go on after, on stderr, if the page is not the last one."""
-    if page.next is not None:
-        render.note(f"there may be more: --after {page.next}")
+with_tasks = functools.partial(with_app, tasks=True)
+"""Like `with_app`, for commands that need the tasks of an application: refused if none is named."""

@@ -1,4 +1,4 @@
-"""From an error to its exit code and its one line on stderr."""
+"""Exit codes, and how an error is reported on stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from detent.errors import TABLE, DetentError
 from detent.model import escape
 
-__all__ = ["FAILED", "INTERRUPTED", "NOT_FOUND", "OK", "USAGE", "CommandFailed", "exit_code", "report"]
+__all__ = ["FAILED", "INTERRUPTED", "NOT_FOUND", "OK", "USAGE", "CommandFailed", "exit_code", "print_error", "report"]
 
 _MESSAGE_MAX = 1_500
 _HEAD, _TAIL = 1_000, 400
@@ -20,7 +20,7 @@ OK, FAILED, USAGE, NOT_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class CommandFailed(Exception):
-    """What a command refuses on its own account: the line for stderr, and the exit code."""
+    """An error of the command line itself: its message for stderr, and its exit code."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class CommandFailed(Exception):
 
 
 def exit_code(error: BaseException) -> int:
-    """The code of the nearest class that has one."""
+    """Return the exit code of an error: that of the nearest class that has one."""
     match error:
         case CommandFailed():
             return error.code
@@ -43,34 +43,36 @@ def exit_code(error: BaseException) -> int:
 
 
 def report(error: BaseException) -> int:
-    """Say what was refused, in one line; the exit code. With DETENT_DEBUG=1 the traceback comes first."""
+    """Print an error on one line of stderr, and return its exit code. With DETENT_DEBUG=1 the traceback comes first."""
     if os.environ.get("DETENT_DEBUG") == "1" and not isinstance(error, click.ClickException):
         traceback.print_exception(error)
     match error:
         case click.exceptions.NoArgsIsHelpError():
             error.show()
         case click.UsageError():
-            where = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
-            say(error.format_message() + where)
+            message = error.format_message()
+            end = "" if message.endswith((".", "?")) else "."
+            help_hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
+            print_error(f"{message}{end}{help_hint}")
         case click.ClickException():
-            say(error.format_message())
+            print_error(error.format_message())
         case KeyboardInterrupt() | click.Abort():
             pass
         case CommandFailed() | DetentError():
-            say(str(error))
+            print_error(str(error))
         case _:
-            say(f"unexpected {type(error).__name__}: {error} (DETENT_DEBUG=1 shows where)")
+            print_error(f"unexpected {type(error).__name__}: {error} (set DETENT_DEBUG=1 for the traceback)")
     return exit_code(error)
 
 
-def say(message: str) -> None:
-    """Write one line to stderr. A message that is too long loses its middle: what was refused stands at the beginning,
-    what is allowed at the end. A stderr that is closed is ignored."""
-    words = escape.line(" ".join(message.split()))
-    if len(words) > _MESSAGE_MAX:
-        words = f"{words[:_HEAD]} … {words[-_TAIL:]}"
+def print_error(message: str) -> None:
+    """Print one line to stderr. A message that is too long loses its middle, since what was refused comes first and
+    what is allowed comes last. A closed stderr is ignored."""
+    text = escape.line(" ".join(message.split()))
+    if len(text) > _MESSAGE_MAX:
+        text = f"{text[:_HEAD]} … {text[-_TAIL:]}"
     try:
-        sys.stderr.write(f"detent: {words}\n")
+        sys.stderr.write(f"detent: {text}\n")
         sys.stderr.flush()
     except OSError:
         pass

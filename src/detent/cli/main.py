@@ -1,35 +1,61 @@
-"""`detent`: finds the commands, runs one, and turns whatever becomes of it into an exit code."""
+"""The program `detent`: finds the command, runs it, and turns its result or error into an exit code."""
 
 from __future__ import annotations
 
 import errno
 import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 import click
 
-from detent.cli import commands
-from detent.cli.command import Group
+from detent.cli import output
+from detent.cli.command import Command, Group
 from detent.cli.failures import FAILED, OK, report
 from detent.cli.session import Session
 
-__all__ = ["main", "root"]
+__all__ = ["COMMANDS", "main", "root"]
+
+COMMANDS = {
+    "alerts": "alerts",
+    "dead": "dead",
+    "demo": "demo",
+    "doctor": "doctor",
+    "enqueue": "enqueue",
+    "figures": "figures",
+    "identities": "record",
+    "jobs": "jobs",
+    "lifecycles": "lifecycles",
+    "limits": "queues",
+    "migrate": "migrate",
+    "operations": "operations",
+    "ops": "ops",
+    "queues": "queues",
+    "record": "record",
+    "repair": "record",
+    "runs": "runs",
+    "schedules": "schedules",
+    "top": "top",
+    "verify": "record",
+    "watermarks": "runs",
+    "worker": "worker",
+    "workers": "worker",
+}
+"""The module in `detent.cli.commands` that holds each command, under the command's own name."""
 
 
 class _Root(Group):
-    """Every module in `commands` that has a `command` is a command: adding a file adds it."""
+    """The commands of `COMMANDS`. A module is imported when its command is needed."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(module.name.rstrip("_") for module in pkgutil.iter_modules(commands.__path__))
+        return sorted([*self.commands, *COMMANDS])
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self.list_commands(context):
-            return None
-        command: click.Command = importlib.import_module(f"{commands.__name__}.{name}").command
+        if name not in COMMANDS:
+            return super().get_command(context, name)
+        command: click.Command = getattr(importlib.import_module(f"detent.cli.commands.{COMMANDS[name]}"), name)
         return command
 
 
@@ -43,45 +69,59 @@ def root() -> None:
     """
 
 
+@root.command(cls=Command)
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_obj
+def completion(session: Session, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    SHELL is bash, zsh or fish. Put this line into the start-up file of the shell: `eval "$(detent completion bash)"`.
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    script = found(root, {}, "detent", "_DETENT_COMPLETE").source()
+    session.answer({"shell": shell, "script": script}, script.rstrip("\n"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code. Nothing is raised, whatever happens."""
+    """Run one command and return its exit code. Never raises."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A terminal that cannot show a letter gets its escape instead of an error.
+            # Characters that the terminal's encoding lacks are printed as escapes instead of raising an error.
             stream.reconfigure(errors="backslashreplace")
     try:
         code = root.main(
             None if arguments is None else list(arguments), prog_name="detent", standalone_mode=False, obj=Session()
         )
-        sys.stdout.flush()
+        output.flush()
         return code if isinstance(code, int) else OK
     except BrokenPipeError:
-        return _reader_left()
+        return _reader_closed()
     except OSError as error:
-        if error.errno == errno.EPIPE:
-            return _reader_left()
-        return _failed(error)
+        return _reader_closed() if error.errno == errno.EPIPE else _failed(error)
     except (Exception, KeyboardInterrupt, click.Abort) as error:
         return _failed(error)
 
 
 def _failed(error: BaseException) -> int:
-    """What was answered before the error is still said, and said first."""
+    """Report an error, after the output that was written before it."""
     try:
-        sys.stdout.flush()
+        output.flush()
     except OSError:
-        _silence(sys.stdout)
+        _discard(sys.stdout)
     return report(error)
 
 
-def _reader_left() -> int:
-    """Whoever read our output has gone (`| head`): nothing to say, and nobody to say it to."""
-    _silence(sys.stdout)
+def _reader_closed() -> int:
+    """Return quietly if the reader of our output has closed it, as `| head` does."""
+    _discard(sys.stdout)
     return FAILED
 
 
-def _silence(stream: TextIO) -> None:
-    """Let the interpreter's own flush at the end go nowhere instead of complaining."""
+def _discard(stream: TextIO) -> None:
+    """Let the interpreter's flush at exit write to nowhere, so that it does not complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -1,22 +1,27 @@
-"""What a call of `detent` was told that holds for every command: which database, which application, who, and how to
-answer."""
+"""The common options of one call of `detent`, and what follows from them: the application, the actor, the output."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from detent.cli import render
+import click
+import msgspec
+
+from detent.cli import output
 from detent.cli.failures import USAGE, CommandFailed
+from detent.client.listing import ListPage
 from detent.errors import DetentError, InvalidSetting
+from detent.model.escape import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
+    from detent.model.records import Moved
 
 __all__ = ["Session"]
 
@@ -26,16 +31,18 @@ _APP = "DETENT_APP"
 
 @dataclass
 class Session:
-    """Filled by the common options, wherever on the line they stand."""
+    """The common options. They are set wherever on the line they stand."""
 
     database: str | None = None
     app: str | None = None
     actor: str | None = None
     json: bool = False
 
+    # -- the application -------------------------------------------------------------------------------------------
+
     @property
-    def who(self) -> str:
-        """Who acts, for the record: as said, else the login name."""
+    def actor_name(self) -> str:
+        """The actor for the record: `--actor`, else the login name."""
         if self.actor is not None:
             return self.actor
         try:
@@ -45,35 +52,30 @@ class Session:
 
     @property
     def application(self) -> str | None:
-        """The application: the one that `--app` names, else the one in the environment."""
+        """The application that `--app` names, else the one in the environment."""
         return self.app or os.environ.get(_APP) or None
-
-    @property
-    def asks(self) -> bool:
-        """Whether there is somebody at a terminal who can be asked."""
-        return sys.stdin is not None and sys.stdin.isatty() and not self.json
 
     @contextmanager
     def open(self) -> Iterator[Detent]:
-        """Open the application on a database that exists, acting as the actor of this call. Nothing is created: a
-        mistyped URL is refused. `SchemaMissing`, and what `open_or_new` refuses."""
-        with self.open_or_new() as app, app.acting_as(self.who):
+        """Open the application on an existing database, as the actor of this call. Creates nothing, so a mistyped URL
+        is refused. `SchemaMissing`, and what `open_or_create` raises."""
+        with self.open_or_create() as app, app.acting_as(self.actor_name):
             app.store_as_found.ready(create=False)
             if ignored := self.ignored_url(app):
-                render.note(ignored)
+                output.print_note(ignored)
             yield app
 
     def ignored_url(self, app: Detent) -> str | None:
-        """Return a sentence if the environment names another database than the application does: its code wins."""
+        """Return a warning if the environment names another database than the application, whose own URL is used."""
         named = os.environ.get(_DATABASE_URL)
         where = self.application
         if where is None or not named or named == app.settings.database_url:
             return None
         return f"{_DATABASE_URL} is ignored: {where} names its own database, {app.store_as_found.name}"
 
-    def open_or_new(self) -> Detent:
-        """Return the application, or one without tasks if none is named. The database is not touched yet, and its first
-        use may create it. The caller closes it. `InvalidSetting`, or `CommandFailed` if it cannot be imported."""
+    def open_or_create(self) -> Detent:
+        """Return the application, or one without tasks if none is named. Its first use of the database may create it.
+        The caller closes it. `InvalidSetting`, or `CommandFailed` if it cannot be imported."""
         from detent.app.detent import Detent
 
         where = self.application
@@ -82,35 +84,93 @@ class Session:
         if self.database is not None:
             # An application without a URL of its own takes this one, in the worker's children too.
             os.environ[_DATABASE_URL] = self.database
-        app = _import_app(where, "app" if self.app else _APP)
+        app = _import_app(where, "--app" if self.app else _APP)
         if self.database is not None and app.settings.database_url != self.database:
             raise InvalidSetting(
                 "--database", f"{where} names its own database", "leave --database out, or the URL out of the code"
             )
         return app
 
-    @contextmanager
-    def open_with_tasks(self) -> Iterator[Detent]:
-        """Like `open`, for a command that needs an application."""
-        self.require_application()
-        with self.open() as app:
-            yield app
-
     def require_application(self) -> str:
-        """Return the application, which must be named. `CommandFailed`."""
+        """Return the name of the application. `CommandFailed` if there is none."""
         where = self.application
         if where is None:
             raise CommandFailed(f"an application is missing: add --app shop:app, or set {_APP}=shop:app", USAGE)
         return where
 
+    # -- confirmation ----------------------------------------------------------------------------------------------
 
-def _import_app(where: str, said_in: str) -> Detent:
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a question can be asked: stdin is a terminal, and the output is not JSON."""
+        return sys.stdin is not None and sys.stdin.isatty() and not self.json
+
+    def confirm(self, action: str, *, yes: bool) -> None:
+        """Return if the user agrees: by `--yes`, or at a terminal. `CommandFailed` if there is no terminal."""
+        if yes:
+            return
+        if not self.is_interactive:
+            raise CommandFailed(f"{action}: needs --yes, since there is no terminal to ask at; nothing changed", USAGE)
+        click.confirm(f"{action}?", abort=True, err=True)
+
+    # -- output ----------------------------------------------------------------------------------------------------
+
+    def answer(self, value: Any, text: str) -> None:
+        """Print a value as JSON, or a text for people."""
+        if self.json:
+            output.print_json(value)
+        else:
+            output.print_text(text)
+
+    def show_rows(
+        self,
+        rows: Iterable[Any],
+        columns: output.Columns,
+        *,
+        empty: str,
+        objects: Iterable[Any] | None = None,
+    ) -> None:
+        """Print rows as a table, or as a JSON array. The objects of the array are the rows themselves, or `objects`. A
+        page that is not the last one is followed by a note on stderr: how to get the next one."""
+        rows = rows if isinstance(rows, list) else list(rows)
+        if self.json:
+            output.print_json(output.records(rows) if objects is None else list(objects))
+        else:
+            output.print_rows(rows, columns, empty=empty)
+        if isinstance(rows, ListPage) and rows.next is not None:
+            output.print_note(f"There may be more: --after {rows.next}")
+
+    def show_record(self, value: dict[str, Any]) -> None:
+        """Print one object: its fields below each other, or as JSON."""
+        if self.json:
+            output.print_json(value)
+        else:
+            output.print_fields({name: _cell(field) for name, field in value.items()})
+
+    def show_moved(self, what: str, moved: Moved, *, done: str | None = None) -> None:
+        """Print the state of a queue, a schedule or the like after a change; for people, `done` if it has changed."""
+        outcome = (done or moved.state) if moved.changed else f"{moved.state} (unchanged)"
+        self.answer(
+            {what: moved.entity_id, "state": moved.state, "changed": moved.changed},
+            f"{what} {line(moved.entity_id)}: {outcome}",
+        )
+
+
+def _cell(value: Any) -> output.Cell:
+    if isinstance(value, msgspec.Raw):
+        return bytes(value).decode()
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, output.Cell) else str(value)
+
+
+def _import_app(where: str, named_in: str) -> Detent:
     from detent.worker.child.application import describe_import_error, load_app
 
     try:
         return load_app(where)
     except InvalidSetting as error:
-        raise InvalidSetting(said_in, error.found, error.allowed) if error.field == "app" else error from None
+        raise InvalidSetting(named_in, error.found, error.allowed) if error.field == "app" else error from None
     except DetentError:
         raise
     except (Exception, SystemExit) as error:

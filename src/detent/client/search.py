@@ -40,7 +40,7 @@ def checked_search(chosen: Mapping[str, Any], engine: Engine) -> JobSearch:
         tenant=chosen["tenant"],
         key=chosen["key"],
         correlation_id=chosen["correlation_id"],
-        run_id=None if chosen["run"] is None else check_id(chosen["run"]),
+        run_id=None if chosen["run"] is None else check_id(chosen["run"], "run id"),
         worker=chosen["worker"],
         error=chosen["error"],
         metadata=_wanted(chosen["metadata"] or {}, settings),

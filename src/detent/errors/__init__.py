@@ -245,8 +245,10 @@ class NotFound(Refused):
         named = clipped(self.entity_id)
         if self.entity in ("batch", "pipeline"):
             return f"no {self.entity} {named} is declared here"
-        gone = " (it may have been pruned)" if self.entity == "job" else ""
-        return f"there is no {self.entity} {named} in this database{gone}"
+        if self.entity == "lifecycle":
+            return f"there is no lifecycle {named}"
+        pruned = " (it may have been pruned)" if self.entity == "job" else ""
+        return f"there is no {self.entity.replace('_', ' ')} {named} in this database{pruned}"
 
 
 @dataclass(eq=False)

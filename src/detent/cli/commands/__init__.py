@@ -1,1 +1,1 @@
-"""One module a noun; each has a `command`, and is found by its name."""
+"""The commands of `detent`, by noun. `COMMANDS` in `cli/main.py` lists them."""

@@ -1,251 +1,227 @@
-"""`detent alerts`: what is wrong, when it is, and who hears of it."""
+"""`detent alerts`: list, acknowledge and resolve alerts, set their policies, test their sinks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from detent.alerts.policies import BELOW, DEFAULTS
 from detent.alerts.words import amount, span
-from detent.cli import render
-from detent.cli.command import Group, duration, paged, reason_option
+from detent.cli import output
+from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, OK
+from detent.cli.options import duration, limit_option, page_options, reason_option
 from detent.cli.session import Session
 from detent.model import jsondoor
-from detent.model.alert_records import EACH, MEASURES, AlertRow, DeliveryRow, Policy, Severity
+from detent.model.alert_records import EACH, MEASURES, AlertRow, Policy, Severity
 from detent.model.escape import line
-from detent.model.records import Moved
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-alert = click.argument("alert_id", metavar="ALERT")
+__all__ = ["alerts"]
 
-
-@click.group("alerts", cls=Group)
-def command() -> None:
-    """List, acknowledge and resolve alerts, set their policies, test where they are sent."""
-
-
-@command.command("list")
-@click.option("--firing", "state", flag_value="firing", help="Only those that fire now.")
-@click.option("--resolved", "state", flag_value="resolved", help="Only those that are over.")
-@paged
-@click.pass_obj
-def list_(session: Session, state: str | None, limit: int, after: str | None) -> None:
-    """List alerts, those that fire first."""
-    with session.open() as app:
-        found = app.alerts.list(state=state, limit=limit, after=after)
-    if session.json:
-        render.json_value([render.plain(one, id=one.id) for one in found])
-        return
-    render.table(
-        ["ALERT", "STATE", "SEVERITY", "SINCE", "LAST", "RAISED", "ACKNOWLEDGED", "MESSAGE"],
-        [
-            [
-                *(one.id, one.state, one.severity, one.since, one.resolved_at or one.last_at, one.raised),
-                *(one.acknowledged_by, one.message),
-            ]
-            for one in found
-        ],
-        empty="no alerts" if state is None else f"no alerts are {state}",
-    )
-
-
-@command.command()
-@alert
-@click.pass_obj
-def get(session: Session, alert_id: str) -> None:
-    """Show an alert, and what was told of it to whom."""
-    with session.open() as app:
-        row = app.alerts.get(alert_id)
-        told = app.alerts.deliveries(alert_id)
-    if session.json:
-        render.json_value(render.plain(row, id=row.id) | {"deliveries": render.records(told)})
-        return
-    render.fields(_fields(row))
-    render.out("")
-    _deliveries(told)
-
-
-def _deliveries(told: Sequence[DeliveryRow]) -> None:
-    render.table(
-        ["SINK", "WHAT", "AT", "STATE", "TRIES", "SENT", "ERROR"],
-        [[one.sink, one.kind, one.at, one.state, one.tries, one.sent_at, one.error] for one in told],
-        empty="no notification was sent yet",
-    )
-
-
-@command.command()
-@alert
-@reason_option
-@click.pass_obj
-def acknowledge(session: Session, alert_id: str, reason: str | None) -> None:
-    """Acknowledge an alert: sinks no longer send reminders of it."""
-    with session.open() as app:
-        _say(session, "alert", app.alerts.acknowledge(alert_id, reason=reason), "acknowledged")
-
-
-@command.command()
-@alert
-@reason_option
-@click.pass_obj
-def resolve(session: Session, alert_id: str, reason: str | None) -> None:
-    """Resolve an alert by hand. It fires again if its cause comes back."""
-    with session.open() as app:
-        row = app.alerts.get(alert_id)
-        _say(session, "alert", app.alerts.resolve(row.id, reason=reason), "resolved")
-
-
-@command.command()
-@alert
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
+alerts = Group(
+    "alerts",
+    help="List, acknowledge and resolve alerts; set their policies.",
+    examples=("detent alerts list --state firing", "detent alerts acknowledge dead_letters_many --reason 'on it'"),
 )
-@click.pass_obj
-def deliveries(session: Session, alert_id: str, limit: int) -> None:
-    """List the notifications about an alert, the newest first."""
-    with session.open() as app:
-        told = app.alerts.deliveries(alert_id, limit=limit)
+policies = Group(
+    "policies",
+    help="List and change the policies that decide when an alert fires.",
+    examples=("detent alerts policies list", "detent alerts policies set dead_letters_many --threshold 20"),
+)
+alerts.add_command(policies)
+alert_argument = click.argument("alert_id", metavar="ALERT")
+policy_argument = click.argument("name", metavar="POLICY")
+_DELIVERIES = output.columns("sink", "kind", "at", "state", "tries", "sent_at", "error")
+_NO_DELIVERIES = "no notification has been sent yet"
+
+
+@alerts.command("list")
+@click.option("--state", type=click.Choice(["firing", "resolved"]), help="Only alerts in this state.")
+@page_options
+@with_app
+def list_(session: Session, app: Detent, state: str | None, limit: int, after: str | None) -> None:
+    """List alerts, those that are firing first."""
+    found = app.alerts.list(state=state, limit=limit, after=after)
+    last = ("LAST", lambda one: one.resolved_at or one.last_at)
+    acknowledged = ("ACKNOWLEDGED", "acknowledged_by")
+    columns = output.columns(("ALERT", "id"), "state", "severity", "since", last, "raised", acknowledged, "message")
+    empty = "no alerts" if state is None else f"no alerts are {state}"
+    session.show_rows(found, columns, empty=empty, objects=(output.to_object(one, id=one.id) for one in found))
+
+
+@alerts.command()
+@alert_argument
+@with_app
+def get(session: Session, app: Detent, alert_id: str) -> None:
+    """Show an alert and the notifications about it."""
+    row, deliveries = app.alerts.get(alert_id), app.alerts.deliveries(alert_id)
     if session.json:
-        render.json_value(render.records(told))
-    else:
-        _deliveries(told)
+        output.print_json(output.to_object(row, id=row.id) | {"deliveries": output.records(deliveries)})
+        return
+    output.print_fields(_fields(row))
+    output.print_text("")
+    output.print_rows(deliveries, _DELIVERIES, empty=_NO_DELIVERIES)
 
 
-@command.command("raise")
+@alerts.command()
+@alert_argument
+@reason_option
+@with_app
+def acknowledge(session: Session, app: Detent, alert_id: str, reason: str | None) -> None:
+    """Acknowledge an alert: sinks send no more reminders of it."""
+    session.show_moved("alert", app.alerts.acknowledge(alert_id, reason=reason), done="acknowledged")
+
+
+@alerts.command()
+@alert_argument
+@reason_option
+@with_app
+def resolve(session: Session, app: Detent, alert_id: str, reason: str | None) -> None:
+    """Resolve an alert by hand. It fires again if its cause comes back."""
+    row = app.alerts.get(alert_id)
+    session.show_moved("alert", app.alerts.resolve(row.id, reason=reason), done="resolved")
+
+
+@alerts.command()
+@alert_argument
+@limit_option()
+@with_app
+def deliveries(session: Session, app: Detent, alert_id: str, limit: int) -> None:
+    """List the notifications about an alert, the newest first."""
+    session.show_rows(app.alerts.deliveries(alert_id, limit=limit), _DELIVERIES, empty=_NO_DELIVERIES)
+
+
+@alerts.command("raise")
 @click.argument("policy", metavar="POLICY")
 @click.argument("message", metavar="MESSAGE")
-@click.option("--scope", default="", metavar="TEXT", help="What the alert is about, such as host:db1.")
+@click.option("--scope", default="", metavar="TEXT", help="Subject of the alert, such as host:db1.")
 @click.option(
-    "--severity", type=click.Choice(get_args(Severity)), default="warning", show_default=True, help="How grave it is."
+    "--severity", type=click.Choice(get_args(Severity)), default="warning", show_default=True, help="Severity."
 )
-@click.option("--facts", metavar="JSON", help="A JSON object that goes with it.")
+@click.option("--facts", metavar="JSON", help="JSON object to keep with the alert.")
 @click.pass_obj
 def raise_(session: Session, policy: str, message: str, scope: str, severity: Severity, facts: str | None) -> None:
     """Raise an alert of your own. Raised again, it stays one alert that is reported once."""
-    told = None if facts is None else jsondoor.decode(facts, field="--facts")
+    decoded = None if facts is None else jsondoor.decode(facts, field="--facts")
     with session.open() as app:
-        _say(session, "alert", app.alerts.raise_(policy, message, scope=scope, severity=severity, facts=told), "firing")
+        moved = app.alerts.raise_(policy, message, scope=scope, severity=severity, facts=decoded)
+    session.show_moved("alert", moved, done="firing")
 
 
-@command.group("policies", cls=Group)
-def policies() -> None:
-    """List and change the policies that decide when an alert fires."""
+@alerts.command()
+@with_app
+def test(session: Session, app: Detent) -> int:
+    """Send a test message to every sink, and show the answers.
+
+    Uses the settings of this call; the workers may have other settings.
+    """
+    outcomes = app.alerts.test()
+    session.show_rows(
+        outcomes.items(),
+        {
+            "SINK": lambda item: item[0],
+            "STATE": lambda item: "ok" if item[1].ok else "failed",
+            "ANSWER": lambda item: item[1].said,
+        },
+        empty="no sinks",
+        objects=({"sink": name, "ok": one.ok, "said": one.said} for name, one in outcomes.items()),
+    )
+    return OK if all(one.ok for one in outcomes.values()) else FAILED
+
+
+@alerts.command()
+@with_app
+def judge(session: Session, app: Detent) -> None:
+    """Judge all policies once, and send the notifications.
+
+    Workers do this by themselves, and so does `detent ops claim` while no worker runs. If neither runs, as with scripts
+    that claim ops runs by SQL, run this command every minute, for example from cron.
+    """
+    changed = app.alerts.judge()
+    if session.json:
+        output.print_json({"judged": changed is not None, "changed": changed or 0})
+    elif changed is None:
+        output.print_note("not judged: a worker or another command did so in the last 15 seconds")
+    else:
+        output.print_text(f"{output.count_of(changed, 'alert')} changed")
 
 
 @policies.command("get")
-@click.argument("name", metavar="POLICY")
-@click.pass_obj
-def get_policy(session: Session, name: str) -> None:
+@policy_argument
+@with_app
+def get_policy(session: Session, app: Detent, name: str) -> None:
     """Show a policy."""
-    with session.open() as app:
-        found = app.alerts.policies.get(name)
-    if session.json:
-        render.json_value(render.plain(found))
-    else:
-        render.fields(render.plain(found))
+    session.show_record(output.to_object(app.alerts.policies.get(name)))
 
 
 @policies.command("remove")
-@click.argument("name", metavar="POLICY")
+@policy_argument
 @reason_option
-@click.pass_obj
-def remove_policy(session: Session, name: str, reason: str | None) -> None:
-    """Remove what was set of a policy: its default is in force again, or there is none."""
-    with session.open() as app:
-        _say(session, "policy", app.alerts.policies.remove(name, reason=reason), "default")
+@with_app
+def remove_policy(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Remove what was set for a policy. If it has a default, the default applies again."""
+    policy = app.alerts.policies.get(name)
+    session.show_moved("policy", app.alerts.policies.remove(policy.name, reason=reason), done="default")
 
 
 @policies.command("list")
-@click.pass_obj
-def list_policies(session: Session) -> None:
+@with_app
+def list_policies(session: Session, app: Detent) -> None:
     """List the policies in force."""
-    with session.open() as app:
-        found = app.alerts.policies.list()
-    if session.json:
-        render.json_value([render.plain(one, default=DEFAULTS.get(one.name) == one) for one in found])
-        return
-    render.table(
-        ["POLICY", "STATE", "SEVERITY", "WRONG WHEN", "EACH", "WINDOW", "AT LEAST", "CALM", "DEFAULT"],
-        [
-            [
-                *(one.name, "on" if one.enabled else "off", one.severity, _condition(one), one.each),
-                *(span(one.window_seconds) if one.window_seconds else None, one.count_min or None),
-                *(span(one.calm_seconds), "yes" if DEFAULTS.get(one.name) == one else "no"),
-            ]
-            for one in found
-        ],
+    found = app.alerts.policies.list()
+    columns = output.columns(
+        ("POLICY", "name"),
+        ("STATE", lambda one: "on" if one.enabled else "off"),
+        "severity",
+        ("FIRES WHEN", _condition),
+        "each",
+        ("WINDOW", lambda one: span(one.window_seconds) if one.window_seconds else None),
+        ("AT LEAST", lambda one: one.count_min or None),
+        ("CALM", lambda one: span(one.calm_seconds)),
+        ("DEFAULT", lambda one: "yes" if _is_default(one) else "no"),
+    )
+    session.show_rows(
+        found, columns, empty="no policies", objects=(output.to_object(one, default=_is_default(one)) for one in found)
     )
 
 
 @policies.command("set")
-@click.argument("name", metavar="POLICY")
-@click.option("--on/--off", "enabled", default=None, help="Switch it on or off.")
-@click.option("--threshold", type=float, metavar="N", help="Beyond it something is wrong; a rate is from 0 to 1.")
-@click.option("--severity", type=click.Choice(get_args(Severity)), help="How grave it is.")
-@click.option("--window", type=duration, metavar="TIME", help="How far back is looked.")
+@policy_argument
+@click.option("--on/--off", "enabled", default=None, help="Enable or disable the policy.")
+@click.option("--threshold", type=float, metavar="N", help="Value beyond which the alert fires; a rate is 0 to 1.")
+@click.option("--severity", type=click.Choice(get_args(Severity)), help="Severity of the alert.")
+@click.option("--window", type=duration, metavar="TIME", help="Period that is measured.")
 @click.option(
     "--at-least", "count_min", type=click.IntRange(0), metavar="N", help="Ignore windows with fewer jobs than this."
 )
-@click.option("--calm", type=duration, metavar="TIME", help="How long it must be well before it is resolved.")
-@click.option("--each", type=click.Choice(EACH), help="Of what it is measured.")
-@click.option("--measure", type=click.Choice(MEASURES), help="What is measured; makes a new policy.")
-@click.option("--message", metavar="TEXT", help="What is said, with {value}, {threshold}, {count}, {scope}, {window}.")
+@click.option("--calm", type=duration, metavar="TIME", help="How long the value must be good before it is resolved.")
+@click.option("--each", type=click.Choice(EACH), help="Measure the whole, or each queue, task or limit.")
+@click.option("--measure", type=click.Choice(MEASURES), help="What is measured. Required for a new policy.")
+@click.option(
+    "--message", metavar="TEXT", help="Message, which may have {value}, {threshold}, {count}, {scope} and {window}."
+)
 @reason_option
 @click.pass_obj
-def set_(session: Session, /, name: str, reason: str | None, **said: Any) -> None:
+def set_policy(session: Session, /, name: str, reason: str | None, **changes: Any) -> None:
     """Change a policy, or create one.
 
     Options you leave out keep their current value. `policies remove` restores the default.
     """
-    if all(value is None for value in said.values()):
-        raise click.UsageError("Say what to change.")
+    if all(value is None for value in changes.values()):
+        raise click.UsageError("Give at least one option to change.")
     with session.open() as app:
-        found = app.alerts.policies.set(name, reason=reason, **said)
-    if session.json:
-        render.json_value(render.plain(found))
-    else:
-        state = "" if found.enabled else ", off"
-        render.out(f"policy {line(found.name)}: {found.severity} when {_condition(found)}{state}")
+        found = app.alerts.policies.set(name, reason=reason, **changes)
+    disabled = "" if found.enabled else ", off"
+    text = f"policy {line(found.name)}: {found.severity} when {_condition(found)}{disabled}"
+    session.answer(output.to_object(found), text)
 
 
-@command.command()
-@click.pass_obj
-def test(session: Session) -> int:
-    """Send a test message to every sink of alerts, and show the answers.
-
-    By the settings of this call: those of the workers may be other ones.
-    """
-    with session.open() as app:
-        outcomes = app.alerts.test()
-    if session.json:
-        render.json_value([{"sink": name, "ok": one.ok, "said": one.said} for name, one in outcomes.items()])
-    else:
-        render.table(
-            ["SINK", "STATE", "IT SAID"],
-            [[name, "ok" if one.ok else "failed", one.said] for name, one in outcomes.items()],
-        )
-    return OK if all(one.ok for one in outcomes.values()) else FAILED
-
-
-@command.command()
-@click.pass_obj
-def judge(session: Session) -> None:
-    """Judge all policies once, and deliver what is to be told.
-
-    Workers do this by themselves, and so does `detent ops claim` while no worker runs. Run it every minute, as from
-    cron, where neither runs: for scripts that claim ops runs by SQL.
-    """
-    with session.open() as app:
-        changed = app.alerts.judge()
-    if session.json:
-        render.json_value({"judged": changed is not None, "changed": changed or 0})
-    elif changed is None:
-        render.note("a worker, or another command, judges already")
-    else:
-        render.out(f"{changed} alerts changed")
+def _is_default(policy: Policy) -> bool:
+    return DEFAULTS.get(policy.name) == policy
 
 
 def _condition(policy: Policy) -> str:
@@ -255,7 +231,7 @@ def _condition(policy: Policy) -> str:
     return f"{policy.measure} {than} {amount(policy.measure, policy.threshold)}"
 
 
-def _fields(row: AlertRow) -> dict[str, render.Cell]:
+def _fields(row: AlertRow) -> dict[str, output.Cell]:
     return {
         "alert": row.id,
         "state": row.state,
@@ -267,15 +243,8 @@ def _fields(row: AlertRow) -> dict[str, render.Cell]:
         "raised": row.raised,
         "episode": row.episode,
         "facts": row.facts,
-        "told": row.told_at,
+        "reported": row.told_at,
         "acknowledged": row.acknowledged_at,
-        "by": row.acknowledged_by,
-        "because": row.acknowledged_reason,
+        "acknowledged by": row.acknowledged_by,
+        "reason": row.acknowledged_reason,
     }
-
-
-def _say(session: Session, what: str, moved: Moved, done: str) -> None:
-    if session.json:
-        render.json_value({what: moved.entity_id, "state": moved.state, "changed": moved.changed})
-    else:
-        render.out(f"{what} {line(moved.entity_id)}: {done if moved.changed else f'{moved.state} (nothing to do)'}")

@@ -1,100 +1,97 @@
-"""`detent demo`: see it work, and see a worker die."""
+"""`detent demo`: run a small load on two workers, and kill one of them."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from detent.cli import render
+from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK, USAGE, CommandFailed
 from detent.cli.session import Session
 from detent.model.clock import SystemClock
 
 if TYPE_CHECKING:
-    from detent.cli.demo.books import Line
-    from detent.cli.demo.examples import Story
+    from detent.cli.demo.examples import ExampleOutcome
+    from detent.cli.demo.workload import TaskOutcome
 
-__all__ = ["command"]
+__all__ = ["demo"]
 
-_HEAD = ("TASK", "JOBS", "SUCCEEDED", "DEAD", "ATTEMPTS", "MOST", "LEDGER")
+_COLUMNS = output.columns("task", "jobs", "succeeded", "dead", "attempts", ("MOST", "attempts_max"), "ledger")
 
 
-@click.command("demo", cls=Command)
-@click.option("--keep", is_flag=True, help="Leave the database there to look at, and say where.")
+@click.command(cls=Command)
+@click.option("--keep", is_flag=True, help="Keep the database, and print its URL.")
 @click.pass_obj
-def command(session: Session, keep: bool) -> int:
+def demo(session: Session, keep: bool) -> int:
     """Run a small load on two workers, and kill one of them.
 
-    On a SQLite file in a directory of its own, in less than a minute. In a checkout the examples play after it. Exit
-    code 0 where every job was done, its line is in the ledger once, and every example ended well.
+    It uses a SQLite file in a temporary directory and takes less than a minute. In a checkout the examples run after
+    it. Exit code 0 if every job was done, wrote its line into the ledger once, and every example succeeded.
     """
     if session.database is not None or session.app is not None:
-        raise CommandFailed("the demo has a database and an application of its own: no --database, no --app", USAGE)
+        raise CommandFailed("the demo has its own database and application: leave out --database and --app", USAGE)
     if keep:
-        return _demo(session, Path(tempfile.mkdtemp(prefix="detent-demo-")), keep=True)
+        return _run(session, Path(tempfile.mkdtemp(prefix="detent-demo-")), keep=True)
     with tempfile.TemporaryDirectory(prefix="detent-demo-", ignore_cleanup_errors=True) as directory:
-        return _demo(session, Path(directory), keep=False)
+        return _run(session, Path(directory), keep=False)
 
 
-def _demo(session: Session, directory: Path, *, keep: bool) -> int:
+def _run(session: Session, directory: Path, *, keep: bool) -> int:
     os.environ["DETENT_DATABASE_URL"] = url = f"sqlite:///{directory / 'demo.db'}"
-    # The application looks there when it is imported, as an application of a user's does.
-    from detent.cli.demo import books, shop
-    from detent.cli.demo.crew import Crew
-    from detent.cli.demo.play import play
-    from detent.cli.demo.stage import stage
+    # The application reads the URL when it is imported.
+    from detent.cli.demo import shop
+    from detent.cli.demo.display import open_display
+    from detent.cli.demo.scenario import Workers, run_scenario
+    from detent.cli.demo.workload import read_outcome
 
     clock = SystemClock()
-    crew = Crew(directory)
+    workers = Workers(directory)
     with shop.app as app:
         try:
-            with stage(clock) as watched:
-                play(app, crew, watched, clock)
+            with open_display(clock) as display:
+                run_scenario(app, workers, display, clock)
         finally:
-            crew.end()
-        found = books.look(app)
-    faults = found.faults()
-    stories = _examples(directory)
-    faults += [f"the example {story.name} did not end well" for story in stories if not story.well]
+            workers.stop()
+        outcome = read_outcome(app)
+    tasks, faults = outcome.by_task(), outcome.faults()
+    examples = _run_examples(directory)
+    faults += [f"the example {one.name} failed" for one in examples if not one.succeeded]
     if session.json:
-        told = {story.name: story.well for story in stories}
-        render.json_value({"tasks": [line._asdict() for line in found.lines()], "examples": told, "faults": faults})
+        succeeded = {one.name: one.succeeded for one in examples}
+        output.print_json({"tasks": [one._asdict() for one in tasks], "examples": succeeded, "faults": faults})
     else:
-        render.table(_HEAD, found.lines())
-        render.out("\n".join(faults) if faults else _verdict(found.lines()))
-        if stories and not faults:
-            render.out(f"Examples that ended well: {', '.join(story.name for story in stories)}.")
+        output.print_rows(tasks, _COLUMNS)
+        output.print_text("\n".join(faults) if faults else _verdict(tasks))
+        if examples and not faults:
+            output.print_text(f"Examples that succeeded: {', '.join(one.name for one in examples)}.")
     if keep:
-        render.note(f"to look around: export DETENT_DATABASE_URL={url}; detent dead list; detent jobs list")
+        output.print_note(f"to look around: export DETENT_DATABASE_URL={url}; detent dead list; detent jobs list")
     return FAILED if faults else OK
 
 
-def _examples(directory: Path) -> list[Story]:
-    """All at once, and then told one after the other."""
-    from detent.cli.demo import examples
+def _run_examples(directory: Path) -> list[ExampleOutcome]:
+    """Run all examples at the same time, and print their output one after the other."""
+    from detent.cli.demo.examples import run_examples
 
-    playing = examples.begin(directory)
-    stories = []
-    try:
-        for example in playing:
-            story = examples.told(example)
-            render.note("\n".join([f"--- example {story.name}", *story.lines]))
-            stories.append(story)
-    finally:
-        examples.end(playing)
-    return stories
+    outcomes = []
+    with closing(run_examples(directory)) as running:
+        for one in running:
+            output.print_note("\n".join([f"--- example {one.name}", *one.lines]))
+            outcomes.append(one)
+    return outcomes
 
 
-def _verdict(lines: Sequence[Line]) -> str:
-    jobs, succeeded, dead, attempts, _, ledger = (sum(column) for column in list(zip(*lines, strict=True))[1:])
+def _verdict(tasks: Sequence[TaskOutcome]) -> str:
+    jobs, succeeded, dead, attempts, _, ledger = (sum(column) for column in list(zip(*tasks, strict=True))[1:])
     return (
-        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded, {dead} killed every process it ran in and is "
-        f"dead; {ledger} had a line to write into the ledger, and wrote it once.\n"
+        f"{jobs} jobs in {attempts} attempts: {succeeded} succeeded; {dead} killed every process it ran in and is "
+        f"dead. {ledger} jobs had a line to write into the ledger, and each wrote it once.\n"
         "Nothing was lost, nothing was done twice, and no invariant of the record is violated."
     )

@@ -1,15 +1,15 @@
-"""`detent doctor`: whether all is well, one line for each thing looked at."""
+"""`detent doctor`: a list of checks, with one line for each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 import click
 from msgspec import Struct
 
-from detent.cli import render
+from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
@@ -20,36 +20,34 @@ if TYPE_CHECKING:
     from detent.app.detent import Detent
     from detent.store.contract import Store
 
-__all__ = ["command"]
+__all__ = ["doctor"]
 
-_CLOCKS_APART_MAX = timedelta(seconds=5)
+_CLOCK_SKEW_MAX = timedelta(seconds=5)
 _SEEN_WITHIN = 10.0
 _PENDING_AGE_MAX = timedelta(hours=1)
-_ALERTS_NAMED = 3
+_NAMED_MAX = 3
 
 
 class Finding(Struct):
-    """One thing that was looked at, and how it is."""
+    """The result of one check."""
 
     check: str
     verdict: Literal["ok", "warn", "fail"]
     detail: str
 
 
-@click.command("doctor", cls=Command)
-@click.option("--worker", "name", metavar="NAME", help="Look only whether a worker of this name lives and takes jobs.")
+@click.command(cls=Command)
+@click.option("--worker", metavar="NAME", help="Only check that the worker of this name is alive and takes jobs.")
 @click.pass_obj
-def command(session: Session, name: str | None) -> int:
-    """Look at the database, its schema, the record and the queues. Exit code 1 where something is wrong.
+def doctor(session: Session, worker: str | None) -> int:
+    """Check the database, the record, queues, workers and alerts.
 
-    With --worker it is a health check for one worker: quick, and true to what the worker itself last said.
+    Also the schema, clocks and schedules. Exit code 1 if a check fails. With --worker it is a quick health check of one
+    worker.
     """
-    with session.open_or_new() as app:
-        found = list(_examine(app) if name is None else [_worker(app, name)])
-    if session.json:
-        render.json_value(render.records(found))
-    else:
-        render.table(["", "CHECK", "FOUND"], [[one.verdict, one.check, one.detail] for one in found])
+    with session.open_or_create() as app:
+        found = list(_findings(app) if worker is None else [_worker(app, worker)])
+    session.show_rows(found, output.columns(("", "verdict"), "check", ("FOUND", "detail")), empty="no checks")
     return FAILED if any(one.verdict == "fail" for one in found) else OK
 
 
@@ -67,8 +65,8 @@ def _worker(app: Detent, name: str) -> Finding:
     return Finding("worker", "ok", f"{name} has {latest.running} of {latest.slots} slots busy")
 
 
-def _examine(app: Detent) -> Iterator[Finding]:
-    """Each check stands on the one before it: without a database there is nothing else to look at."""
+def _findings(app: Detent) -> Iterator[Finding]:
+    """Yield the result of each check. If the database or its schema cannot be used, there are no further checks."""
     try:
         store = app.store_as_found
         store.ready(create=False)
@@ -88,34 +86,29 @@ def _examine(app: Detent) -> Iterator[Finding]:
 
 def _facts(store: Store) -> Iterator[Finding]:
     facts = store.facts()
-    yield _cautious("database", f"{facts.kind} {facts.version} at {store.name}", facts.version_caution)
-    yield Finding("schema", "ok", f"number {facts.schema}, and this version of Detent may work with it")
+    yield _warn_if("database", f"{facts.kind} {facts.version} at {store.name}", facts.version_caution)
+    yield Finding("schema", "ok", f"schema {facts.schema}, which this version of Detent can use")
     if facts.differs:
         found = f"installed parts differ from those of this version ({', '.join(facts.differs)})"
         yield Finding("functions", "warn", f"{found}; run `detent migrate`")
-    told = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
-    yield _cautious("durability", told, facts.durability_caution)
+    settings = ", ".join(f"{name} = {value}" for name, value in facts.durability.items())
+    yield _warn_if("durability", settings, facts.durability_caution)
     if (growth := store.log_growth()) is not None:
-        yield (
-            Finding("log", "warn", growth.message) if growth.is_long else Finding("log", "ok", _megabytes(growth.bytes))
-        )
+        size = f"the write-ahead log holds {growth.bytes / (1 << 20):.1f} MB"
+        yield Finding("log", "warn", growth.message) if growth.is_long else Finding("log", "ok", size)
 
 
-def _megabytes(size: int) -> str:
-    return f"the write-ahead log holds {size / (1 << 20):.1f} MB"
-
-
-def _cautious(check: str, told: str, caution: str | None) -> Finding:
-    return Finding(check, "ok", told) if caution is None else Finding(check, "warn", f"{told}: {caution}")
+def _warn_if(check: str, detail: str, caution: str | None) -> Finding:
+    return Finding(check, "ok", detail) if caution is None else Finding(check, "warn", f"{detail}: {caution}")
 
 
 def _clocks(app: Detent) -> Finding:
     clock = SystemClock()
     before, there, after = clock.now(), app.store.now(), clock.now()
-    # An answer that was long on its way says nothing about the clocks.
-    apart = max(before - there, there - after)
-    if apart > _CLOCKS_APART_MAX:
-        return Finding("clock", "warn", f"this machine and the database are {apart.total_seconds():.1f} s apart")
+    # A slow answer is no skew: the database read its clock at some time between `before` and `after`.
+    skew = max(before - there, there - after)
+    if skew > _CLOCK_SKEW_MAX:
+        return Finding("clock", "warn", f"this machine and the database are {skew.total_seconds():.1f} s apart")
     return Finding("clock", "ok", "this machine and the database agree")
 
 
@@ -124,7 +117,7 @@ def _violations(app: Detent) -> Finding:
     if not found:
         return Finding("record", "ok", "no invariant is violated")
     names = ", ".join(sorted({one.invariant for one in found}))
-    return Finding("record", "fail", f"{len(found)} violations ({names}); see `detent verify`")
+    return Finding("record", "fail", f"{output.count_of(len(found), 'violation')} ({names}); see `detent verify`")
 
 
 def _queues(app: Detent) -> Iterator[Finding]:
@@ -133,8 +126,7 @@ def _queues(app: Detent) -> Iterator[Finding]:
     for queue in queues:
         for state, jobs in queue.jobs.items():
             total[state] = total.get(state, 0) + jobs
-    told = ", ".join(f"{jobs} {state}" for state, jobs in total.items() if jobs)
-    yield Finding("jobs", "ok", told or "none")
+    yield Finding("jobs", "ok", ", ".join(f"{jobs} {state}" for state, jobs in total.items() if jobs) or "none")
     paused = [queue.name for queue in queues if queue.paused]
     yield Finding("queues", "warn" if paused else "ok", f"paused: {', '.join(paused)}" if paused else "none is paused")
     dead = total.get("quarantined", 0)
@@ -147,25 +139,28 @@ def _workers(app: Detent, pending: int) -> Finding:
     alive = len(app.workers.list(within=_SEEN_WITHIN))
     if alive or not pending:
         return Finding("workers", "ok", f"{alive} alive; see `detent workers list`" if alive else "none is alive")
-    return Finding("workers", "warn", f"none is alive, and {pending} jobs are pending")
+    return Finding("workers", "warn", f"none is alive, and {output.count_of(pending, 'job')} pending")
 
 
 def _alerts(app: Detent) -> Finding:
     firing = app.alerts.list(state="firing")
     if not firing:
-        return Finding("alerts", "ok", "none fires")
-    named = ", ".join(one.id for one in firing[:_ALERTS_NAMED])
-    more = f" and {len(firing) - _ALERTS_NAMED} more" if len(firing) > _ALERTS_NAMED else ""
-    return Finding("alerts", "warn", f"firing: {named}{more}; see `detent alerts list`")
+        return Finding("alerts", "ok", "none is firing")
+    return Finding("alerts", "warn", f"firing: {_first([one.id for one in firing])}; see `detent alerts list`")
 
 
 def _schedules(app: Detent) -> Finding:
     left = app.schedules.left()
     if left:
-        found = f"the code no longer declares: {', '.join(left[:_ALERTS_NAMED])}"
-        more = f" and {len(left) - _ALERTS_NAMED} more" if len(left) > _ALERTS_NAMED else ""
-        return Finding("schedules", "warn", f"{found}{more}; `detent schedules prune` removes them")
+        found = f"the code no longer declares: {_first(left)}"
+        return Finding("schedules", "warn", f"{found}; `detent schedules prune` removes them")
     return Finding("schedules", "ok", f"{len(app.schedules.list())}; see `detent schedules list`")
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    return ", ".join(names[:_NAMED_MAX]) + more
 
 
 def _oldest_pending(app: Detent) -> Finding:
@@ -174,5 +169,5 @@ def _oldest_pending(app: Detent) -> Finding:
         return Finding("oldest pending", "ok", "none")
     job = jobs[0]
     overdue = app.store.now() - job.due_at
-    detail = f"job {job.id}, due {render.when(job.due_at)}; see `detent jobs why {job.id}`"
+    detail = f"job {job.id}, due {output.format_time(job.due_at)}; see `detent jobs why {job.id}`"
     return Finding("oldest pending", "warn" if overdue > _PENDING_AGE_MAX else "ok", detail)

@@ -2,112 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from detent.cli import render
-from detent.cli.command import Command, moment
+from detent.cli import output
+from detent.cli.command import Command, with_app
+from detent.cli.options import past_time
 from detent.cli.session import Session
-from detent.model.figure_records import Figures
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-
-@click.command("figures", cls=Command)
-@click.option(
-    "--since",
-    type=moment,
-    metavar="TIME",
-    help="Since the beginning of that hour: a time, or how long ago (2h, 7d), at most 31 days. Default: 24 hours ago.",
-)
-@click.option("--task", metavar="NAME", help="Only this task.")
-@click.pass_obj
-def command(session: Session, since: datetime | None, task: str | None) -> None:
-    """Show success rates, durations and transitions.
-
-    By task, how many jobs succeeded and failed; by task and outcome, how long attempts took; how often jobs moved from
-    state to state and how long they had been in the state before; batch runs; ops runs. Attempts are counted when they
-    end. Counts, means and maxima are exact; a percentile (P50, P95) is off by less than a quarter.
-    """
-    with session.open() as app:
-        found = app.figures(since=since, task=task)
-    if session.json:
-        render.json_value(
-            {
-                "since": found.since,
-                "until": found.until,
-                **{
-                    name: render.records(getattr(found, name))
-                    for name in ("tasks", "attempts", "transitions", "batches", "ops")
-                },
-                "ops_success_rate": found.ops_success_rate,
-            }
-        )
-        return
-    render.out(f"from {render.when(found.since)} to {render.when(found.until)}")
-    _tables(found)
-
-
-def _tables(found: Figures) -> None:
-    render.table(
-        ["TASK", "SUCCEEDED", "FAILED", "SUCCESS", "RETRIES", "THROTTLED"],
-        [
-            [one.task, one.succeeded, one.failed, _share(one.success_rate), one.retries, one.throttled]
-            for one in found.tasks
-        ],
-        empty="no attempt has ended",
-    )
-    if found.attempts:
-        render.out("")
-        render.table(
-            ["TASK", "OUTCOME", "ATTEMPTS", "MEAN", "P50", "P95", "MAX"],
-            [
-                [
-                    *(one.task, one.outcome, one.attempts),
-                    *map(_seconds, (one.mean_seconds, one.p50_seconds, one.p95_seconds, one.max_seconds)),
-                ]
-                for one in found.attempts
-            ],
-        )
-    if found.transitions:
-        render.out("")
-        render.table(
-            ["TASK", "FROM", "TO", "MOVES", "MEAN BEFORE", "MAX BEFORE"],
-            [
-                [
-                    *(one.task, one.from_state, one.to_state, one.moves),
-                    *(_seconds(one.mean_seconds), _seconds(one.max_seconds)),
-                ]
-                for one in found.transitions
-            ],
-        )
-    if found.batches:
-        render.out("")
-        render.table(
-            ["BATCH", "APPLIES", "RUNS", "SUCCESS", "RETRIES", "MEAN", "P50", "P95", "MAX"],
-            [
-                [
-                    *(one.batch, one.applies, one.runs, _share(one.success_rate), one.retries),
-                    *map(_seconds, (one.mean_seconds, one.p50_seconds, one.p95_seconds, one.max_seconds)),
-                ]
-                for one in found.batches
-            ],
-        )
-    if found.ops:
-        render.out("")
-        render.table(
-            ["OPS RUNS", "RUNS", "MEAN", "MAX"],
-            [[one.status, one.runs, _seconds(one.mean_seconds), _seconds(one.max_seconds)] for one in found.ops],
-        )
-        render.out(f"success of ops runs: {_share(found.ops_success_rate) or '-'}")
+__all__ = ["figures"]
 
 
 def _share(value: float | None) -> str | None:
     return None if value is None else f"{100 * value:.2f} %"
 
 
-def _seconds(value: float | None) -> str | None:
-    if value is None:
-        return None
-    return f"{1000 * value:.3g} ms" if value < 1 else f"{value:.1f} s"
+def _seconds(name: str) -> Callable[[Any], str | None]:
+    """Return a column: a duration in seconds, or in milliseconds if it is short."""
+
+    def text(row: Any) -> str | None:
+        value = getattr(row, name)
+        if value is None:
+            return None
+        return f"{1000 * value:.3g} ms" if value < 1 else f"{value:.1f} s"
+
+    return text
+
+
+_MEAN, _MAX = _seconds("mean_seconds"), _seconds("max_seconds")
+_DURATIONS = (("MEAN", _MEAN), ("P50", _seconds("p50_seconds")), ("P95", _seconds("p95_seconds")), ("MAX", _MAX))
+_SUCCESS = ("SUCCESS", lambda one: _share(one.success_rate))
+_STEP = (("FROM", "from_state"), ("TO", "to_state"), ("TRANSITIONS", "moves"))
+_TASKS = output.columns("task", "succeeded", "failed", _SUCCESS, "retries", "throttled")
+_ATTEMPTS = output.columns("task", "outcome", "attempts", *_DURATIONS)
+_TRANSITIONS = output.columns("task", *_STEP, ("MEAN BEFORE", _MEAN), ("MAX BEFORE", _MAX))
+_BATCHES = output.columns("batch", "applies", "runs", _SUCCESS, "retries", *_DURATIONS)
+_OPS = output.columns(("OPS RUNS", "status"), "runs", ("MEAN", _MEAN), ("MAX", _MAX))
+
+
+@click.command(cls=Command)
+@click.option(
+    "--since",
+    type=past_time,
+    metavar="TIME",
+    help="Begin with the hour of this time, or 2h or 7d ago; at most 31 days. Default: 24 hours ago.",
+)
+@click.option("--task", metavar="NAME", help="Only this task.")
+@with_app
+def figures(session: Session, app: Detent, since: datetime | None, task: str | None) -> None:
+    """Show success rates, durations and transitions.
+
+    By task: how many jobs succeeded and failed. By task and outcome: how long attempts took. By transition: how often
+    jobs made it, and how long they had been in the state before. Then batch runs and ops runs. Attempts are counted
+    when they end. Counts, means and maxima are exact; percentiles (P50, P95) are off by less than a quarter.
+    """
+    found = app.figures(since=since, task=task)
+    if session.json:
+        tables = {name: getattr(found, name) for name in ("tasks", "attempts", "transitions", "batches", "ops")}
+        lists = output.lists(**tables)
+        period = {"since": found.since, "until": found.until}
+        output.print_json({**period, **lists, "ops_success_rate": found.ops_success_rate})
+        return
+    output.print_text(f"from {output.format_time(found.since)} to {output.format_time(found.until)}")
+    output.print_rows(found.tasks, _TASKS, empty="no attempt has ended in this time")
+    output.print_section(found.attempts, _ATTEMPTS)
+    output.print_section(found.transitions, _TRANSITIONS)
+    output.print_section(found.batches, _BATCHES)
+    output.print_section(found.ops, _OPS)
+    if found.ops:
+        output.print_text(f"success of ops runs: {_share(found.ops_success_rate) or '-'}")

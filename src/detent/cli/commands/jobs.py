@@ -1,362 +1,269 @@
-"""`detent jobs`: look at jobs, stop them, send them through again."""
+"""`detent jobs`: list, examine, cancel, retry, discard and move jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from detent.cli import render
-from detent.cli.acting import act_on
-from detent.cli.bulk import POSSIBLE, bulk, bulk_by_state
-from detent.cli.command import Group, duration, moment, paged, reason_option
+from detent.cli import output
+from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, OK
-from detent.cli.filters import is_filtered, job_filters
-from detent.cli.jobview import job_object, list_jobs, show_job, show_past
+from detent.cli.job_actions import act_on_ids, act_on_jobs, act_on_matches
+from detent.cli.job_output import EXECUTIONS, job_object, show_job, show_jobs, show_past_job
+from detent.cli.options import (
+    bulk_options,
+    is_filtered,
+    job_filters,
+    limit_option,
+    page_options,
+    past_time,
+    required_reason_option,
+    silence_options,
+    timeout_option,
+)
 from detent.cli.session import Session
-from detent.errors import essence
 from detent.model import jsondoor
 from detent.model.escape import block, line
-from detent.model.records import EventRow
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-job_id = click.argument("job_id", metavar="ID")
-stale_after = click.option(
-    "--stale-after", type=duration, default="5m", show_default=True, metavar="TIME", help="From the claim to the start."
+__all__ = ["jobs"]
+
+jobs = Group(
+    "jobs",
+    help="List, examine, cancel, retry, discard and move jobs.",
+    examples=("detent jobs list --state quarantined", "detent jobs retry --task shop.welcome --reason 'fixed'"),
 )
-stalled_after = click.option(
-    "--stalled-after", type=duration, default="10m", show_default=True, metavar="TIME", help="Since the last event."
-)
+job_id_argument = click.argument("job_id", metavar="ID")
+ids_argument = click.argument("ids", nargs=-1, metavar="[ID]...")
 
 
-@click.group("jobs", cls=Group)
-def command() -> None:
-    """Look at jobs, stop them, send them through again."""
-
-
-@command.command("list")
-@job_filters
-@paged
-@click.pass_obj
-def list_(session: Session, /, **chosen: Any) -> None:
+@jobs.command("list")
+@job_filters()
+@page_options
+@with_app
+def list_(session: Session, app: Detent, **chosen: Any) -> None:
     """List jobs, the newest first.
 
-    A key, a run, a correlation id and times are found at once. The other filters are compared job by job, the newest
-    first; after 100,000 jobs a page ends and names the place to go on after.
+    Filters by key, run, correlation id and time use an index. The other filters read job by job, the newest first; a
+    page ends after 100,000 jobs and prints the place to continue after.
     """
-    with session.open() as app:
-        jobs = app.jobs.list(**chosen)
-        list_jobs(session, jobs, app.store.job_details([job.id for job in jobs]), where=app.store.name)
+    found = app.jobs.list(**chosen)
+    show_jobs(session, found, app.store.job_details([job.id for job in found]), database=app.store.name)
 
 
-@command.command()
-@click.option("--queue", metavar="NAME", help="Only jobs of this queue.")
-@stale_after
-@stalled_after
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows to list."
-)
-@click.pass_obj
-def silent(session: Session, queue: str | None, stale_after: float, stalled_after: float, limit: int) -> None:
+@jobs.command()
+@job_filters("queue")
+@silence_options
+@limit_option()
+@with_app
+def silent(session: Session, app: Detent, **chosen: Any) -> None:
     """List running jobs that are silent.
 
-    Stale: claimed and not begun. Stalled: begun, and no event since. `detent jobs cancel` cancels one. The times of a
-    task (stale_after, stalled_after) take precedence.
+    A stale job is claimed but has not started; a stalled job has started but writes no events. `stale_after` and
+    `stalled_after` of a task take precedence over the options. `detent jobs cancel` cancels such a job.
     """
-    with session.open() as app:
-        found = app.jobs.silent(queue=queue, stale_after=stale_after, stalled_after=stalled_after, limit=limit)
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(
-        ["ID", "KIND", "SINCE", "TASK", "QUEUE", "ATTEMPT", "WORKER"],
-        [[str(one.job_id), one.kind, one.since, one.task, one.queue, one.attempt, one.worker] for one in found],
-        empty="no silent jobs",
-    )
+    columns = output.columns(("ID", "job_id"), "kind", "since", "task", "queue", "attempt", "worker")
+    session.show_rows(app.jobs.silent(**chosen), columns, empty="no silent jobs")
 
 
-@command.command()
-@job_id
-@click.option("--at", type=moment, metavar="TIME", help="As it was then: a time, or how long ago (2h, 7d).")
-@click.pass_obj
-def get(session: Session, job_id: str, at: datetime | None) -> None:
-    """Show all that is on record about a job.
+@jobs.command()
+@job_id_argument
+@click.option("--at", type=past_time, metavar="TIME", help="As it was at this time, or 2h or 7d ago.")
+@with_app
+def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None:
+    """Show a job with its attempts and transitions.
 
-    Its fields, its attempts and its transitions. With --at: its state at that time, and what had happened until then.
+    With --at: its state at that time, and the attempts and transitions until then.
     """
-    with session.open() as app:
-        if at is not None:
-            job = app.jobs.get(job_id)
-            moves = [one for one in job.history() if one.at <= at]
-            tried = [one for one in job.executions() if one.leased_at <= at]
-            show_past(session, job.row, at, job.state_at(at), tried, moves)
-            return
-        job = app.jobs.get(job_id)
-        details = app.store.job_details([job.id])
-        show_job(session, job.row, details, job.executions(), job.history())
-
-
-@command.command()
-@click.option("--at", type=moment, metavar="TIME", help="At that time: a time, or how long ago (2h, 7d).")
-@click.pass_obj
-def counts(session: Session, at: datetime | None) -> None:
-    """Count jobs by tenant, queue and state, now or at a past time within retention."""
-    with session.open() as app:
-        found = [one for one in app.jobs.counts(at=at) if one.jobs]
-    if session.json:
-        render.json_value(render.records(found))
+    job = app.jobs.get(job_id)
+    executions, transitions = job.executions(), job.history()
+    if at is None:
+        show_job(session, job.row, app.store.job_details([job.id]), executions, transitions)
         return
-    head = ["QUEUE", "STATE", "JOBS"]
-    tenants = any(one.tenant for one in found)
-    render.table(
-        ["TENANT", *head] if tenants else head,
-        [[*([one.tenant] if tenants else []), one.queue, one.state, one.jobs] for one in found],
-        empty="no jobs" + ("" if at is None else f" at {render.when(at)}"),
-    )
+    until = [one for one in transitions if one.at <= at]
+    show_past_job(session, job.row, at, job.state_at(at), [one for one in executions if one.leased_at <= at], until)
 
 
-@command.command()
-@job_id
-@click.option("--follow", "-f", is_flag=True, help="Go on with the lines to come, until the job rests.")
-@click.pass_obj
-def events(session: Session, job_id: str, follow: bool) -> None:
-    """Print the lines a job wrote. With --json --follow: one JSON object a line."""
-    with session.open() as app:
-        lines = app.jobs.get(job_id).events(follow=follow)
-        if session.json and not follow:
-            render.json_value(render.records(lines))
-            return
-        for event in lines:
+@jobs.command()
+@click.option("--at", type=past_time, metavar="TIME", help="At this time, or 2h or 7d ago. Default: now.")
+@with_app
+def counts(session: Session, app: Detent, at: datetime | None) -> None:
+    """Count jobs by tenant, queue and state.
+
+    With --at: at a past time, as far back as retention keeps jobs.
+    """
+    found = [one for one in app.jobs.counts(at=at) if one.jobs]
+    tenant = ["tenant"] if any(one.tenant for one in found) else []
+    empty = "no jobs" + ("" if at is None else f" at {output.format_time(at)}")
+    session.show_rows(found, output.columns(*tenant, "queue", "state", "jobs"), empty=empty)
+
+
+@jobs.command()
+@job_id_argument
+@click.option("--follow", "-f", is_flag=True, help="Wait for more events until the job has ended.")
+@with_app
+def events(session: Session, app: Detent, job_id: str, follow: bool) -> None:
+    """Print the events of a job. With --json --follow: one JSON object per line."""
+    found = app.jobs.get(job_id).events(follow=follow)
+    if follow:
+        for event in found:
             if session.json:
-                render.json_line(render.plain(event))
+                output.print_json_line(output.to_object(event))
             else:
-                _print_event(event, at_once=follow)
+                output.print_event(event)
+                output.flush()
+    elif session.json:
+        output.print_json(output.records(found))
+    else:
+        output.print_events(("", event) for event in found)
 
 
-def _many(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Which jobs, how sure, and why: for commands that take ids or filters."""
-    options: tuple[Callable[[Any], Any], ...] = (
-        click.argument("ids", nargs=-1, metavar="[ID]..."),
-        job_filters,
-        click.option("--dry-run", is_flag=True, help="Only say how many it would affect."),
-        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
-        reason_option,
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@command.command()
-@_many
+@jobs.command()
+@ids_argument
+@bulk_options
 @click.pass_obj
-def cancel(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
-    """Stop jobs.
+def cancel(session: Session, /, **chosen: Any) -> int:
+    """Cancel jobs.
 
-    Cancels pending jobs at once. A running job is told within a second or two; `detent jobs get` and `why` say what
-    became of it. With a filter instead of ids, it says how many first, and is an operation that workers continue.
+    Takes job ids or a filter. A pending job is cancelled at once. A running job is told within a second or two; `detent
+    jobs get` shows how it ended. A filter prints the number of jobs first, and starts an operation that workers
+    continue.
     """
-    if _by_filter(ids, chosen):
-        return _act_by_filter(session, "cancel", ("pending", "running"), reason, **chosen)
-    with session.open() as app:
-        words = {"running": "cancel requested; it is still running"}
-        return act_on(session, ids, lambda one: app.jobs.get(one).cancel(reason=reason).state, words)
+    return act_on_jobs(session, "cancel", states={"running": "cancel requested; it is still running"}, **chosen)
 
 
-@command.command()
-@_many
+@jobs.command()
+@ids_argument
+@bulk_options
 @click.pass_obj
-def retry(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
-    """Retry jobs that failed, are quarantined or were cancelled, with all their attempts.
+def retry(session: Session, /, **chosen: Any) -> int:
+    """Retry jobs that are failed, quarantined or cancelled.
 
-    With a filter instead of ids, it says how many first, and is an operation that workers continue; cancelled jobs are
-    then retried only with --state cancelled.
+    They get all their attempts again. Takes job ids or a filter. A filter prints the number of jobs first, and starts
+    an operation that workers continue. It leaves cancelled jobs alone, unless it is --state cancelled.
     """
-    if _by_filter(ids, chosen):
-        return _act_by_filter(session, "retry", ("failed", "quarantined"), reason, **chosen)
-    with session.open() as app:
-        return act_on(session, ids, lambda one: app.jobs.get(one).retry(reason=reason).state)
+    return act_on_jobs(session, "retry", states={}, **chosen)
 
 
-@command.command()
-@_many
+@jobs.command()
+@ids_argument
+@bulk_options
 @click.pass_obj
-def discard(session: Session, /, ids: tuple[str, ...], reason: str | None, **chosen: Any) -> int:
-    """Give up jobs that failed or are quarantined: they become cancelled.
+def discard(session: Session, /, **chosen: Any) -> int:
+    """Discard jobs that are failed or quarantined.
 
-    With a filter instead of ids, it says how many first, and is an operation that workers continue.
+    They become cancelled. Takes job ids or a filter. A filter prints the number of jobs first, and starts an operation
+    that workers continue.
     """
-    if _by_filter(ids, chosen):
-        return _act_by_filter(session, "discard", ("failed", "quarantined"), reason, **chosen)
-    with session.open() as app:
-        return act_on(session, ids, lambda one: app.jobs.get(one).discard(reason=reason).state)
+    return act_on_jobs(session, "discard", states={}, **chosen)
 
 
-@command.command()
-@job_filters
+@jobs.command()
+@bulk_options
 @click.option("--to-queue", metavar="NAME", help="Queue to move the jobs to.")
 @click.option("--to-priority", type=int, metavar="N", help="Priority to give the jobs.")
-@click.option("--dry-run", is_flag=True, help="Only say how many it would affect.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@reason_option
 @click.pass_obj
-def move(session: Session, /, to_queue: str | None, to_priority: int | None, reason: str | None, **chosen: Any) -> int:
-    """Move pending jobs to another queue, or give them another priority.
+def move(session: Session, /, to_queue: str | None, to_priority: int | None, **chosen: Any) -> int:
+    """Move pending jobs to another queue or priority.
 
-    The filters choose the jobs. It says how many first, and is an operation that workers continue.
+    The filter chooses the jobs. It prints their number first, and starts an operation that workers continue.
     """
     if to_queue is None and to_priority is None:
-        raise click.UsageError("Say where to: --to-queue, --to-priority or both.")
+        raise click.UsageError("Give a destination: --to-queue, --to-priority or both.")
     if not is_filtered(chosen):
-        raise click.UsageError("Say which: a filter, such as --queue or --task.")
-    where: dict[str, Any] = {"queue": to_queue, "priority": to_priority}
-    where |= {"dry_run": chosen.pop("dry_run"), "yes": chosen.pop("yes")}
-    with session.open() as app:
-        return bulk(session, app, "move", chosen, what="jobs", reason=reason, **where)
+        raise click.UsageError("Give a filter, such as --queue or --task.")
+    destination = {"queue": to_queue, "priority": to_priority}
+    return act_on_matches(session, "move", destination=destination, **chosen)
 
 
-def _by_filter(ids: tuple[str, ...], chosen: dict[str, Any]) -> bool:
-    filters = is_filtered(chosen)
-    if bool(ids) == filters:
-        raise click.UsageError("Say which: either IDs, or a filter (--state, --task, --queue, --tenant, …).")
-    if ids and chosen["dry_run"]:
-        raise click.UsageError("--dry-run counts what a filter would affect; of IDs you know how many.")
-    return filters
-
-
-def _act_by_filter(
-    session: Session,
-    action: str,
-    states: Sequence[str],
-    reason: str | None,
-    *,
-    state: str | None,
-    dry_run: bool,
-    yes: bool,
-    **chosen: Any,
-) -> int:
-    if state is not None and state not in POSSIBLE[action]:
-        raise click.UsageError(f"{action} is for jobs that are {', '.join(POSSIBLE[action])}; none that is {state}.")
-    wanted = states if state is None else [state]
-    with session.open() as app:
-        return bulk_by_state(session, app, action, wanted, chosen, reason=reason, dry_run=dry_run, yes=yes)
-
-
-@command.command()
-@job_id
+@jobs.command()
+@job_id_argument
 @click.argument("state", metavar="STATE")
-@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
-@click.pass_obj
-def force(session: Session, job_id: str, state: str, reason: str) -> int:
-    """Move a job along a transition that is declared as `force`. It is marked as such on record."""
-    with session.open() as app:
-        return act_on(session, (job_id,), lambda one: app.jobs.get(one).force(state, reason=reason).state)
+@required_reason_option
+@with_app
+def force(session: Session, app: Detent, job_id: str, state: str, reason: str) -> int:
+    """Move a job by a transition that is declared as `force`. The record marks it as forced."""
+    return act_on_ids(session, (job_id,), lambda one: app.jobs.get(one).force(state, reason=reason).state)
 
 
-@command.command()
-@job_id
-@click.pass_obj
-def history(session: Session, job_id: str) -> None:
+@jobs.command()
+@job_id_argument
+@with_app
+def history(session: Session, app: Detent, job_id: str) -> None:
     """List every transition of a job, with actor and reason."""
-    with session.open() as app:
-        render.moves(session.json, app.jobs.get(job_id).history())
+    session.show_rows(app.jobs.get(job_id).history(), output.TRANSITIONS, empty="no transitions")
 
 
-@command.command()
-@job_id
-@click.pass_obj
-def executions(session: Session, job_id: str) -> None:
-    """List every attempt at a job, ended or in flight."""
-    with session.open() as app:
-        found = app.jobs.get(job_id).executions()
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(
-        ["ATTEMPT", "WORKER", "CLAIMED", "OUTCOME", "ERROR"],
-        [[one.attempt, one.worker, one.leased_at, one.outcome, essence(one.error)] for one in found],
-        empty="no attempts",
-    )
+@jobs.command()
+@job_id_argument
+@with_app
+def executions(session: Session, app: Detent, job_id: str) -> None:
+    """List every attempt at a job, ended or still running."""
+    session.show_rows(app.jobs.get(job_id).executions(), EXECUTIONS, empty="no attempts")
 
 
-@command.command()
-@job_id
+@jobs.command()
+@job_id_argument
 @click.option("--done/--not-done", default=None, help="Whether the side effect has happened (required).")
 @click.option("--result", metavar="JSON", help="Result to store, with --done.")
-@click.option("--reason", metavar="TEXT", required=True, help="How you found out, for the record.")
+@required_reason_option
 @click.pass_obj
-def settle(session: Session, /, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
+def settle(session: Session, job_id: str, done: bool | None, result: str | None, reason: str) -> int:
     """Record the outcome of a job whose side effect is unknown.
 
-    For a dead job with the reason `unknown`: its worker was lost after the job had begun to act. With --done the job
-    succeeds; with --not-done it runs again.
+    For a quarantined job with the reason `unknown`: its worker was lost after the job had begun to act. With --done
+    the job succeeds; with --not-done it runs again.
     """
     if done is None:
-        raise click.UsageError("Say whether it has happened: --done or --not-done.")
+        raise click.UsageError("Give the outcome: --done or --not-done.")
     if result is not None and not done:
         raise click.UsageError("--result goes with --done.")
+    value = None if result is None else jsondoor.decode(result, field="--result")
     with session.open() as app:
-        value = None if result is None else jsondoor.decode(result, field="--result")
-        return act_on(
+        return act_on_ids(
             session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state
         )
 
 
-@command.command()
-@job_id
+@jobs.command()
+@job_id_argument
 @click.argument("payload", metavar="JSON")
-@click.option("--reason", required=True, metavar="TEXT", help="What was wrong with the arguments, for the record.")
-@click.pass_obj
-def replace(session: Session, job_id: str, payload: str, reason: str) -> None:
-    """Enqueue a dead job's task with corrected arguments.
+@required_reason_option
+@with_app
+def replace(session: Session, app: Detent, job_id: str, payload: str, reason: str) -> None:
+    """Replace a quarantined job by one with corrected arguments.
 
-    JSON are all arguments by name. The dead job is discarded and stays on record, with the id of the new one. With
+    JSON is an object with all arguments by name. The old job is discarded, and its record names the new one. With
     --app the arguments must fit the task's signature.
     """
-    with session.open() as app:
-        job = app.jobs.get(job_id).replace(payload, reason=reason)
-        if session.json:
-            render.json_value(job_object(job.row))
-        else:
-            render.out(f"job {job_id}: replaced by job {job.id}")
+    job = app.jobs.get(job_id).replace(payload, reason=reason)
+    session.answer(job_object(job.row), f"job {job_id}: replaced by job {job.id}")
 
 
-@command.command()
-@job_id
-@click.pass_obj
-def why(session: Session, job_id: str) -> None:
-    """Say in one sentence why a job is where it is."""
-    with session.open() as app:
-        job = app.jobs.get(job_id)
-        sentence, state = job.why(), job.state
-        if session.json:
-            render.json_value({"id": job_id, "state": state, "why": sentence})
-        else:
-            render.out(line(sentence))
+@jobs.command()
+@job_id_argument
+@with_app
+def why(session: Session, app: Detent, job_id: str) -> None:
+    """Explain in one sentence why a job is in its state."""
+    job = app.jobs.get(job_id)
+    sentence = job.why()
+    session.answer({"id": job_id, "state": job.state, "why": sentence}, line(sentence))
 
 
-@command.command()
-@job_id
-@click.option("--timeout", type=duration, metavar="TIME", help="Give up after so long: 30s, 5m. Exit code 124.")
-@click.pass_obj
-def wait(session: Session, job_id: str, timeout: float | None) -> int:
-    """Wait until a job rests. Exit code 0 when it succeeded, 1 when it rests otherwise, 124 when time is up."""
-    with session.open() as app:
-        row = app.jobs.get(job_id).wait(timeout).row
-    if session.json:
-        render.json_value(job_object(row))
-    elif row.state == "succeeded":
-        render.out(f"job {row.id} succeeded" + ("" if row.result is None else f": {line(row.result)}"))
+@jobs.command()
+@job_id_argument
+@timeout_option
+@with_app
+def wait(session: Session, app: Detent, job_id: str, timeout: float | None) -> int:
+    """Wait until a job has ended. Exit code 0 if it succeeded, 1 if not, 124 after --timeout."""
+    row = app.jobs.get(job_id).wait(timeout).row
+    if row.state == "succeeded":
+        text = f"job {row.id} succeeded" + ("" if row.result is None else f": {line(row.result)}")
     else:
-        render.out(f"job {row.id} is {row.state}" + ("" if row.error is None else f":\n{block(row.error)}"))
+        text = f"job {row.id} is {row.state}" + ("" if row.error is None else f":\n{block(row.error)}")
+    session.answer(job_object(row), text)
     return OK if row.state == "succeeded" else FAILED
-
-
-def _print_event(event: EventRow, *, at_once: bool) -> None:
-    payload = "" if event.payload is None else f"  {line(event.payload)}"
-    render.out(f"{render.when(event.at)}  {line(event.level):<8}  {line(event.message)}{payload}")
-    if at_once:
-        render.flush()

@@ -1,4 +1,4 @@
-"""`detent lifecycles`: which moves are declared, and the entities that follow them."""
+"""`detent lifecycles`: draw lifecycles, and move the entities of an application by them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from detent.cli import render
-from detent.cli.command import Group, reason_option
+from detent.cli import output
+from detent.cli.command import Group, with_tasks
 from detent.cli.failures import NOT_FOUND, CommandFailed
+from detent.cli.options import reason_option
 from detent.cli.session import Session
 from detent.lifecycle.declare import Lifecycle
 from detent.model import jsondoor
@@ -17,73 +18,81 @@ from detent.model.escape import line
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
-__all__ = ["command"]
+__all__ = ["lifecycles"]
+
+lifecycles = Group(
+    "lifecycles",
+    help="Draw lifecycles; move entities of your own.",
+    examples=("detent lifecycles diagram job", "detent lifecycles history order 17 --app shop:app"),
+)
+lifecycle_argument = click.argument("lifecycle", metavar="LIFECYCLE")
+entity_id_argument = click.argument("entity_id", metavar="ID")
 
 
-@click.group("lifecycles", cls=Group)
-def command() -> None:
-    """Draw lifecycles; move entities of your own and show their history."""
-
-
-@command.command("list")
+@lifecycles.command("list")
 @click.pass_obj
 def list_(session: Session) -> None:
     """List the lifecycles that the application attaches to its tables. Needs an application."""
     session.require_application()
-    with session.open_or_new() as app:
+    with session.open_or_create() as app:
         found = app.lifecycles.list()
-    if session.json:
-        render.json_value([{"name": one.name, "states": list(one.states)} for one in found])
-        return
-    render.table(["NAME", "STATES"], [[one.name, ", ".join(one.states)] for one in found], empty="no lifecycles")
+    session.show_rows(
+        found,
+        output.columns("name", ("STATES", lambda one: ", ".join(one.states))),
+        empty="no lifecycles",
+        objects=({"name": one.name, "states": list(one.states)} for one in found),
+    )
 
 
-@command.command()
+@lifecycles.command()
 @click.argument("name", metavar="NAME")
-@click.option("--svg", "format", flag_value="svg", help="As a picture.")
-@click.option("--mermaid", "format", flag_value="mermaid", default=True, help="As Mermaid text. The default.")
+@click.option(
+    "--format", type=click.Choice(["mermaid", "svg"]), default="mermaid", show_default=True, help="Format to print."
+)
 @click.pass_obj
 def diagram(session: Session, name: str, format: Any) -> None:
     """Draw a lifecycle.
 
     One of Detent's own (job, execution, batch_run, …), or with --app one that the application attached.
     """
-    with session.open_or_new() as app:
+    with session.open_or_create() as app:
         text = app.lifecycles.diagram(name, format=format)
-    if session.json:
-        render.json_value({"name": name, "format": format, "text": text})
-    else:
-        render.out(text.rstrip("\n"))
+    session.answer({"name": name, "format": format, "text": text}, text.rstrip("\n"))
 
 
-@command.command()
-@click.argument("lifecycle", metavar="LIFECYCLE")
-@click.argument("entity_id", metavar="ID")
+@lifecycles.command()
+@lifecycle_argument
+@entity_id_argument
 @click.argument("trigger", metavar="TRIGGER")
-@click.option("--metadata", metavar="JSON", help="A JSON object that is kept with the transition.")
+@click.option("--metadata", metavar="JSON", help="JSON object to keep with the transition.")
 @reason_option
-@click.pass_obj
+@with_tasks
 def move(
-    session: Session, lifecycle: str, entity_id: str, trigger: str, metadata: str | None, reason: str | None
+    session: Session,
+    app: Detent,
+    lifecycle: str,
+    entity_id: str,
+    trigger: str,
+    metadata: str | None,
+    reason: str | None,
 ) -> None:
     """Move an entity of your own by a declared trigger. Needs an application."""
-    told = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
-    with session.open_with_tasks() as app:
-        moved = app.lifecycles.move(_attached(app, lifecycle), entity_id, trigger, metadata=told, reason=reason)
-    if session.json:
-        render.json_value({"id": moved.entity_id, "state": moved.state, "changed": moved.changed})
-    else:
-        render.out(f"{line(lifecycle)} {line(entity_id)}: {moved.state}")
+    decoded = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
+    moved = app.lifecycles.move(_attached(app, lifecycle), entity_id, trigger, metadata=decoded, reason=reason)
+    session.answer(
+        {"id": moved.entity_id, "state": moved.state, "changed": moved.changed},
+        f"{line(lifecycle)} {line(entity_id)}: {moved.state}",
+    )
 
 
-@command.command()
-@click.argument("lifecycle", metavar="LIFECYCLE")
-@click.argument("entity_id", metavar="ID")
-@click.pass_obj
-def history(session: Session, lifecycle: str, entity_id: str) -> None:
+@lifecycles.command()
+@lifecycle_argument
+@entity_id_argument
+@with_tasks
+def history(session: Session, app: Detent, lifecycle: str, entity_id: str) -> None:
     """List every transition of an entity of your own. Needs an application."""
-    with session.open_with_tasks() as app:
-        render.moves(session.json, app.lifecycles.history(_attached(app, lifecycle), entity_id))
+    found = app.lifecycles.history(_attached(app, lifecycle), entity_id)
+    session.show_rows(found, output.TRANSITIONS, empty="no transitions")
 
 
 def _attached(app: Detent, name: str) -> Lifecycle:

@@ -1,4 +1,4 @@
-"""`detent ops`: runs of builds, deploys and backups, for shells without psql and for SQLite."""
+"""`detent ops`: runs of builds, deploys and backups, for shell scripts."""
 
 from __future__ import annotations
 
@@ -12,23 +12,31 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from detent.cli import render
-from detent.cli.command import Group, duration, paged, reason_option, say_more
-from detent.cli.failures import FAILED, NOT_FOUND, OK, say
+from detent.cli import output
+from detent.cli.command import Group, with_app
+from detent.cli.failures import FAILED, NOT_FOUND, OK, print_error
+from detent.cli.options import combined, duration, page_options, reason_option
 from detent.cli.session import Session
 from detent.errors import DatabaseError, DetentError
 from detent.lifecycle.library import OPS_RUN
 from detent.model import jsondoor
 from detent.model.escape import line
 from detent.model.ops_records import OpsEnd
-from detent.model.records import EventRow
 from detent.ops.run import OpsRun, event_id
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
-__all__ = ["command"]
+__all__ = ["ops"]
 
+ops = Group(
+    "ops",
+    help="""Queue, claim, log and finish ops runs.
+
+    The states of a run: queued, claimed, running, and in the end success, failed or cancelled.
+    """,
+    examples=("detent ops queue shop staging --git-sha abc", "detent ops follow run-17"),
+)
 run_argument = click.argument("run", metavar="RUN")
 token_option = click.option("--token", metavar="TOKEN", help="Token of the claim. Default: the current holder.")
 _STDIN = "-"
@@ -45,124 +53,108 @@ def _json_object(context: click.Context, option: click.Parameter, texts: tuple[s
     return whole
 
 
-def _named_text(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    parted = [text.partition("=") for text in texts]
-    for name, sign, _ in parted:
+def _named_texts(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, _ in pairs:
         if not sign or not name:
             raise click.BadParameter("NAME=TEXT is needed")
-    return {name: text for name, _, text in parted}
+    return {name: text for name, _, text in pairs}
 
 
-def metadata_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is kept with a run: objects, and texts that need no quoting."""
-    for option in (
-        click.option(
-            "--set", "texts", multiple=True, callback=_named_text, metavar="NAME=TEXT", help="One text of the metadata."
-        ),
-        click.option(
-            "--metadata", multiple=True, callback=_json_object, metavar="JSON", help="An object to be kept with it."
-        ),
-    ):
-        function = option(function)
-    return function
+metadata_options = combined(
+    click.option(
+        "--metadata",
+        multiple=True,
+        callback=_json_object,
+        metavar="JSON",
+        help="JSON object to keep with the run (repeatable).",
+    ),
+    click.option(
+        "--set",
+        "texts",
+        multiple=True,
+        callback=_named_texts,
+        metavar="NAME=TEXT",
+        help="One text of the metadata (repeatable).",
+    ),
+)
 
 
-@click.group("ops", cls=Group)
-def command() -> None:
-    """Queue, claim, log and finish ops runs.
-
-    A run goes from queued through claimed and running to success, failed or cancelled.
-    """
-
-
-@command.command()
+@ops.command()
 @click.argument("project_id", metavar="PROJECT")
 @click.argument("env", metavar="ENV")
-@click.option("--git-sha", metavar="SHA", help="The commit.")
-@click.option("--git-ref", metavar="REF", help="The branch or tag.")
+@click.option("--git-sha", metavar="SHA", help="Commit.")
+@click.option("--git-ref", metavar="REF", help="Branch or tag.")
 @metadata_options
-@click.option("--key", metavar="TEXT", help="The same key answers the same run.")
+@click.option("--key", metavar="TEXT", help="Idempotency key: the same key returns the same run.")
 @click.option("--expires-in", type=duration, metavar="TIME", help="Cancel the run if no worker claims it in this time.")
-@click.pass_obj
+@with_app
 def queue(
     session: Session,
-    project_id: str,
-    env: str,
-    git_sha: str | None,
-    git_ref: str | None,
+    app: Detent,
     metadata: dict[str, Any],
     texts: dict[str, Any],
-    key: str | None,
     expires_in: float | None,
+    **options: Any,
 ) -> None:
-    """Queue a run. Prints its id; where the key found an earlier run, that one's."""
-    with session.open() as app:
-        expires_at = None if expires_in is None else app.store.now() + timedelta(seconds=expires_in)
-        run = app.ops.queue(
-            project_id,
-            env,
-            git_sha=git_sha,
-            git_ref=git_ref,
-            metadata=metadata | texts,
-            key=key,
-            expires_at=expires_at,
-        )
-    if session.json:
-        render.json_value(_object(run) | {"created": run.created})
-        return
-    render.out(run.id)
-    if not run.created:
-        render.note("the key found this run; nothing was queued")
+    """Queue a run. Prints its id, or that of the earlier run with the same key."""
+    expires_at = None if expires_in is None else app.store.now() + timedelta(seconds=expires_in)
+    run = app.ops.queue(**options, metadata=metadata | texts, expires_at=expires_at)
+    session.answer(_run_object(run) | {"created": run.created}, run.id)
+    if not run.created and not session.json:
+        output.print_note("the key belongs to this run already; nothing was queued")
 
 
-@command.command()
+@ops.command()
 @click.argument("worker", metavar="WORKER")
-@click.pass_obj
-def claim(session: Session, worker: str) -> int:
-    """Take the run that was queued first. Exit code 3 where none waits.
+@with_app
+def claim(session: Session, app: Detent, worker: str) -> int:
+    """Claim the run that was queued first. Exit code 3 if none is queued.
 
-    Prints lines of the form name=value: run_id, token, project_id, env, git_sha, git_ref. Begin within five minutes,
-    and give the token along with whatever you say of the run. While no Detent worker runs, a claim also judges alerts.
+    Prints lines of the form name=value: run_id, token, project_id, env, git_sha, git_ref. Write the first event within
+    five minutes, and pass the token to every other command for the run. While no Detent worker runs, a claim also
+    judges alerts.
     """
-    with session.open() as app:
-        run = app.ops.claim(worker)
-        if not app.workers.list():
-            _judge(app)
+    run = app.ops.claim(worker)
+    if not app.workers.list():
+        _judge_alerts(app)
     if run is None:
         if session.json:
-            render.json_value(None)
-        render.note("no run is queued")
+            output.print_json(None)
+        output.print_note("no run is queued")
         return NOT_FOUND
     if session.json:
-        render.json_value(_object(run) | {"token": run.token})
+        output.print_json(_run_object(run) | {"token": run.token})
         return OK
-    told = {"run_id": run.id, "token": run.token, "project_id": run.project_id, "env": run.env}
-    for name, value in (told | {"git_sha": run.git_sha, "git_ref": run.git_ref}).items():
-        render.out(f"{name}={line(value or '')}")
+    claimed = {"run_id": run.id, "token": run.token, "project_id": run.project_id, "env": run.env}
+    for name, value in (claimed | {"git_sha": run.git_sha, "git_ref": run.git_ref}).items():
+        output.print_text(f"{name}={line(value or '')}")
     return OK
 
 
-def _judge(app: Detent) -> None:
-    """Judge alerts if no worker runs that would. A claim never fails because of it."""
+def _judge_alerts(app: Detent) -> None:
+    """Judge alerts, since no worker does. An error is printed, and the claim goes on."""
     try:
         app.alerts.judge()
     except DetentError as error:
-        say(f"alerts were not judged: {error}")
+        print_error(f"alerts were not judged: {error}")
 
 
-@command.command()
+@ops.command()
 @run_argument
 @click.argument("message", metavar="MESSAGE")
-@click.option("--level", default="info", show_default=True, metavar="LEVEL", help="How much it matters.")
-@click.option("--payload", multiple=True, callback=_json_object, metavar="JSON", help="An object that goes with it.")
-@click.option("--key", metavar="TEXT", help="The same key answers the same line.")
+@click.option("--level", default="info", show_default=True, metavar="LEVEL", help="Level of the event.")
+@click.option(
+    "--payload", multiple=True, callback=_json_object, metavar="JSON", help="JSON object of the event (repeatable)."
+)
+@click.option("--key", metavar="TEXT", help="Idempotency key: the same key returns the same event.")
 @click.option(
     "--renew-every",
     type=duration,
     default="1m",
     show_default=True,
     metavar="TIME",
-    help="With `-`: renew the run when no line has come for this long.",
+    help="With `-`: renew the lease if no line has come for this long.",
 )
 @token_option
 @click.pass_obj
@@ -170,54 +162,53 @@ def event(
     session: Session,
     run: str,
     message: str,
-    level: str,
     payload: dict[str, Any],
     key: str | None,
     renew_every: float,
     token: str | None,
+    level: str,
 ) -> None:
-    """Append a line to a run: a sign of life, of which there must be one every ten minutes.
+    """Append an event to a run. It is a heartbeat: one is needed every ten minutes.
 
-    The first one makes a claimed run running. `-` appends each line of stdin as it comes, with its number, and renews
-    the run while no line comes, so a build may be silent for as long as it likes. Exit code 4 as soon as the run is no
-    longer yours, such as after a cancel, also while no line comes; what writes into the pipe then gets SIGPIPE.
+    The first event starts a claimed run. `-` appends each line of stdin as it comes, with its number, and renews the
+    lease while no line comes, so a build may be silent for long. Exit code 4 as soon as the run is no longer yours,
+    such as after a cancel, even while no line comes; the program that writes into the pipe then gets SIGPIPE.
     """
     if message == _STDIN and key is not None:
-        raise click.UsageError("Lines of stdin have numbers, and no --key.")
+        raise click.UsageError("Lines of stdin take no --key: their numbers tell them apart.")
     if renew_every <= 0:
-        raise click.UsageError("--renew-every is more than 0 seconds.")
+        raise click.UsageError("--renew-every must be longer than 0 seconds.")
     with session.open() as app:
-        most = app.settings.event_max
 
         def renew() -> None:
             try:
                 app.ops.renew(run, token=token)
             except DatabaseError as error:
-                # The lease outlives a short outage of the database; the next line or renewal tells.
-                say(str(error))
+                # The lease outlives a short outage of the database; the next line or renewal is refused if it did not.
+                print_error(str(error))
 
-        lines = _lines(most, payload, renew_every, renew) if message == _STDIN else [(message, payload or None)]
-        for text, more in lines:
-            name = app.ops.event(run, text, level=level, payload=more, key=key, token=token)
+        lines = _stdin_lines(app.settings.event_max, payload, renew_every, renew)
+        for text, more in lines if message == _STDIN else [(message, payload or None)]:
+            written = app.ops.event(run, text, level=level, payload=more, key=key, token=token)
             if session.json:
-                render.json_line({"event_id": name})
+                output.print_json_line({"event_id": written})
             elif message != _STDIN:
-                render.out(name)
+                output.print_text(written)
 
 
-def _lines(
+def _stdin_lines(
     most: int, payload: Mapping[str, Any], renew_every: float, renew: Callable[[], None]
 ) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
-    """Lines of stdin with their numbers: so that those that read alike are told apart. Whatever a command prints can be
-    said: what is no text becomes marks, and what is too long is cut. Calls `renew` when no line has come for long."""
-    for number, text in enumerate(_raw_lines(most // 3, renew_every, renew), start=1):
+    """Yield the lines of stdin, each with a payload that has its number. Bytes that are not UTF-8 are replaced, and
+    long lines are cut. Calls `renew` if no line has come for `renew_every` seconds."""
+    for number, text in enumerate(_raw_stdin_lines(most // 3, renew_every, renew), start=1):
         yield text.decode(errors="replace").replace("\0", "\ufffd"), {**payload, "line": number}
 
 
-def _raw_lines(most: int, renew_every: float, renew: Callable[[], None]) -> Iterator[bytes]:
-    """Lines of stdin without their ends, cut to `most` bytes. A line that comes in pieces is kept until it is whole."""
+def _raw_stdin_lines(most: int, renew_every: float, renew: Callable[[], None]) -> Iterator[bytes]:
+    """Yield the lines of stdin without their ends, cut to `most` bytes. A partial line is kept until it is complete."""
     stdin = sys.stdin.fileno()
-    begun = b""
+    partial = b""
     while True:
         if not select.select([stdin], [], [], renew_every)[0]:
             renew()
@@ -225,152 +216,124 @@ def _raw_lines(most: int, renew_every: float, renew: Callable[[], None]) -> Iter
         piece = os.read(stdin, _READ_SIZE)
         *lines, rest = piece.split(b"\n")
         for one in lines:
-            yield (begun + one)[:most]
-            begun = b""
-        begun = (begun + rest)[:most]
+            yield (partial + one)[:most]
+            partial = b""
+        partial = (partial + rest)[:most]
         if not piece:
-            if begun:
-                yield begun
+            if partial:
+                yield partial
             return
 
 
-@command.command("renew")
+@ops.command("renew")
 @run_argument
 @token_option
-@click.pass_obj
-def renew_(session: Session, run: str, token: str | None) -> None:
-    """Extend the lease of a run to ten minutes from now, without a line.
+@with_app
+def renew_(session: Session, app: Detent, run: str, token: str | None) -> None:
+    """Renew the lease of a run without an event.
 
-    For workers that have nothing to say for long. Prints the state of the run; exit code 4 if the run is no longer
-    yours, such as after a cancel.
+    The lease then lasts ten minutes from now. Prints the state of the run. Exit code 4 if the run is no longer yours,
+    such as after a cancel.
     """
-    with session.open() as app:
-        state = app.ops.renew(run, token=token)
-    if session.json:
-        render.json_value({"run_id": run, "state": state})
-    else:
-        render.out(state)
+    state = app.ops.renew(run, token=token)
+    session.answer({"run_id": run, "state": state}, state)
 
 
-@command.command()
+@ops.command()
 @run_argument
-@click.argument("state", type=click.Choice(get_args(OpsEnd)))
+@click.argument("state", metavar="STATE", type=click.Choice(get_args(OpsEnd)))
 @metadata_options
 @token_option
-@click.pass_obj
+@with_app
 def finish(
-    session: Session, run: str, state: OpsEnd, metadata: dict[str, Any], texts: dict[str, Any], token: str | None
+    session: Session,
+    app: Detent,
+    run: str,
+    state: OpsEnd,
+    metadata: dict[str, Any],
+    texts: dict[str, Any],
+    token: str | None,
 ) -> None:
-    """End a run. The same end again changes nothing; another one is refused with exit code 4.
+    """End a run.
 
-    The metadata is merged with what it was queued with. Prints the state it has now.
+    STATE is success, failed or cancelled. The same end again is a no-op; another end is refused with exit code 4. The
+    metadata is merged with that of the run. Prints the state of the run.
     """
-    with session.open() as app:
-        _say(session, app.ops.finish(run, state, metadata=metadata | texts, token=token))
+    found = app.ops.finish(run, state, metadata=metadata | texts, token=token)
+    session.answer(_run_object(found), found.state)
 
 
-@command.command()
+@ops.command()
 @run_argument
 @reason_option
-@click.pass_obj
-def cancel(session: Session, run: str, reason: str | None) -> None:
-    """Stop a run. Its holder is refused from then on."""
-    with session.open() as app:
-        _say(session, app.ops.cancel(run, reason=reason))
+@with_app
+def cancel(session: Session, app: Detent, run: str, reason: str | None) -> None:
+    """Cancel a run. From then on its holder is refused."""
+    found = app.ops.cancel(run, reason=reason)
+    session.answer(_run_object(found), found.state)
 
 
-@command.command("list")
+@ops.command("list")
 @click.option("--project-id", metavar="NAME", help="Only runs of this project.")
 @click.option("--env", metavar="NAME", help="Only runs for this environment.")
 @click.option("--state", type=click.Choice(list(OPS_RUN.states)), help="Only runs in this state.")
-@paged
-@click.pass_obj
-def list_(
-    session: Session, project_id: str | None, env: str | None, state: str | None, limit: int, after: str | None
-) -> None:
+@page_options
+@with_app
+def list_(session: Session, app: Detent, **chosen: Any) -> None:
     """List runs, the newest first."""
-    with session.open() as app:
-        runs = app.ops.list(project_id=project_id, env=env, state=state, limit=limit, after=after)
-    say_more(runs)
-    if session.json:
-        render.json_value([_object(run) for run in runs])
-        return
-    render.table(
-        ["RUN", "PROJECT", "ENV", "STATE", "REF", "SHA", "WORKER", "QUEUED", "FINISHED"],
-        [
-            [
-                *(run.id, run.project_id, run.env, run.state, run.git_ref, (run.git_sha or "")[:12], run.claimed_by),
-                *(run.queued_at, run.finished_at),
-            ]
-            for run in runs
-        ],
-        empty="no runs",
-    )
+    found = app.ops.list(**chosen)
+    revision = (("REF", "git_ref"), ("SHA", lambda run: (run.git_sha or "")[:12]))
+    times = ("queued_at", "finished_at")
+    columns = output.columns(("RUN", "id"), "project_id", "env", "state", *revision, ("WORKER", "claimed_by"), *times)
+    session.show_rows(found, columns, empty="no runs", objects=map(_run_object, found))
 
 
-@command.command()
+@ops.command()
 @run_argument
-@click.pass_obj
-def get(session: Session, run: str) -> None:
+@with_app
+def get(session: Session, app: Detent, run: str) -> None:
     """Show a run with its metadata."""
-    with session.open() as app:
-        found = app.ops.get(run)
+    found = app.ops.get(run)
     if session.json:
-        render.json_value(_object(found))
+        output.print_json(_run_object(found))
         return
-    told = {name: value for name, value in _object(found).items() if name != "metadata"}
     metadata = jsondoor.encode(found.metadata, field="metadata", size_max=1 << 22, depth_max=256)
-    render.fields(told | {"metadata": None if metadata == "{}" else metadata})
+    output.print_fields(_run_object(found) | {"metadata": None if metadata == "{}" else metadata})
 
 
-@command.command()
+@ops.command()
 @click.argument("project_id", metavar="[PROJECT]", required=False)
-@click.pass_obj
-def environments(session: Session, project_id: str | None) -> None:
-    """List environments (of a project)."""
-    with session.open() as app:
-        found = app.ops.environments(project_id)
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(["PROJECT", "ENV"], [[one.project_id, one.name] for one in found], empty="no environments")
+@with_app
+def environments(session: Session, app: Detent, project_id: str | None) -> None:
+    """List the environments of all projects, or of one."""
+    found = app.ops.environments(project_id)
+    session.show_rows(found, output.columns("project_id", ("ENV", "name")), empty="no environments")
 
 
-@command.command()
+@ops.command()
 @run_argument
-@click.option("--wait/--no-wait", default=True, help="Go on until the run has ended, or only print the lines so far.")
-@click.pass_obj
-def follow(session: Session, run: str, wait: bool) -> int:
-    """Print a run's lines as they come, until it has ended. Exit code 1 where it ended without success."""
-    with session.open() as app:
-        for event in app.ops.follow(run, wait=wait):
-            _print(session, event)
-        found = app.ops.get(run)
+@click.option(
+    "--wait/--no-wait", default=True, help="Wait until the run has ended, or print the events so far. Default: --wait."
+)
+@with_app
+def follow(session: Session, app: Detent, run: str, wait: bool) -> int:
+    """Print the events of a run as they come, until it has ended. Exit code 1 if it did not end with success."""
+    for one in app.ops.follow(run, wait=wait):
+        if session.json:
+            output.print_json_line({"event_id": event_id(one.job_id, one.seq), **output.to_object(one)})
+        else:
+            output.print_event(one)
+            output.flush()
+    found = app.ops.get(run)
     if not wait and not found.rests:
         return OK
     if session.json:
-        render.json_line({"run_id": found.id, "state": found.state})
+        output.print_json_line({"run_id": found.id, "state": found.state})
     else:
-        render.out(f"{found.id}: {found.state}")
+        output.print_text(f"{found.id}: {found.state}")
     return OK if found.state == "success" else FAILED
 
 
-def _print(session: Session, event: EventRow) -> None:
-    if session.json:
-        render.json_line({"event_id": event_id(event.job_id, event.seq), **render.plain(event)})
-        return
-    payload = "" if event.payload in (None, "{}") else f"  {line(event.payload or '')}"
-    render.out(f"{render.when(event.at)}  {line(event.level):<8}  {line(event.message)}{payload}")
-    render.flush()
-
-
-def _say(session: Session, run: OpsRun) -> None:
-    if session.json:
-        render.json_value(_object(run))
-    else:
-        render.out(run.state)
-
-
-def _object(run: OpsRun) -> dict[str, Any]:
-    told = {one.name: getattr(run, one.name) for one in dataclasses.fields(run)}
-    return {"run_id": told.pop("id")} | {name: told[name] for name in told if name not in ("token", "created")}
+def _run_object(run: OpsRun) -> dict[str, Any]:
+    fields = {one.name: getattr(run, one.name) for one in dataclasses.fields(run)}
+    return {"run_id": fields.pop("id")} | {name: fields[name] for name in fields if name not in ("token", "created")}

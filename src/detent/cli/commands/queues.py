@@ -1,100 +1,110 @@
-"""`detent queues`: how full they are, and whether claims may enter."""
+"""`detent queues` and `detent limits`: how many jobs there are, and how many may run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
-from detent.cli import render
-from detent.cli.command import Group, duration, paged, reason_option, say_more
+from detent.cli import output
+from detent.cli.command import Group, with_app
+from detent.cli.options import duration, limit_option, page_options, reason_option, silence_options
 from detent.cli.session import Session
+from detent.client.listing import ListPage
 from detent.declare.limit import Limit
 from detent.lifecycle.library import JOB
 from detent.model.escape import line
 from detent.model.limit_records import LimitRow
-from detent.model.records import Moved
-from detent.views.queues import Queue
+from detent.model.records import Moved, TransitionRow
+from detent.views.limits import paused_by
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-name = click.argument("name", metavar="QUEUE")
+__all__ = ["QUEUE_COLUMNS", "limits", "queues"]
+
+queues = Group(
+    "queues",
+    help="List, pause, resume and limit queues.",
+    examples=("detent queues list", "detent queues pause mail --reason 'the provider is down'"),
+)
+limits = Group(
+    "limits",
+    help="List, pause, resume and remove limits.",
+    examples=("detent limits list --waiting", "detent limits resume shop-api"),
+)
+name_argument = click.argument("name", metavar="QUEUE")
+key_argument = click.argument("key", metavar="KEY")
 
 
-@click.group("queues", cls=Group)
-def command() -> None:
-    """List, pause, resume and limit queues."""
+def _jobs_in(state: str) -> Any:
+    return lambda queue: queue.jobs[state]
 
 
-@command.command("list")
-@paged
-@click.pass_obj
-def list_(session: Session, limit: int, after: str | None) -> None:
+QUEUE_COLUMNS = output.columns(
+    ("QUEUE", "name"),
+    ("CLAIMS", lambda queue: "paused" if queue.paused else "open"),
+    *((state.upper(), _jobs_in(state)) for state in JOB.states),
+)
+"""The columns of a list of queues: their jobs by state."""
+_UNKNOWN = "Queue {} has never had a job. `detent queues list` lists the queues that have."
+_QUEUES = {**QUEUE_COLUMNS, **output.columns("paused_by", ("REASON", "paused_reason"))}
+
+
+@queues.command("list")
+@page_options
+@with_app
+def list_queues(session: Session, app: Detent, limit: int, after: str | None) -> None:
     """List queues with their jobs by state."""
-    with session.open() as app:
-        found = app.queues.list(limit=limit, after=after)
-    _show(session, found)
-    say_more(found)
+    found = app.queues.list(limit=limit, after=after)
+    session.show_rows(found, _QUEUES, empty="no queues: no job has been enqueued yet")
 
 
-@command.command()
-@name
-@click.pass_obj
-def get(session: Session, name: str) -> None:
-    """Show a queue."""
-    with session.open() as app:
-        found = app.queues.get(name)
+@queues.command("get")
+@name_argument
+@with_app
+def get_queue(session: Session, app: Detent, name: str) -> None:
+    """Show a queue with its jobs by state."""
+    found = app.queues.get(name)
     if session.json:
-        render.json_value(render.plain(found))
+        output.print_json(output.to_object(found))
     else:
-        _show(session, [found])
+        output.print_rows([found], _QUEUES)
 
 
-def _show(session: Session, found: Sequence[Queue]) -> None:
-    if session.json:
-        render.json_value([render.plain(one) for one in found])
-        return
-    render.table(
-        ["QUEUE", "CLAIMS", *(state.upper() for state in JOB.states), "PAUSED BY", "REASON"],
-        [
-            [
-                one.name,
-                "paused" if one.paused else "open",
-                *(one.jobs[state] for state in JOB.states),
-                one.paused_by,
-                one.paused_reason,
-            ]
-            for one in found
-        ],
-        empty="no queues: nothing was ever enqueued here",
-    )
-
-
-@command.command()
-@name
+@queues.command("pause")
+@name_argument
 @reason_option
-@click.pass_obj
-def pause(session: Session, name: str, reason: str | None) -> None:
-    """Let no claim enter a queue until it is resumed; what is running goes on."""
-    with session.open() as app:
-        is_new = all(one.name != name for one in app.queues.list(limit=10_000))
-        _say(session, app.queues.pause(name, reason=reason))
-    if is_new:
-        render.note(f"no job has ever been in queue {line(name)}; `detent queues list` shows those there are")
+@with_app
+def pause_queue(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Start no job of a queue until it is resumed. Running jobs go on."""
+    is_known = _is_known(app, name)
+    session.show_moved("queue", app.queues.pause(name, reason=reason))
+    if not is_known:
+        output.print_note(_UNKNOWN.format(line(name)))
 
 
-@command.command()
-@name
+@queues.command("resume")
+@name_argument
 @reason_option
-@click.pass_obj
-def resume(session: Session, name: str, reason: str | None) -> None:
-    """Let claims enter a queue again."""
-    with session.open() as app:
-        _say(session, app.queues.resume(name, reason=reason))
+@with_app
+def resume_queue(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Let jobs of a queue start again."""
+    is_known = _is_known(app, name)
+    session.show_moved("queue", app.queues.resume(name, reason=reason))
+    if not is_known:
+        output.print_note(_UNKNOWN.format(line(name)))
 
 
-@command.command("limit")
-@name
+def _is_known(app: Detent, name: str) -> bool:
+    return any(one.name == name for one in app.queues.list(limit=10_000))
+
+
+@queues.command("limit")
+@name_argument
 @click.option("--concurrency", type=int, metavar="N", help="Maximum number of jobs that run at once.")
 @click.option("--rate", type=float, metavar="N", help="Average number of jobs that may start per --per.")
 @click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="Period of --rate.")
@@ -104,9 +114,9 @@ def resume(session: Session, name: str, reason: str | None) -> None:
     metavar="N",
     help="Number of jobs that may start together after a quiet time. Default: 0.1 s of the rate, at least 1.",
 )
-@click.option("--none", "lift", is_flag=True, help="Lift the bounds again.")
+@click.option("--none", "lift", is_flag=True, help="Lift the limit.")
 @click.pass_obj
-def limit_(
+def limit_queue(
     session: Session,
     name: str,
     concurrency: int | None,
@@ -115,72 +125,147 @@ def limit_(
     burst: float | None,
     lift: bool,
 ) -> None:
-    """Bound the jobs of a queue, for all workers together.
+    """Limit the jobs of a queue, for all workers together.
 
-    Its key is queue:QUEUE. The limits of tasks are in their code.
+    The key of this limit is queue:QUEUE. The limits of tasks are declared in code.
     """
     if lift == (concurrency is not None or rate is not None):
-        raise click.UsageError("Say which: --concurrency, --rate or both, or --none to lift them.")
+        raise click.UsageError("Give --concurrency, --rate or both; or --none to lift the limit.")
     if burst is not None and rate is None:
         raise click.UsageError("--burst goes with --rate.")
     with session.open() as app:
         row = app.queues.limit(name, Limit(concurrency=concurrency, rate=rate, per=per, burst=burst))
-    if session.json:
-        render.json_value(render.plain(row))
-    else:
-        bounds = [f"{concurrency} at once"] if concurrency is not None else []
-        bounds += [f"{_rate(row)}, burst {row.burst:g}"] if rate is not None else []
-        render.out(f"limit {line(row.key)}: {', '.join(bounds) or 'no bounds'}")
+    bounds = [f"{concurrency} at once"] if concurrency is not None else []
+    bounds += [f"{_rate(row)}, burst {row.burst:g}"] if rate is not None else []
+    session.answer(output.to_object(row), f"limit {line(row.key)}: {', '.join(bounds) or 'no bounds'}")
 
 
-@command.command()
-@name
-@click.option("--automatic/--by-approval", default=None, help="Who recovers silent jobs (required).")
+@queues.command()
+@name_argument
 @click.option(
-    "--stale-after", type=duration, default="5m", show_default=True, metavar="TIME", help="From the claim to the start."
+    "--automatic/--by-approval", default=None, help="Run silent jobs again, or leave them to a person (required)."
 )
-@click.option(
-    "--stalled-after", type=duration, default="10m", show_default=True, metavar="TIME", help="Since the last event."
-)
+@silence_options
 @reason_option
 @click.pass_obj
-def recovery(
-    session: Session, name: str, automatic: bool | None, stale_after: float, stalled_after: float, reason: str | None
-) -> None:
-    """Choose whether workers stop silent jobs of a queue and run them again, or leave them to a person."""
+def recovery(session: Session, /, name: str, automatic: bool | None, **chosen: Any) -> None:
+    """Choose what happens to silent jobs of a queue.
+
+    Either workers stop them and run them again, or they wait for a person.
+    """
     if automatic is None:
-        raise click.UsageError("Say which: --automatic or --by-approval.")
+        raise click.UsageError("Give either --automatic or --by-approval.")
     with session.open() as app:
-        moved = app.queues.recovery(
-            name, automatic=automatic, stale_after=stale_after, stalled_after=stalled_after, reason=reason
-        )
-    if session.json:
-        render.json_value({"queue": moved.entity_id, "recovery": moved.state, "changed": moved.changed})
-    else:
-        render.out(f"queue {line(moved.entity_id)}: {moved.state}" + ("" if moved.changed else " (it was already)"))
+        moved = app.queues.recovery(name, automatic=automatic, **chosen)
+    session.show_moved("queue", moved)
 
 
-@command.command()
-@click.pass_obj
-def recoveries(session: Session) -> None:
-    """List the queues whose silent jobs are stopped and run again automatically."""
-    with session.open() as app:
-        found = app.queues.recoveries()
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(
-        ["QUEUE", "STALE AFTER", "STALLED AFTER", "BY", "SINCE", "REASON"],
-        [[one.queue, one.stale_after, one.stalled_after, one.changed_by, one.changed_at, one.reason] for one in found],
-        empty="none: silent jobs of every queue wait for approval",
+@queues.command()
+@with_app
+def recoveries(session: Session, app: Detent) -> None:
+    """List the queues with automatic recovery of silent jobs."""
+    changed = (("BY", "changed_by"), ("SINCE", "changed_at"), "reason")
+    columns = output.columns("queue", "stale_after", "stalled_after", *changed)
+    session.show_rows(app.queues.recoveries(), columns, empty="none: silent jobs of every queue wait for approval")
+
+
+# -- limits ----------------------------------------------------------------------------------------------------
+
+
+@limits.command("list")
+@click.option("--waiting", is_flag=True, help="Only limits under which no job may start now.")
+@limit_option()
+@click.option("--after", default="", metavar="KEY", help="Only limits with keys after this one.")
+@with_app
+def list_limits(session: Session, app: Detent, waiting: bool, limit: int, after: str) -> None:
+    """List limits with the jobs that run under them.
+
+    STATE is open if jobs may start; full, spent (its rate), paused or breaker if they may not; half open if one job
+    is tried. TOKENS is what is left of the burst: a job takes one, or its cost. Below zero, the bucket is in debt.
+    """
+    now = app.store.now()
+    matching = (one for one in _all_limits(app, after) if not waiting or one.state(now) != "open")
+    found = ListPage(islice(matching, limit))
+    found.next = found[-1].key if len(found) == limit else None
+    pauses = {one.key: paused_by(app.store, one.key) for one in found if one.held_at is not None}
+    columns = output.columns(
+        "key",
+        ("STATE", lambda one: one.state(now)),
+        "running",
+        ("AT ONCE", "concurrency_max"),
+        ("RATE", _rate),
+        ("TOKENS", lambda one: None if one.rate is None else f"{one.tokens:.1f}/{one.burst:g}"),
+        ("UNTIL", lambda one: one.until(now)),
+        "throttled",
+        ("TASKS", lambda one: ",".join(one.tasks)),
+        ("QUEUES", lambda one: ",".join(one.queues)),
+        ("BOUNDS OF", "template"),
+        ("PAUSED BY", lambda one: by.actor if (by := pauses.get(one.key)) else None),
+        ("REASON", lambda one: by.reason if (by := pauses.get(one.key)) else None),
     )
+    objects = (_limit_object(one, pauses.get(one.key), state=one.state(now)) for one in found)
+    session.show_rows(found, columns, empty="no limits" if not waiting else "no limit is reached", objects=objects)
 
 
-def _say(session: Session, moved: Moved) -> None:
-    if session.json:
-        render.json_value({"queue": moved.entity_id, "state": moved.state, "changed": moved.changed})
-    else:
-        render.out(f"queue {line(moved.entity_id)}: {moved.state}" + ("" if moved.changed else " (it was already)"))
+@limits.command("get")
+@key_argument
+@with_app
+def get_limit(session: Session, app: Detent, key: str) -> None:
+    """Show a limit."""
+    row = app.limits.get(key)
+    by = paused_by(app.store, row.key) if row.held_at is not None else None
+    session.show_record(_limit_object(row, by, state=row.state(app.store.now())))
+
+
+@limits.command("pause")
+@key_argument
+@reason_option
+@with_app
+def pause_limit(session: Session, app: Detent, key: str, reason: str | None) -> None:
+    """Start no job under a limit until it is resumed. Running jobs go on.
+
+    KEY is the key of a limit, or a key that jobs have, such as shop:7.
+    """
+    session.show_moved("limit", app.limits.pause(key, reason=reason))
+
+
+@limits.command("resume")
+@key_argument
+@reason_option
+@with_app
+def resume_limit(session: Session, app: Detent, key: str, reason: str | None) -> None:
+    """Let jobs start under a limit again.
+
+    Ends a pause of any origin, closes the breaker and fills the bucket.
+    """
+    moved: Moved = app.limits.resume(key, reason=reason)
+    session.show_moved("limit", replace(moved, state="open") if moved.state == "closed" else moved)
+
+
+@limits.command("remove")
+@key_argument
+@reason_option
+@with_app
+def remove_limit(session: Session, app: Detent, key: str, reason: str | None) -> None:
+    """Remove a limit that no code declares any more.
+
+    Refused while jobs wait or run under it. If the code still declares the limit, `detent migrate --app` writes it
+    again, and so does a worker that starts while no other worker runs. `detent queues limit QUEUE --none` lifts the
+    limit of a queue.
+    """
+    session.show_moved("limit", app.limits.remove(key, reason=reason))
+
+
+def _all_limits(app: Detent, after: str) -> Iterator[LimitRow]:
+    """Yield every limit after a key, page by page."""
+    while page := app.limits.list(after=after):
+        yield from page
+        after = page[-1].key
+
+
+def _limit_object(row: LimitRow, by: TransitionRow | None, *, state: str) -> dict[str, Any]:
+    pause = {"paused_by": None, "reason": None} if by is None else {"paused_by": by.actor, "reason": by.reason}
+    return output.to_object(row, state=state) | pause
 
 
 def _rate(row: LimitRow) -> str | None:

@@ -1,121 +1,171 @@
-"""`detent runs`: runs of batches and pipelines."""
+"""`detent runs` and `detent watermarks`: runs of batches and pipelines."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from detent.app.batch_run import BatchRun, TargetChange
 from detent.app.export import FORMATS
 from detent.app.pipeline_run import PipelineRun
-from detent.cli import render
-from detent.cli.acting import confirm
-from detent.cli.command import Group, duration, paged, reason_option, say_more
-from detent.cli.failures import FAILED, OK
-from detent.cli.pipelineview import say_pipeline_run, show_pipeline_run
-from detent.cli.runview import json_text, list_runs, show_run, watch, watch_look
+from detent.cli import output
+from detent.cli.command import Group, with_app, with_tasks
+from detent.cli.failures import NOT_FOUND, CommandFailed
+from detent.cli.options import (
+    combined,
+    limit_option,
+    page_options,
+    reason_option,
+    required_reason_option,
+    tenant_option,
+    timeout_option,
+    wait_options,
+    yes_option,
+)
+from detent.cli.run_output import (
+    MISMATCHES,
+    PARTITIONS,
+    json_text,
+    show_batch_run,
+    show_outcome,
+    show_pipeline_outcome,
+    show_pipeline_run,
+    show_reconciliation,
+    show_runs,
+)
 from detent.cli.session import Session
 from detent.lifecycle.library import BATCH_RUN, PARTITION, PIPELINE_RUN, TARGET
 from detent.model import jsondoor
 from detent.model.escape import line
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
+__all__ = ["runs", "watermarks"]
+
+runs = Group(
+    "runs",
+    help="Preview, apply and roll back batch runs; start pipelines.",
+    examples=("detent runs list", "detent runs get 17"),
+)
+watermarks = Group(
+    "watermarks",
+    help="List watermarks: how far each source has been ingested.",
+    examples=("detent watermarks list", "detent watermarks get diamonds"),
+)
 _KINDS = ("batch", "pipeline")
 _STATES = list(dict.fromkeys((*BATCH_RUN.states, *PIPELINE_RUN.states)))
-run_id = click.argument("run_id", metavar="ID")
-_wait = click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
-_timeout = click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
-_overwrite = click.option("--overwrite", is_flag=True, help="Change targets even if others have changed them since.")
-_yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+run_id_argument = click.argument("run_id", metavar="ID")
+payload_argument = click.argument("payload", metavar="[JSON]", default="{}")
+only_option = click.option("--only", multiple=True, metavar="REF", help="Only this target (repeatable).")
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Change targets even if others have changed them since."
+)
+target_filters = combined(
+    click.option("--state", type=click.Choice(list(TARGET.states)), help="Only targets in this state."),
+    only_option,
+    click.option(
+        "--changed/--unchanged", default=None, help="Only targets that the run changes, or that it leaves as they are."
+    ),
+)
+only_options = combined(
+    only_option,
+    click.option(
+        "--only-from",
+        type=click.File(),
+        metavar="FILE",
+        help="Only the targets in this file, one per line; - is stdin.",
+    ),
+)
+change_options = combined(yes_option, wait_options, reason_option)
 
 
-def _chosen(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Which targets, for what is looked at."""
-    options = (
-        click.option("--state", type=click.Choice(list(TARGET.states)), help="Only targets in this state."),
-        click.option("--only", multiple=True, metavar="REF", help="Only this target; may be given often."),
-        click.option("--changed/--unchanged", default=None, help="Only those that would change, or would not."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def _only(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Which targets, for what is done."""
-    options = (
-        click.option("--only", multiple=True, metavar="REF", help="Only this target; may be given often."),
-        click.option(
-            "--only-from", type=click.File(), metavar="FILE", help="Only these, a ref in each line; - is stdin."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@click.group("runs", cls=Group)
-def command() -> None:
-    """Preview, apply and roll back batch runs; start, retry and force pipeline runs."""
-
-
-@command.command("list")
+@runs.command("list")
 @click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
 @click.option("--state", type=click.Choice(_STATES), metavar="STATE", help="Only runs in this state.")
-@click.option("--name", metavar="NAME", help="Only runs of this batch, or this pipeline.")
+@click.option("--name", metavar="NAME", help="Only runs of this batch or pipeline.")
 @click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
-@paged
-@click.pass_obj
-def list_(
-    session: Session,
-    /,
-    kind: str | None,
-    state: str | None,
-    name: str | None,
-    tenant: str | None,
-    limit: int,
-    after: str | None,
-) -> None:
+@page_options
+@with_app
+def list_(session: Session, app: Detent, **chosen: Any) -> None:
     """List batch runs and pipeline runs, the newest first."""
-    with session.open() as app:
-        chosen: dict[str, Any] = {"kind": kind, "state": state, "name": name, "tenant": tenant}
-        found = app.runs.list(**chosen, limit=limit, after=after)
-    list_runs(session, found)
-    say_more(found)
+    show_runs(session, app.runs.list(**chosen))
 
 
-@command.command()
-@run_id
+@runs.command()
+@run_id_argument
 @click.option("--kind", type=click.Choice(_KINDS), help="Only a run of this kind.")
-@click.pass_obj
-def get(session: Session, run_id: str, kind: Any) -> None:
-    """Show a run: how far it is, what failed and why, and every transition of it."""
-    with session.open() as app:
-        run = app.runs.get(run_id, kind=kind)
-        if isinstance(run, PipelineRun):
-            show_pipeline_run(session, app, run)
-        else:
-            show_run(session, app, run)
+@with_app
+def get(session: Session, app: Detent, run_id: str, kind: Any) -> None:
+    """Show a run: its progress, failures and transitions."""
+    run = app.runs.get(run_id, kind=kind)
+    if isinstance(run, PipelineRun):
+        show_pipeline_run(session, app, run)
+    else:
+        show_batch_run(session, app, run)
 
 
-@command.command()
+@runs.command()
+@run_id_argument
+@with_app
+def history(session: Session, app: Detent, run_id: str) -> None:
+    """List every transition of a run, with actor and reason."""
+    session.show_rows(app.runs.get(run_id).history(), output.TRANSITIONS, empty="no transitions")
+
+
+@runs.command()
+@run_id_argument
+@click.option(
+    "--until",
+    multiple=True,
+    metavar="STATE",
+    help="State to wait for (repeatable). Default: wait until the run settles.",
+)
+@timeout_option
+@with_app
+def wait(session: Session, app: Detent, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
+    """Wait for a run. Exit code 0 if it went well, with at most the tolerated failures; 124 after --timeout."""
+    run = app.runs.get(run_id)
+    if isinstance(run, PipelineRun):
+        return show_pipeline_outcome(session, run.wait(timeout, set(until) or None), waited=True)
+    return show_outcome(session, run, wait=True, timeout=timeout, until=set(until) or None)
+
+
+def _batch_run(app: Detent, run_id: str) -> BatchRun:
+    """Return a batch run. `CommandFailed` if it is a pipeline run, `NotFound`."""
+    run = app.runs.get(run_id)
+    if isinstance(run, PipelineRun):
+        raise CommandFailed(f"run {run.id} is a pipeline run; this command is for batch runs", NOT_FOUND)
+    return run
+
+
+def _pipeline_run(app: Detent, run_id: str) -> PipelineRun:
+    """Return a pipeline run. `CommandFailed` if it is a batch run, `NotFound`."""
+    run = app.runs.get(run_id)
+    if isinstance(run, BatchRun):
+        raise CommandFailed(f"run {run.id} is a batch run; this command is for pipeline runs", NOT_FOUND)
+    return run
+
+
+# -- batch runs ------------------------------------------------------------------------------------------------
+
+
+@runs.command()
 @click.argument("batch", metavar="BATCH")
-@click.argument("payload", metavar="[JSON]", default="{}")
-@click.option("--tenant", metavar="NAME", default="", help="For this tenant.")
-@click.option("--correlation-id", metavar="TEXT", help="Goes along with the run and all its jobs.")
-@click.option("--metadata", metavar="JSON", help="A JSON object that is kept with the run.")
-@_wait
-@_timeout
+@payload_argument
+@tenant_option
+@click.option("--correlation-id", metavar="TEXT", help="Correlation id of the run and all its jobs.")
+@click.option("--metadata", metavar="JSON", help="JSON object to keep with the run.")
+@wait_options
 @reason_option
-@click.pass_obj
+@with_tasks
 def preview(
     session: Session,
-    /,
+    app: Detent,
     batch: str,
     payload: str,
     metadata: str | None,
@@ -123,110 +173,104 @@ def preview(
     timeout: float | None,
     **more: Any,
 ) -> int:
-    """Begin a run of a batch: work out what would change, and change nothing.
+    """Begin a run of a batch: compute what it would change.
 
-    JSON are the batch's own fields. Needs an application.
+    Nothing is changed before `detent runs apply`. JSON is an object with the batch's own fields. Needs an application.
     """
-    with session.open_with_tasks() as app:
-        told = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
-        run = app.runs.preview_named(batch, payload, metadata=told, **more)
-        return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
+    decoded = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
+    run = app.runs.preview_named(batch, payload, metadata=decoded, **more)
+    return show_outcome(session, run, wait=wait, timeout=timeout, until={"previewed"})
 
 
-@command.command()
-@run_id
-@_chosen
-@click.option("--errors", is_flag=True, help="Only those with an error.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="Maximum number of rows to list."
-)
-@click.pass_obj
-def changes(session: Session, /, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any) -> None:
-    """Show what a run would change, or has changed: before and after of its targets."""
-    with session.open() as app:
-        run = app.runs.get(run_id, kind="batch")
-        fitting = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
-        found = [change for change, _ in zip(fitting, range(limit), strict=False)]
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(["REF", "STATE", "BEFORE", "AFTER", "ERROR"], map(_line, found), empty="no targets")
+@runs.command()
+@run_id_argument
+@target_filters
+@click.option("--errors", is_flag=True, help="Only targets with an error.")
+@limit_option(1_000_000)
+@with_app
+def changes(
+    session: Session, app: Detent, run_id: str, errors: bool, limit: int, only: tuple[str, ...], **chosen: Any
+) -> None:
+    """Show the targets of a batch run, before and after."""
+    run = _batch_run(app, run_id)
+    matching = (one for one in run.changes(only=only or None, **chosen) if one.error or not errors)
+    found = [change for change, _ in zip(matching, range(limit), strict=False)]
+    columns = output.columns(
+        *("ref", "state"),
+        ("BEFORE", lambda one: _value(one, one.before)),
+        ("AFTER", lambda one: "(unchanged)" if one.changed is False else _value(one, one.after)),
+        ("ERROR", lambda one: (one.error or "").strip().rpartition("\n")[2] or None),
+    )
+    session.show_rows(found, columns, empty="no targets")
     if len(found) == limit:
-        render.note(f"at most {limit} are shown of {run.total}: --limit, or `detent runs export`")
+        output.print_note(f"There may be more: --limit. `detent runs export` writes all {run.total} to a file.")
 
 
-def _line(one: TargetChange) -> list[render.Cell]:
-    same = "" if one.changed is not False else "(unchanged)"
-    error = (one.error or "").strip().splitlines()
-    return [one.ref, one.state, _json(one.before, one), same or _json(one.after, one), error[-1] if error else None]
-
-
-def _json(value: object, one: TargetChange) -> str:
+def _value(one: TargetChange, value: object) -> str:
     return "" if one.changed is None else json_text(value)
 
 
-@command.command()
-@run_id
+@runs.command()
+@run_id_argument
 @click.argument("to", metavar="FILE")
-@click.option("--format", type=click.Choice(FORMATS), help="As the name of FILE says, else csv.")
-@_chosen
-@click.pass_obj
-def export(session: Session, /, run_id: str, to: str, format: str | None, only: tuple[str, ...], **chosen: Any) -> None:
-    """Write the difference to a file, whole or not at all; - is stdout."""
-    with session.open() as app:
-        found = format or ("json" if to.endswith(".json") else "csv")
-        file = sys.stdout if to == "-" else Path(to)
-        count = app.runs.get(run_id, kind="batch").export(file, found, only=only or None, **chosen)
+@click.option("--format", type=click.Choice(FORMATS), help="Format. Default: json if FILE ends so, else csv.")
+@target_filters
+@with_app
+def export(
+    session: Session, app: Detent, run_id: str, to: str, format: str | None, only: tuple[str, ...], **chosen: Any
+) -> None:
+    """Write the changes of a batch run to a file.
+
+    The file is written whole or not at all; - is stdout.
+    """
+    chosen_format = format or ("json" if to.endswith(".json") else "csv")
+    file = sys.stdout if to == "-" else Path(to)
+    count = _batch_run(app, run_id).export(file, chosen_format, only=only or None, **chosen)
     if to != "-":
-        render.note(f"{count} targets")
+        output.print_note(f"{output.count_of(count, 'target')} written to {line(to)}")
 
 
-@command.command()
-@run_id
-@_only
-@click.option("--unchanged", is_flag=True, help="Those that would stay as they are, too.")
-@click.option("--leave-failed", is_flag=True, help="Leave out what could not be previewed.")
+@runs.command()
+@run_id_argument
+@only_options
+@click.option("--unchanged", is_flag=True, help="Also apply targets that would stay as they are.")
+@click.option("--leave-failed", is_flag=True, help="Leave out targets that could not be previewed.")
 @click.option("--accept-changed", is_flag=True, help="Apply even if the batch's code has changed since the preview.")
-@_overwrite
-@_yes
-@_wait
-@_timeout
-@reason_option
-@click.pass_obj
-def apply(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Apply what the preview showed, all of it or a part; later, the rest. Needs an application."""
-    return _act(session, run_id, "apply", yes=yes, wait=wait, timeout=timeout, **more)
+@overwrite_option
+@change_options
+@with_tasks
+def apply(session: Session, app: Detent, run_id: str, **chosen: Any) -> int:
+    """Apply what the preview showed. Needs an application.
+
+    Applies all of it, or with --only a part; the rest can be applied later.
+    """
+    return _change(session, app, run_id, "apply", **chosen)
 
 
-@command.command("retry-failed")
-@run_id
-@_only
-@_overwrite
-@_yes
-@_wait
-@_timeout
-@reason_option
-@click.pass_obj
-def retry_failed(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Try the failed targets of a run again, all or some. Needs an application."""
-    return _act(session, run_id, "retry_failed", yes=yes, wait=wait, timeout=timeout, **more)
+@runs.command("retry-failed")
+@run_id_argument
+@only_options
+@overwrite_option
+@change_options
+@with_tasks
+def retry_failed(session: Session, app: Detent, run_id: str, **chosen: Any) -> int:
+    """Retry the failed targets of a batch run, all or some. Needs an application."""
+    return _change(session, app, run_id, "retry_failed", **chosen)
 
 
-@command.command("roll-back")
-@run_id
-@_overwrite
-@_yes
-@_wait
-@_timeout
-@reason_option
-@click.pass_obj
-def roll_back(session: Session, /, run_id: str, yes: bool, wait: bool, timeout: float | None, **more: Any) -> int:
-    """Bring all that a run has applied back to what it was. Needs an application."""
-    return _act(session, run_id, "roll_back", yes=yes, wait=wait, timeout=timeout, **more)
+@runs.command("roll-back")
+@run_id_argument
+@overwrite_option
+@change_options
+@with_tasks
+def roll_back(session: Session, app: Detent, run_id: str, **chosen: Any) -> int:
+    """Revert everything that a batch run has applied. Needs an application."""
+    return _change(session, app, run_id, "roll_back", **chosen)
 
 
-def _act(
+def _change(
     session: Session,
+    app: Detent,
     run_id: str,
     action: str,
     *,
@@ -237,230 +281,186 @@ def _act(
     timeout: float | None,
     **more: Any,
 ) -> int:
-    refs = [*only, *(text.rstrip("\n") for text in only_from or ())]
-    with session.open_with_tasks() as app:
-        run = app.runs.get(run_id, kind="batch")
-        which = f"{len(refs)} targets" if refs else _all_of(run, action)
-        for newer, changed in run.newer_runs().items() if action == "roll_back" else ():
-            render.note(f"run {newer} has changed targets of run {run.id} since: {', '.join(changed)}")
-        confirm(session, f"{action.replace('_', ' ')} {which} of run {run.id} ({run.batch})", yes=yes)
-        do: Callable[..., BatchRun] = getattr(run, action)
-        run = do(**({"only": refs} if refs else {}), **more)
-        return watch(session, run, wait=wait, timeout=timeout, until=None)
+    refs = _refs(only, only_from)
+    run = _batch_run(app, run_id)
+    affected = output.count_of(len(refs) or _affected(run, action), "target")
+    for newer, changed in run.newer_runs().items() if action == "roll_back" else ():
+        output.print_note(f"Run {newer} has changed targets of run {run.id} since: {', '.join(map(line, changed))}")
+    session.confirm(f"{action.replace('_', ' ')} {affected} of run {run.id} ({line(run.batch)})", yes=yes)
+    do: Callable[..., BatchRun] = getattr(run, action)
+    run = do(**({"only": refs} if refs else {}), **more)
+    return show_outcome(session, run, wait=wait, timeout=timeout, until=None)
 
 
-def _all_of(run: BatchRun, action: str) -> str:
+def _refs(only: tuple[str, ...], only_from: Any) -> list[str]:
+    return [*only, *(text.rstrip("\n") for text in only_from or ())]
+
+
+def _affected(run: BatchRun, action: str) -> int:
     row = run.row
     touched = row.queued + row.applying + row.applied + row.failed + row.rolled_back
     left = max(row.previewed - touched - row.unchanged, 0)
-    counted = {"apply": left, "retry_failed": row.failed, "roll_back": row.applied}
-    return f"all {counted[action]} targets"
+    return {"apply": left, "retry_failed": row.failed, "roll_back": row.applied}[action]
 
 
-@command.command()
-@run_id
-@_timeout
+@runs.command("discard-failed")
+@run_id_argument
+@only_options
+@yes_option
 @reason_option
-@click.pass_obj
-def reconcile(session: Session, run_id: str, timeout: float | None, reason: str | None) -> int:
-    """Look at every applied target of a run now, and wait for it. Needs an application.
-
-    Exit code 1 where a target is not what it was made.
-    """
-    with session.open_with_tasks() as app:
-        run = app.runs.get(run_id, kind="batch")
-        return watch_look(session, run, run.reconcile(reason=reason), timeout)
-
-
-@command.command()
-@run_id
-@click.option("--open-only/--all", default=True, help="Only mismatches that are open, or all of them.")
-@click.pass_obj
-def mismatches(session: Session, run_id: str, open_only: bool) -> None:
-    """List targets that were found not to be what they were made."""
-    with session.open() as app:
-        found = app.runs.get(run_id, kind="batch").mismatches(open_only=open_only)
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    rows = [[one.ref, json_text(one.expected), json_text(one.actual)] for one in found]
-    render.table(["REF", "EXPECTED", "ACTUAL"], rows, empty="no mismatches")
-
-
-@command.command()
-@run_id
-@_wait
-@_timeout
-@reason_option
-@click.pass_obj
-def correct(session: Session, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
-    """Begin a run over what a look found to differ, back to what it should be. Needs an application.
-
-    It is a preview: `detent runs apply` applies it.
-    """
-    with session.open_with_tasks() as app:
-        run = app.runs.get(run_id, kind="batch").correct(reason=reason)
-        return watch(session, run, wait=wait, timeout=timeout, until={"previewed"})
-
-
-@command.command("discard-failed")
-@run_id
-@_only
-@_yes
-@reason_option
-@click.pass_obj
+@with_app
 def discard_failed(
-    session: Session, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None
-) -> int:
-    """Let the dead jobs of a run go; its failed targets stay failed."""
-    refs = [*only, *(text.rstrip("\n") for text in only_from or ())]
-    with session.open() as app:
-        run = app.runs.get(run_id, kind="batch")
-        confirm(session, f"discard the dead jobs of run {run.id}", yes=yes)
-        moved = run.discard_failed(reason=reason, only=refs or None)
-    if session.json:
-        render.json_value({"discarded": len(moved)})
-    else:
-        render.out(f"run {run.id}: {len(moved)} dead jobs discarded")
-    return OK
+    session: Session, app: Detent, run_id: str, only: tuple[str, ...], only_from: Any, yes: bool, reason: str | None
+) -> None:
+    """Discard the dead jobs of a batch run. Its failed targets stay failed."""
+    run = _batch_run(app, run_id)
+    session.confirm(f"discard the dead jobs of run {run.id}", yes=yes)
+    count = len(run.discard_failed(reason=reason, only=_refs(only, only_from) or None))
+    session.answer({"discarded": count}, f"run {run.id}: {output.count_of(count, 'dead job')} discarded")
 
 
-@command.command()
-@run_id
-@click.option(
-    "--until",
-    multiple=True,
-    metavar="STATE",
-    help="State to wait for (repeatable). Default: wait until the run settles.",
-)
-@_timeout
-@click.pass_obj
-def wait(session: Session, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
-    """Wait for a run. Exit code 0 where it did well, or as few targets failed as are tolerated; 124 after --timeout."""
-    with session.open() as app:
-        run = app.runs.get(run_id)
-        if isinstance(run, PipelineRun):
-            run.wait(timeout, set(until) or None)
-            say_pipeline_run(session, run)
-            return FAILED if run.state == "failed" else OK
-        return watch(session, run, wait=True, timeout=timeout, until=set(until) or None)
-
-
-@command.command()
-@run_id
-@_yes
+@runs.command()
+@run_id_argument
+@timeout_option
 @reason_option
-@click.pass_obj
-def cancel(session: Session, run_id: str, yes: bool, reason: str | None) -> None:
-    """Stop a pipeline run by cancelling its jobs: it fails with the reason, and the watermark stays."""
-    with session.open() as app:
-        run = app.runs.get(run_id, kind="pipeline")
-        confirm(session, f"cancel run {run.id} ({line(run.pipeline)})", yes=yes)
-        run.cancel(reason=reason).wait()
-        say_pipeline_run(session, run.refresh())
+@with_tasks
+def reconcile(session: Session, app: Detent, run_id: str, timeout: float | None, reason: str | None) -> int:
+    """Compare applied targets with what was applied. Needs an application.
 
-
-@command.command()
-@run_id
-@click.pass_obj
-def history(session: Session, run_id: str) -> None:
-    """List every transition of a run, with actor and reason."""
-    with session.open() as app:
-        render.moves(session.json, app.runs.get(run_id).history())
-
-
-@command.command()
-@run_id
-@click.option("--only", multiple=True, metavar="REF", help="Only this target (repeatable).")
-@click.pass_obj
-def events(session: Session, run_id: str, only: tuple[str, ...]) -> None:
-    """Print the events of the jobs of a batch run, target by target."""
-    with session.open() as app:
-        lines = app.runs.get(run_id, kind="batch").events(only=only or None)
-        if session.json:
-            render.json_value([render.plain(event, ref=ref) for ref, event in lines])
-            return
-        for ref, event in lines:
-            render.out(f"{line(ref)}  {render.when(event.at)}  {line(event.level):<8}  {line(event.message)}")
-
-
-@command.command()
-@run_id
-@click.option("--state", type=click.Choice(list(PARTITION.states)), help="Only partitions in this state.")
-@click.pass_obj
-def partitions(session: Session, run_id: str, state: str | None) -> None:
-    """List the partitions of a pipeline run."""
-    with session.open() as app:
-        found = list(app.runs.get(run_id, kind="pipeline").partitions(state))
-    if session.json:
-        render.json_value(render.records(found))
-        return
-    render.table(
-        ["PARTITION", "STATE", "OFFSET", "PAGES", "RECORDS", "LAST PAGE", "JOB"],
-        [
-            [*(part.key, part.state, part.next_offset, part.pages, part.records, part.paged_at), str(part.job_id)]
-            for part in found
-        ],
-        empty="no partitions",
-    )
-
-
-@command.command()
-@click.argument("pipeline", metavar="PIPELINE")
-@click.argument("payload", metavar="[JSON]", default="{}")
-@click.option("--full", is_flag=True, help="Everything, as if there were no watermark.")
-@click.option("--force", is_flag=True, help="Consolidate though partitions failed; needs --reason.")
-@click.option("--tenant", metavar="NAME", default="", help="For this tenant.")
-@click.option("--reason", metavar="TEXT", help="Why, for the record.")
-@click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
-@click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
-@click.pass_obj
-def start(
-    session: Session,
-    pipeline: str,
-    payload: str,
-    full: bool,
-    force: bool,
-    tenant: str,
-    reason: str | None,
-    wait: bool,
-    timeout: float | None,
-) -> int:
-    """Start a run of a pipeline, with its fields as JSON."""
-    with session.open_with_tasks() as app:
-        run = app.runs.start_named(pipeline, payload, full=full, force=force, tenant=tenant, reason=reason)
-        if wait:
-            run.wait(timeout)
-    say_pipeline_run(session, run)
-    return FAILED if wait and run.state == "failed" else OK
-
-
-@command.command()
-@run_id
-@click.option("--reason", required=True, metavar="TEXT", help="Why, for the record.")
-@click.pass_obj
-def force(session: Session, run_id: str, reason: str) -> None:
-    """Consolidate what is there of a run that was skipped, in spite of its failed partitions."""
-    with session.open() as app:
-        app.runs.get(run_id, kind="pipeline").force(reason=reason)
-        say_pipeline_run(session, app.runs.get(run_id, kind="pipeline"))
-
-
-@command.command()
-@run_id
-@reason_option
-@click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome.")
-@click.option("--timeout", type=duration, metavar="TIME", help="Give up waiting after so long.")
-@click.pass_obj
-def retry(session: Session, run_id: str, reason: str | None, wait: bool, timeout: float | None) -> int:
-    """Bring a failed or skipped run back to work.
-
-    Only failed partitions are fetched again, from where they stopped; then the consolidation goes on. If records were
-    consolidated already, only the consolidation goes on.
+    Waits for the result. Exit code 1 if a target no longer matches.
     """
-    with session.open() as app:
-        run = app.runs.get(run_id, kind="pipeline").retry(reason=reason)
-        if wait:
-            run.wait(timeout)
-    say_pipeline_run(session, run)
-    return FAILED if wait and run.state == "failed" else OK
+    run = _batch_run(app, run_id)
+    return show_reconciliation(session, run, run.reconcile(reason=reason), timeout)
+
+
+@runs.command()
+@run_id_argument
+@click.option("--open-only/--all", default=True, help="Only open mismatches, or all of them. Default: --open-only.")
+@with_app
+def mismatches(session: Session, app: Detent, run_id: str, open_only: bool) -> None:
+    """List targets that no longer matched what was applied."""
+    found = _batch_run(app, run_id).mismatches(open_only=open_only)
+    session.show_rows(found, MISMATCHES, empty="no mismatches")
+
+
+@runs.command()
+@run_id_argument
+@wait_options
+@reason_option
+@with_tasks
+def correct(session: Session, app: Detent, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+    """Begin a run that corrects mismatches. Needs an application.
+
+    It brings the targets back to what was applied. It is a preview: `detent runs apply` applies it.
+    """
+    run = _batch_run(app, run_id).correct(reason=reason)
+    return show_outcome(session, run, wait=wait, timeout=timeout, until={"previewed"})
+
+
+@runs.command()
+@run_id_argument
+@only_option
+@with_app
+def events(session: Session, app: Detent, run_id: str, only: tuple[str, ...]) -> None:
+    """Print the events of a batch run, target by target."""
+    found = _batch_run(app, run_id).events(only=only or None)
+    if session.json:
+        output.print_json([output.to_object(event, ref=ref) for ref, event in found])
+    else:
+        output.print_events((f"{line(ref)}  ", event) for ref, event in found)
+
+
+# -- pipeline runs ---------------------------------------------------------------------------------------------
+
+
+@runs.command()
+@click.argument("pipeline", metavar="PIPELINE")
+@payload_argument
+@click.option("--full", is_flag=True, help="Fetch everything, as if there were no watermark.")
+@click.option("--force", is_flag=True, help="Consolidate even if partitions fail; needs --reason.")
+@tenant_option
+@wait_options
+@reason_option
+@with_tasks
+def start(
+    session: Session, app: Detent, pipeline: str, payload: str, wait: bool, timeout: float | None, **more: Any
+) -> int:
+    """Start a run of a pipeline.
+
+    JSON is an object with the pipeline's own fields. Needs an application.
+    """
+    run = app.runs.start_named(pipeline, payload, **more)
+    return show_pipeline_outcome(session, run.wait(timeout) if wait else run, waited=wait)
+
+
+@runs.command()
+@run_id_argument
+@wait_options
+@reason_option
+@with_app
+def retry(session: Session, app: Detent, run_id: str, wait: bool, timeout: float | None, reason: str | None) -> int:
+    """Retry a pipeline run that failed or was skipped.
+
+    Failed partitions are fetched again, from where they stopped; then the consolidation continues. If records were
+    consolidated already, only the consolidation continues.
+    """
+    run = _pipeline_run(app, run_id).retry(reason=reason)
+    return show_pipeline_outcome(session, run.wait(timeout) if wait else run, waited=wait)
+
+
+@runs.command()
+@run_id_argument
+@required_reason_option
+@with_app
+def force(session: Session, app: Detent, run_id: str, reason: str) -> None:
+    """Consolidate a pipeline run in spite of failed partitions.
+
+    The run must be in the state consolidation_skipped.
+    """
+    show_pipeline_outcome(session, _pipeline_run(app, run_id).force(reason=reason))
+
+
+@runs.command()
+@run_id_argument
+@yes_option
+@reason_option
+@with_app
+def cancel(session: Session, app: Detent, run_id: str, yes: bool, reason: str | None) -> None:
+    """Cancel a pipeline run and its jobs. It fails with the reason, and the watermark stays."""
+    run = _pipeline_run(app, run_id)
+    session.confirm(f"cancel run {run.id} ({line(run.pipeline)})", yes=yes)
+    run.cancel(reason=reason).wait()
+    show_pipeline_outcome(session, run.refresh())
+
+
+@runs.command()
+@run_id_argument
+@click.option("--state", type=click.Choice(list(PARTITION.states)), help="Only partitions in this state.")
+@with_app
+def partitions(session: Session, app: Detent, run_id: str, state: str | None) -> None:
+    """List the partitions of a pipeline run."""
+    session.show_rows(_pipeline_run(app, run_id).partitions(state), PARTITIONS, empty="no partitions")
+
+
+@watermarks.command("list")
+@click.option("--tenant", metavar="NAME", help="Only watermarks of this tenant.")
+@page_options
+@with_app
+def list_watermarks(session: Session, app: Detent, **chosen: Any) -> None:
+    """List watermarks, each with the run that set it."""
+    columns = output.columns("name", "tenant", "value", "run_id", ("SET", "moved_at"))
+    empty = "no watermarks: no pipeline run has completed yet"
+    session.show_rows(app.watermarks.list(**chosen), columns, empty=empty)
+
+
+@watermarks.command("get")
+@click.argument("name", metavar="NAME")
+@tenant_option
+@with_app
+def get_watermark(session: Session, app: Detent, name: str, tenant: str) -> None:
+    """Print how far a source has been ingested."""
+    value = app.watermarks.get(name, tenant=tenant)
+    if value is None and not session.json:
+        output.print_note(f"no watermark {line(name)}: no run of it has completed yet")
+        return
+    session.answer({"name": name, "tenant": tenant, "value": value}, output.format_time(value))

@@ -1,190 +1,159 @@
-"""`detent schedules`: what is enqueued by the clock."""
+"""`detent schedules`: list, set, pause, resume, run and remove schedules."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from detent.cli import render
-from detent.cli.acting import confirm
-from detent.cli.command import Group, paged, reason_option, say_more
+from detent.cli import output
+from detent.cli.command import Group, with_app, with_tasks
+from detent.cli.options import page_options, reason_option, tenant_option, yes_option
 from detent.cli.session import Session
 from detent.model.escape import line
-from detent.model.records import Moved
 from detent.model.service_records import CATCH_UP
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from detent.app.detent import Detent
 
-name = click.argument("name", metavar="NAME")
+__all__ = ["schedules"]
+
+schedules = Group(
+    "schedules",
+    help="List, set, pause, resume, run and remove schedules.",
+    examples=("detent schedules list", "detent schedules run-now nightly"),
+)
+name_argument = click.argument("name", metavar="NAME")
 
 
-@click.group("schedules", cls=Group)
-def command() -> None:
-    """List, set, pause, resume, run and remove schedules."""
-
-
-@command.command("list")
-@paged
-@click.pass_obj
-def list_(session: Session, limit: int, after: str | None) -> None:
+@schedules.command("list")
+@page_options
+@with_app
+def list_(session: Session, app: Detent, limit: int, after: str | None) -> None:
     """List schedules with their next tick.
 
-    FROM says where a schedule comes from: `code` if a program declared it, `hand` if it was set at run time, and `left
-    the code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
+    FROM is the origin of a schedule: `code` if a program declared it, `hand` if it was set at run time, and `left the
+    code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
     """
-    with session.open() as app:
-        found, origins = app.schedules.list(limit=limit, after=after), app.schedules.origins()
-    say_more(found)
-    if session.json:
-        render.json_value([render.plain(one, origin=origins[one.name]) for one in found])
-        return
-    render.table(
-        ["NAME", "STATE", "CRON", "ZONE", "TASK", "QUEUE", "CATCH UP", "NEXT", "LAST", "FROM", "PAUSED BY", "REASON"],
-        [
-            [
-                *(one.name, "open" if one.paused_at is None else "paused", one.cron, one.zone, one.task, one.queue),
-                *(one.catch_up, one.next_at, one.last_at, origins[one.name], one.paused_by, one.reason),
-            ]
-            for one in found
-        ],
-        empty="no schedules",
-    )
+    found, origins = app.schedules.list(limit=limit, after=after), app.schedules.origins()
+    state = ("STATE", lambda one: "active" if one.paused_at is None else "paused")
+    ticks = ("cron", "zone", "task", "queue", "catch_up", "next_at", "last_at")
+    origin = ("FROM", lambda one: origins[one.name])
+    columns = output.columns("name", state, *ticks, origin, "paused_by", "reason")
+    objects = (output.to_object(one, origin=origins[one.name]) for one in found)
+    session.show_rows(found, columns, empty="no schedules", objects=objects)
 
 
-@command.command()
-@name
-@click.pass_obj
-def get(session: Session, name: str) -> None:
+@schedules.command()
+@name_argument
+@with_app
+def get(session: Session, app: Detent, name: str) -> None:
     """Show a schedule."""
-    with session.open() as app:
-        row = app.schedules.get(name)
-    found = render.plain(row)
-    if session.json:
-        render.json_value(found)
-    else:
-        render.fields({field: str(value) for field, value in found.items() if value is not None})
+    session.show_record(output.to_object(app.schedules.get(name)))
 
 
-@command.command("set")
-@name
+@schedules.command("set")
+@name_argument
 @click.argument("cron", metavar="CRON")
 @click.argument("task", metavar="TASK")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--zone", default="UTC", show_default=True, metavar="NAME", help="Time zone of the cron expression.")
-@click.option("--catch-up", type=click.Choice(CATCH_UP), default="latest", show_default=True, help="Missed ticks.")
-@click.option("--tenant", default="", metavar="NAME", help="Tenant of the jobs.")
+@click.option(
+    "--catch-up",
+    type=click.Choice(CATCH_UP),
+    default="latest",
+    show_default=True,
+    help="What to do about missed ticks.",
+)
+@tenant_option
 @click.option("--queue", metavar="NAME", help="Queue of the jobs. Default: the task's own.")
 @click.option("--priority", type=int, metavar="N", help="Priority of the jobs. Default: the task's own.")
-@click.pass_obj
-def set_(session: Session, /, name: str, cron: str, task: str, arguments: str, **options: Any) -> None:
+@with_tasks
+def set_(session: Session, app: Detent, name: str, cron: str, task: str, arguments: str, **options: Any) -> None:
     """Create a schedule, or change the one of that name. Needs an application.
 
     CRON has five fields. The arguments of the task are a JSON object.
     """
-    with session.open_with_tasks() as app:
-        row = app.schedules.set(name, cron, app.call_named(task, arguments), **options)
-    if session.json:
-        render.json_value(render.plain(row))
-    else:
-        render.out(f"schedule {line(row.name)}: next at {render.when(row.next_at)}")
+    row = app.schedules.set(name, cron, app.call_named(task, arguments), **options)
+    session.answer(output.to_object(row), f"schedule {line(row.name)}: next at {output.format_time(row.next_at)}")
 
 
-@command.command("next")
-@name
+@schedules.command("next")
+@name_argument
 @click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of ticks to show.")
-@click.pass_obj
-def next_(session: Session, name: str, count: int) -> None:
-    """Say when the next ticks are, in UTC."""
-    with session.open() as app:
-        ticks = app.schedules.next(name, count)
-    if session.json:
-        render.json_value(ticks)
-        return
-    for tick in ticks:
-        render.out(render.when(tick))
+@with_app
+def next_(session: Session, app: Detent, name: str, count: int) -> None:
+    """Print the times of the next ticks, in UTC."""
+    ticks = app.schedules.next(name, count)
+    session.answer(ticks, "\n".join(map(output.format_time, ticks)))
 
 
-@command.command()
-@name
+@schedules.command()
+@name_argument
 @reason_option
-@click.pass_obj
-def pause(session: Session, name: str, reason: str | None) -> None:
-    """Let no tick come until it is resumed."""
-    with session.open() as app:
-        _say(session, app.schedules.pause(name, reason=reason))
+@with_app
+def pause(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Enqueue nothing for a schedule until it is resumed."""
+    session.show_moved("schedule", app.schedules.pause(name, reason=reason))
 
 
-@command.command()
-@name
+@schedules.command()
+@name_argument
 @reason_option
-@click.pass_obj
-def resume(session: Session, name: str, reason: str | None) -> None:
-    """Let ticks come again.
-
-    Those of the pause are not made up for.
-    """
-    with session.open() as app:
-        _say(session, app.schedules.resume(name, reason=reason))
+@with_app
+def resume(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Resume a schedule. Ticks that fell into the pause are not made up for."""
+    session.show_moved("schedule", app.schedules.resume(name, reason=reason))
 
 
-@command.command("run-now")
-@name
+@schedules.command("run-now")
+@name_argument
 @reason_option
-@click.pass_obj
-def run_now(session: Session, name: str, reason: str | None) -> None:
+@with_app
+def run_now(session: Session, app: Detent, name: str, reason: str | None) -> None:
     """Enqueue the job of a schedule now.
 
     The next tick stays where it is. A paused schedule can be run too.
     """
-    with session.open() as app:
-        job = app.schedules.run_now(name, reason=reason)
-    if session.json:
-        render.json_value({"schedule": name, "job_id": str(job.id), "created": job.created})
-    else:
-        render.out(f"schedule {line(name)}: job {job.id}" + ("" if job.created else " (it was waiting already)"))
+    job = app.schedules.run_now(name, reason=reason)
+    waiting = "" if job.created else " (it was already pending)"
+    session.answer(
+        {"schedule": name, "job_id": str(job.id), "created": job.created},
+        f"schedule {line(name)}: job {job.id}{waiting}",
+    )
 
 
-@command.command()
-@name
+@schedules.command()
+@name_argument
 @reason_option
-@click.pass_obj
-def remove(session: Session, name: str, reason: str | None) -> None:
-    """Remove a schedule; jobs that it enqueued stay.
+@with_app
+def remove(session: Session, app: Detent, name: str, reason: str | None) -> None:
+    """Remove a schedule. Jobs that it has enqueued stay.
 
     If the code still declares the schedule, `detent migrate --app` writes it again, and so does a worker that starts
     while no other worker runs. To stop a declared schedule, pause it.
     """
-    with session.open() as app:
-        _say(session, app.schedules.remove(name, reason=reason))
+    session.show_moved("schedule", app.schedules.remove(name, reason=reason))
 
 
-@command.command()
+@schedules.command()
+@yes_option
 @reason_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def prune(session: Session, reason: str | None, yes: bool) -> None:
-    """Remove the schedules that the code no longer declares.
+@with_tasks
+def prune(session: Session, app: Detent, yes: bool, reason: str | None) -> None:
+    """Remove the schedules that the code no longer declares. Needs an application.
 
-    These are schedules that code declared once, for tasks of the application that --app names, and that its code does
-    not declare now. Jobs that they enqueued stay.
+    These are schedules that code once declared for tasks of this application, and that its code does not declare now.
+    Jobs that they have enqueued stay.
     """
-    with session.open_with_tasks() as app:
-        names = app.schedules.left()
-        if names:
-            confirm(session, f"remove {len(names)} schedules: {', '.join(map(line, names))}", yes=yes)
-        moved = app.schedules.prune(reason=reason)
+    names = app.schedules.left()
+    if names:
+        session.confirm(f"remove {output.count_of(len(names), 'schedule')}: {', '.join(map(line, names))}", yes=yes)
+    moved = app.schedules.prune(reason=reason)
     if session.json:
-        render.json_value([{"schedule": one.entity_id, "state": one.state} for one in moved])
+        output.print_json([{"schedule": one.entity_id, "state": one.state} for one in moved])
         return
     for one in moved:
-        render.out(f"schedule {line(one.entity_id)}: {one.state}")
+        output.print_text(f"schedule {line(one.entity_id)}: {one.state}")
     if not moved:
-        render.note("the code declares every schedule of its tasks")
-
-
-def _say(session: Session, moved: Moved) -> None:
-    if session.json:
-        render.json_value({"schedule": moved.entity_id, "state": moved.state, "changed": moved.changed})
-    else:
-        render.out(f"schedule {line(moved.entity_id)}: {moved.state}" + ("" if moved.changed else " (it was already)"))
+        output.print_note("nothing to remove: the code declares every schedule of its tasks")

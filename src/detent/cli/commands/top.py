@@ -3,105 +3,97 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from detent.cli import render
-from detent.cli.command import Command, duration
+from detent.cli import output
+from detent.cli.command import Command
+from detent.cli.commands.queues import QUEUE_COLUMNS
+from detent.cli.options import duration
 from detent.cli.session import Session
-from detent.lifecycle.library import JOB
 from detent.model.clock import SystemClock
 from detent.model.escape import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
 
-__all__ = ["command"]
-
-_HEAD = ("QUEUE", "CLAIMS", *(state.upper() for state in JOB.states), "DONE/S")
+__all__ = ["top"]
 
 
-@click.command("top", cls=Command)
-@click.option("--once", is_flag=True, help="Look once and end.")
-@click.option("--interval", type=duration, default="2s", show_default=True, metavar="TIME", help="How often to look.")
+@click.command(cls=Command)
+@click.option("--once", is_flag=True, help="Print one table and end.")
+@click.option("--interval", type=duration, default="2s", show_default=True, metavar="TIME", help="Time between reads.")
 @click.pass_obj
-def command(session: Session, once: bool, interval: float) -> None:
+def top(session: Session, once: bool, interval: float) -> None:
     """Watch jobs by queue and state.
 
-    Also how many succeed in a second. Ends with Ctrl-C. Without a terminal it prints one table after the other; with
-    --json one object a line.
+    Also shows how many succeed per second. Ctrl-C ends it. Without a terminal it prints one table after the other; with
+    --json one object per line.
     """
     if interval <= 0:
-        raise click.BadParameter("an interval is longer than nothing", param_hint="--interval")
+        raise click.BadParameter("must be longer than 0 seconds", param_hint="--interval")
     with session.open() as app:
-        looks = _looks(app, interval, once=once)
-        if session.json:
-            for look in looks:
-                render.json_line({"at": look.at, "queues": look.queues})
-        elif sys.stdout.isatty() and not once:
-            _live(looks)
-        else:
-            for look in looks:
-                render.out(f"{render.when(look.at)}  {line(look.database)}")
-                render.table(_HEAD, look.rows(), empty="no jobs")
-                render.flush()
+        snapshots = _snapshots(app, interval, once=once)
+        if not session.json and sys.stdout.isatty() and not once:
+            _draw_live(snapshots)
+            return
+        for snapshot in snapshots:
+            if session.json:
+                output.print_json_line(snapshot.to_object())
+            else:
+                output.print_text(f"{output.format_time(snapshot.at)}  {line(snapshot.database)}")
+                output.print_rows(snapshot.queues, snapshot.columns, empty="no jobs")
+                output.flush()
 
 
-class _Look:
-    """What one look saw."""
+class _Snapshot:
+    """The queues at one moment, with the rates since the snapshot before."""
 
-    def __init__(self, app: Detent, before: _Look | None, monotonic: float) -> None:
-        store = app.store
-        self.at = store.now()
-        self.monotonic = monotonic
-        self.database = store.name
-        self.queues: list[dict[str, Any]] = [
-            {"name": one.name, "paused": one.paused, "jobs": one.jobs, "succeeded_per_second": None}
-            for one in app.queues.list()
-        ]
+    def __init__(self, app: Detent, before: _Snapshot | None, monotonic: float) -> None:
+        self.at, self.monotonic, self.database = app.store.now(), monotonic, app.store.name
+        self.queues = app.queues.list()
+        self.rates: dict[str, float | None] = dict.fromkeys(one.name for one in self.queues)
         if before is not None:
-            done = {one["name"]: one["jobs"]["succeeded"] for one in before.queues}
+            succeeded = {one.name: one.jobs["succeeded"] for one in before.queues}
             for one in self.queues:
-                more = one["jobs"]["succeeded"] - done.get(one["name"], 0)
-                # Retention takes finished jobs away: fewer than before says nothing about the rate.
-                one["succeeded_per_second"] = round(max(more, 0) / (monotonic - before.monotonic), 1)
+                # Retention deletes finished jobs, so a count that shrinks says nothing about the rate.
+                more = max(one.jobs["succeeded"] - succeeded.get(one.name, 0), 0)
+                self.rates[one.name] = round(more / (monotonic - before.monotonic), 1)
+        self.columns: output.Columns = {**QUEUE_COLUMNS, "DONE/S": lambda one: self.rates[one.name]}
 
-    def rows(self) -> list[Sequence[render.Cell]]:
-        """A row for each queue."""
-        return [
-            [
-                one["name"],
-                "paused" if one["paused"] else "open",
-                *(one["jobs"][state] for state in JOB.states),
-                one["succeeded_per_second"],
-            ]
+    def to_object(self) -> dict[str, object]:
+        """Return the snapshot as JSON values."""
+        queues = [
+            {"name": one.name, "paused": one.paused, "jobs": one.jobs, "succeeded_per_second": self.rates[one.name]}
             for one in self.queues
         ]
+        return {"at": self.at, "queues": queues}
 
 
-def _looks(app: Detent, interval: float, *, once: bool) -> Iterator[_Look]:
+def _snapshots(app: Detent, interval: float, *, once: bool) -> Iterator[_Snapshot]:
     clock = SystemClock()
-    look = None
+    snapshot = None
     while True:
-        look = _Look(app, look, clock.monotonic())
-        yield look
+        snapshot = _Snapshot(app, snapshot, clock.monotonic())
+        yield snapshot
         if once:
             return
         clock.sleep(interval)
 
 
-def _live(looks: Iterator[_Look]) -> None:
+def _draw_live(snapshots: Iterator[_Snapshot]) -> None:
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
 
     with Live(auto_refresh=False, screen=False) as live:
-        for look in looks:
-            table = Table(title=Text(line(look.database)), caption=f"{render.when(look.at)}, Ctrl-C ends", box=None)
-            for at, name in enumerate(_HEAD):
+        for snapshot in snapshots:
+            caption = f"{output.format_time(snapshot.at)}, Ctrl-C ends"
+            table = Table(title=Text(line(snapshot.database)), caption=caption, box=None)
+            for at, name in enumerate(snapshot.columns):
                 table.add_column(name, justify="left" if at < 2 else "right")
-            for row in look.rows():
-                table.add_row(*(Text(render.cell(value)) for value in row))
+            for row in output.cells_of(snapshot.queues, snapshot.columns):
+                table.add_row(*(Text(output.cell(value)) for value in row))
             live.update(table, refresh=True)

@@ -1,4 +1,4 @@
-"""`detent worker`: take jobs and do them."""
+"""`detent worker`, which runs jobs, and `detent workers`, which lists the workers that are alive."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import logging
 import os
 import signal
 import socket
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from detent.cli.command import Command, duration
+from detent.cli import output
+from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import OK, CommandFailed, exit_code
+from detent.cli.options import duration, page_options
 from detent.cli.session import Session
 from detent.errors import DetentError
 
@@ -20,59 +22,99 @@ if TYPE_CHECKING:
     from detent.worker.options import WorkerOptions
     from detent.worker.output import LogFormat, LogLevel
 
-__all__ = ["command"]
+__all__ = ["worker", "workers"]
 
 _TASKS_NAMED = 20
+_log = logging.getLogger("detent.worker")
+
+workers = Group(
+    "workers",
+    help="List the workers that are alive.",
+    examples=("detent workers list", "detent workers list --within 1h"),
+)
 
 
-@click.command("worker", cls=Command)
-@click.argument("app", metavar="[MODULE:APP]", required=False)
-@click.option("--queues", metavar="A,B:4", help="Only these queues, some with a cap of their own; else every queue.")
+@workers.command("list")
+@click.option(
+    "--within",
+    type=duration,
+    default="10s",
+    show_default=True,
+    metavar="TIME",
+    help="Maximum time since the last heartbeat.",
+)
+@page_options
+@with_app
+def list_(session: Session, app: Detent, within: float, limit: int, after: str | None) -> None:
+    """List the workers that are alive.
+
+    Each worker sends a heartbeat every second.
+    """
+    state = ("STATE", lambda one: "stopping" if one.stopping else "open")
+    queues = ("QUEUES", lambda one: "every" if one.queues is None else ",".join(one.queues))
+    tasks = ("TASKS", lambda one: len(one.tasks))
+    times = ("started_at", "seen_at")
+    columns = output.columns("id", "name", "host", "pid", state, "running", "slots", queues, tasks, *times)
+    session.show_rows(app.workers.list(within=within, limit=limit, after=after), columns, empty="no workers")
+
+
+@click.command(cls=Command)
+@click.argument("application", metavar="[MODULE:APP]", required=False)
+@click.option(
+    "--queues", metavar="A,B:4", help="Only these queues; A:4 runs at most 4 jobs of A at once. Default: every queue."
+)
 @click.option("--slots", type=int, metavar="N", default=16, show_default=True, help="Jobs at once in each process.")
-@click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Processes that work.")
-@click.option("--name", metavar="NAME", help="Its name on record; else host and process id.")
+@click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Number of processes.")
+@click.option("--name", metavar="NAME", help="Name of the worker. Default: host name and process id.")
 @click.option(
-    "--lease", type=duration, metavar="TIME", default="30s", show_default=True, help="How long a claim lasts."
+    "--lease", type=duration, metavar="TIME", default="30s", show_default=True, help="Duration of a lease on a job."
 )
 @click.option(
-    "--grace", type=duration, metavar="TIME", default="30s", show_default=True, help="How long a stop may take."
+    "--grace", type=duration, metavar="TIME", default="30s", show_default=True, help="Time for running jobs to finish."
 )
-@click.option("--drain", is_flag=True, help="End when nothing is left to do.")
+@click.option("--drain", is_flag=True, help="End when no job is left.")
 @click.option(
-    "--max-jobs", type=int, metavar="N", default=0, help="Number of jobs after which a process is replaced; 0 is never."
+    "--max-jobs",
+    type=int,
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Replace a process after this many jobs; 0 is never.",
 )
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="On stderr.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the log on stderr.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Least level of log lines and of the events made from them. Default: info, and warning for libraries.",
+    help="Lowest level of log lines and of the events made from them. Default: info, and warning for libraries.",
 )
 @click.pass_obj
-def command(
+def worker(
     session: Session,
-    app: str | None,
+    /,
+    application: str | None,
     queues: str | None,
-    slots: int,
-    processes: int,
     name: str | None,
-    lease: float,
-    grace: float,
-    drain: bool,
-    max_jobs: int,
     log_format: LogFormat,
     log_level: LogLevel | None,
+    **chosen: Any,
 ) -> int:
     """Claim jobs and run them.
 
-    The application is named here, by --app or by DETENT_APP. The worker runs jobs of its tasks until told to stop.
-    SIGTERM or Ctrl-C: no more claims, running jobs may finish within the grace, the rest is handed back and loses no
-    attempt. A second one stops at once.
+    The argument, --app or DETENT_APP names the application. SIGTERM or Ctrl-C stops the worker: it claims no more jobs,
+    running jobs may finish within --grace, and the rest is handed back without losing an attempt. A second signal
+    stops it at once.
     """
     from detent.worker.log_limit import limit_log
     from detent.worker.options import WorkerOptions, parse_queues
     from detent.worker.output import set_up_output
 
-    session.app = app or session.app
+    session.app = application or session.app
     where = session.require_application()
     names, queue_slots = parse_queues(queues)
     options = WorkerOptions(
@@ -80,97 +122,90 @@ def command(
         name=f"{socket.gethostname()}-{os.getpid()}" if name is None else name,
         queues=names,
         queue_slots=queue_slots,
-        slots=slots,
-        processes=processes,
-        lease=lease,
-        grace=grace,
-        drain=drain,
-        max_jobs=max_jobs,
         log_format=log_format,
         log_level=log_level,
         debug=os.environ.get("DETENT_DEBUG") == "1",
+        **chosen,
     )
     set_up_output(log_format, log_level, options.package)
     limit_log(options)
     stop = _Stop()
-    signal.signal(signal.SIGTERM, stop.told)
+    signal.signal(signal.SIGTERM, stop.handle)
     try:
         if log_format == "text":
             _work(session, options, stop)
         return _work_and_log(session, options, stop)
     except BaseException:
-        if not stop.asked:
+        if not stop.requested:
             raise
-        logging.getLogger("detent.worker").info("worker %s ends, told to stop before it had begun", options.name)
+        _log.info("Worker %s was told to stop before it had started.", options.name)
         return OK
 
 
-class _ToldToStop(BaseException):
-    """A stop while there is nothing to be finished yet: the application is loaded, or the database waited for."""
+class _StopRequested(BaseException):
+    """SIGTERM came while the application was imported or the database was waited for."""
 
 
 class _Stop:
-    """A stop that comes before the supervisor is there to hear it. It breaks off whatever is waited for; where somebody
-    swallows that (SQLite does, inside a callback) or makes an error of it, it is remembered."""
+    """Handles a SIGTERM that comes before the supervisor runs. It interrupts whatever is waited for. Code that swallows
+    the exception or turns it into another error (SQLite does, inside a callback) cannot lose it: `requested` stays."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
-    def told(self, _number: int, _frame: object) -> NoReturn:
-        self.asked = True
-        raise _ToldToStop
+    def handle(self, _number: int, _frame: object) -> NoReturn:
+        self.requested = True
+        raise _StopRequested
 
     def check(self) -> None:
-        """The last moment: from now on a stop waits for the supervisor."""
+        """Block SIGTERM until the supervisor unblocks it, and raise if it has come already."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        if self.asked:
-            raise _ToldToStop
+        if self.requested:
+            raise _StopRequested
 
 
 def _work_and_log(session: Session, options: WorkerOptions, stop: _Stop) -> int:
-    """What stands in the way is a line of the log, as all else is."""
+    """Run the worker. An error that keeps it from starting is logged, in the format of the log."""
     try:
         _work(session, options, stop)
     except (CommandFailed, DetentError) as error:
-        if stop.asked:
+        if stop.requested:
             raise
-        logging.getLogger("detent.worker").error("%s", error)
+        _log.error("%s", error)
         return exit_code(error)
 
 
 def _declare(app: Detent) -> None:
-    """Write what the code declares, and log what was not written, and which schedules the code no longer declares.
+    """Write what the code declares. Log what was not written, and the schedules that the code no longer declares.
 
-    A declaration that newer code has replaced is written only if no other worker runs: in a rolling deploy an older
-    program that starts again must not take the newer schedule back.
+    A declaration that newer code has replaced is written only if no other worker runs: in a rolling deploy, an older
+    program that restarts must not take the newer schedule back.
     """
-    log = logging.getLogger("detent.worker")
     found = app.put_declared(again=not app.workers.list())
     if found.written:
-        log.info("declarations written: %s", ", ".join(found.written))
+        _log.info("Declarations written: %s.", ", ".join(found.written))
     if found.replaced:
-        log.warning(
-            "declarations not written, newer code or a person has replaced or removed them: %s; "
-            "`detent migrate --app` writes them",
+        _log.warning(
+            "Declarations not written, since newer code or a person has replaced or removed them: %s. "
+            "`detent migrate --app` writes them.",
             ", ".join(found.replaced),
         )
     if found.left:
-        log.warning(
-            "the code no longer declares schedules that still run: %s; `detent schedules prune` removes them",
+        _log.warning(
+            "The code no longer declares schedules that still run: %s. `detent schedules prune` removes them.",
             ", ".join(found.left),
         )
 
 
 def _announce(session: Session, app: Detent, options: WorkerOptions) -> None:
-    """Log what the worker works on: a worker on the wrong database, or without the task, looks like one at rest."""
+    """Log the database, the queues and the tasks: a worker on the wrong database looks like an idle one."""
     queues = "all queues" if options.queues is None else f"queues {', '.join(options.queues)}"
     tasks = sorted({task.name for task in app.tasks.values()})
     more = f" and {len(tasks) - _TASKS_NAMED} more" if len(tasks) > _TASKS_NAMED else ""
     known = f"tasks {', '.join(tasks[:_TASKS_NAMED])}{more}" if tasks else "no tasks"
-    log = logging.getLogger("detent.worker")
-    log.info("worker %s: database %s; %s; %s", options.name, app.store_as_found.name, queues, known)
+    _log.info("Worker %s: database %s; %s; %s.", options.name, app.store_as_found.name, queues, known)
     if ignored := session.ignored_url(app):
-        log.warning("%s", ignored)
+        _log.warning("%s", ignored)
 
 
 def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
@@ -182,7 +217,7 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from detent.worker.services.archive import check_directory
     from detent.worker.supervisor.assignment import Assignment, become_supervisor
 
-    with session.open_or_new() as found:
+    with session.open_or_create() as found:
         kept = found.settings
         if kept.retention_archive:
             check_directory(kept.retention_archive)
@@ -201,5 +236,5 @@ def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
         sinks = sink_options(kept, found.store_as_found.name)
         wait_for_database(SystemClock(), lambda: _declare(found))
     stop.check()
-    # Taken out of the environment: what the children start must not speak for us.
+    # Removed from the environment, since processes that jobs start must not notify systemd on our behalf.
     become_supervisor(Assignment(options, url, worker_id, waited, os.environ.pop("NOTIFY_SOCKET", None), sinks))

@@ -1,1 +1,1 @@
-"""`detent demo`: two workers, a mixed load, one murder, and the books at the end."""
+"""The parts of `detent demo`: an application, its workload, a scenario with two workers, and the display."""

@@ -1,6 +1,7 @@
-"""The demo's application: tasks of every colour. Those of our own write one line into the ledger when they commit.
+"""The demo's application: async tasks, tasks in threads, a shell command, and a task that kills its process.
 
-The ledger has no unique index on purpose: if a job were done twice, two lines would show it.
+Most write one line into the ledger when they commit. The ledger has no unique index on purpose: if a job were done
+twice, there would be two lines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["LEDGER", "app", "charge", "fetch", "photo", "poison", "receipt", "re
 
 LEDGER = "CREATE TABLE ledger (job_id INTEGER NOT NULL, task TEXT NOT NULL)"
 
-# Where the database is, the demo says in DETENT_DATABASE_URL.
+# The demo sets DETENT_DATABASE_URL.
 app = Detent()
 
 _WRITE = "INSERT INTO ledger (job_id, task) VALUES (:job, :task)"
@@ -28,7 +29,7 @@ _PATIENT = Retry(20, base=0.5, cap=2.0)
 
 @app.task(name="photo", queue="photos", retry=_PATIENT)
 def photo(ctx: Context, number: int) -> str:
-    """Takes its time, in a thread."""
+    """Run in a thread for a while."""
     SystemClock().sleep(0.2 + number % 5 / 10)
     with ctx.commit() as tx:
         tx.execute(_WRITE, {"job": ctx.job_id, "task": "photo"})
@@ -37,7 +38,7 @@ def photo(ctx: Context, number: int) -> str:
 
 @app.task(name="charge", queue="payments", retry=_PATIENT)
 def charge(ctx: Context, order: int) -> None:
-    """Its line in the ledger and the receipt to come are one transaction."""
+    """Write the line and enqueue the receipt in one transaction."""
     SystemClock().sleep(0.1)
     with ctx.commit() as tx:
         tx.execute(_WRITE, {"job": ctx.job_id, "task": "charge"})
@@ -46,7 +47,7 @@ def charge(ctx: Context, order: int) -> None:
 
 @app.task(name="receipt", queue="mail", retry=_PATIENT)
 async def receipt(ctx: Context, order: int) -> None:
-    """A coroutine; sent by `charge` alone."""
+    """Run on the event loop. Only `charge` enqueues it."""
     ctx.event("sending", order=order)
     await asyncio.sleep(0.1)
     async with ctx.commit() as tx:
@@ -55,10 +56,10 @@ async def receipt(ctx: Context, order: int) -> None:
 
 @app.task(name="fetch", queue="web", retry=_PATIENT)
 async def fetch(ctx: Context, number: int) -> None:
-    """Every fourth one meets a server that is down, twice, and backs off."""
+    """Fail twice in every fourth job, as if a server were down, and back off."""
     await asyncio.sleep(0.1)
     if number % 4 == 0 and ctx.attempt <= 2:
-        raise ConnectionError("the other side does not answer")
+        raise ConnectionError("the server does not answer")
     async with ctx.commit() as tx:
         await tx.execute(_WRITE, {"job": ctx.job_id, "task": "fetch"})
 
@@ -66,10 +67,10 @@ async def fetch(ctx: Context, number: int) -> None:
 report = shell(
     app, "report", ["sh", "-c", "for part in 1 2 3; do echo part $part; done"], queue="reports", retry=_PATIENT
 )
-"""A command of the system's; what it prints becomes the job's lines."""
+"""A shell command. Its output becomes events of the job."""
 
 
 @app.task(name="poison", queue="danger", retry=Retry(2, base=0.5), process=True)
 def poison(ctx: Context) -> None:
-    """Kills the process it runs in, every time. It has one of its own, so its neighbours do not notice."""
+    """Kill the process it runs in, every time. It has its own process, so other jobs are not affected."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`detent migrate`, `doctor`, `verify`, `repair`: keeping house."""
+"""`detent migrate`, `doctor`, `verify`, `repair`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_functions_that_differ_are_said_and_put_right(tmp_path: Path, postgres_u
         ("verify",),
         ("queues", "pause", "mail"),
         ("top", "--once"),
-        ("operations", "start", "retry", "--all"),
+        ("jobs", "retry", "--state", "quarantined"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -153,7 +153,7 @@ def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: Wor
     assert world.app.record.verify() != []
     ended = shell.at_terminal("repair", "--reason", "rows are gone", types="y\n")
     assert ended.code == 0
-    assert ended.out.index("would") < ended.out.index("carry out 1 steps? [y/N]") < ended.out.rindex("done")
+    assert ended.out.index("would") < ended.out.index("carry out 1 step? [y/N]") < ended.out.rindex("done")
     assert world.app.record.verify() == []
 
 
@@ -167,7 +167,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     found = shell.run("doctor", "--json").json
     facts = world.app.store.facts()
     assert found[0]["detail"].startswith(f"{facts.kind} {facts.version} at ")
-    assert found[1]["detail"].startswith(f"number {facts.schema}, ")
+    assert found[1]["detail"].startswith(f"schema {facts.schema}, ")
     assert all(f"{name} = {value}" in found[2]["detail"] for name, value in facts.durability.items())
     assert {one["check"]: one["verdict"] for one in found} == {
         "database": "warn" if facts.version_caution else "ok",
@@ -187,7 +187,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
     assert "firing: disk_full/host:db1; see" in ended.out
     assert f"job {job_id}, due" in ended.out
     assert "paused: mail" in ended.out
-    assert "none is alive, and 1 jobs are pending" in ended.out
+    assert "none is alive, and 1 job pending" in ended.out
 
 
 def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
-"""Processes of `detent` without the wait for an interpreter: copies of one that has imported everything already.
+"""Starts `detent` quickly: processes are forked from one that has imported everything already.
 
-What a test runs is a process of its own: arguments, directory, environment, standard streams and exit code are its own,
-and it ends as every interpreter does. Only its beginning is quicker. Begun from nothing are those of `Shell.start` and
-`Shell.at_terminal`, and those that `takes` refuses.
+Each is a process of its own, with its own arguments, directory, environment, standard streams and exit code, and it
+exits as every interpreter does. Only its start is faster. `Shell.start` and `Shell.at_terminal` start a new
+interpreter, and so do commands that `can_fork` refuses.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Forge", "forge", "takes"]
+__all__ = ["ProcessServer", "can_fork", "process_server"]
 
 ROOT = Path(__file__).parents[2]
 REQUEST_BYTES_MAX = 100_000
-STARTS_OTHERS = frozenset({"worker", "demo"})
+START_PROCESSES = frozenset({"worker", "demo"})
 
 
-class Forge:
-    """The process that is copied. It ends when this end of the socket is closed."""
+class ProcessServer:
+    """The process that is forked. It ends when this end of the socket is closed."""
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.cli.forge", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.cli.process_server", str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 cwd=ROOT,
                 pass_fds=[theirs.fileno()],
@@ -45,19 +45,19 @@ class Forge:
     def run(
         self, arguments: Sequence[str], stdin: str, directory: Path, environment: Mapping[str, str], seconds: float
     ) -> tuple[int, bytes, bytes]:
-        """One command to its end: its exit code, what it said, and what it complained of."""
-        word, its_word = socket.socketpair()
-        with word, tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            told.write(stdin.encode())
-            told.seek(0)
-            with its_word:
-                streams = [told.fileno(), out.fileno(), err.fileno(), its_word.fileno()]
+        """Run one command to its end. Return its exit code, its stdout and its stderr."""
+        status, its_status = socket.socketpair()
+        with status, tempfile.TemporaryFile() as inp, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            inp.write(stdin.encode())
+            inp.seek(0)
+            with its_status:
+                streams = [inp.fileno(), out.fileno(), err.fileno(), its_status.fileno()]
                 socket.send_fds(self._ours, [_request(arguments, str(directory), environment)], streams)
-            word.settimeout(seconds)
-            with word.makefile() as said:
-                pid = int(said.readline())
+            status.settimeout(seconds)
+            with status.makefile() as lines:
+                pid = int(lines.readline())
                 try:
-                    code = int(said.readline())
+                    code = int(lines.readline())
                 except TimeoutError:
                     os.kill(pid, signal.SIGKILL)
                     raise
@@ -71,19 +71,20 @@ class Forge:
 
 
 @functools.cache
-def forge() -> Forge:
-    """That of this test run."""
-    made = Forge()
-    atexit.register(made.close)
-    return made
+def process_server() -> ProcessServer:
+    """Return the server of this test run."""
+    server = ProcessServer()
+    atexit.register(server.close)
+    return server
 
 
-def takes(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Not what would be another interpreter, nor what starts processes itself."""
-    mine = {name for name in {*os.environ, *environment} if name.startswith(("PYTHON", "LC_", "LANG"))}
+def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Return whether a fork behaves like a new interpreter: not if the environment of the interpreter differs, or if
+    the command starts processes itself."""
+    relevant = {name for name in {*os.environ, *environment} if name.startswith(("PYTHON", "LC_", "LANG"))}
     return (
-        all(os.environ.get(name) == environment.get(name) for name in mine)
-        and not STARTS_OTHERS & set(arguments[:1])
+        all(os.environ.get(name) == environment.get(name) for name in relevant)
+        and not START_PROCESSES & set(arguments[:1])
         and len(_request(arguments, "", environment)) < REQUEST_BYTES_MAX // 2
     )
 
@@ -93,7 +94,7 @@ def _request(arguments: Sequence[str], directory: str, environment: Mapping[str,
 
 
 def _serve(theirs: socket.socket) -> int:
-    """Copies itself for every request. Returns in the copies, with the exit code of the command; and at the end."""
+    """Fork for every request. Returns in the forks, with the exit code of the command; and at the end."""
     from detent.cli import commands
     from detent.cli.main import main
 
@@ -110,20 +111,20 @@ def _serve(theirs: socket.socket) -> int:
         if os.fork() == 0:
             theirs.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _stand_by(streams[3])
+            _fork_and_report(streams[3])
             _become(streams, *json.loads(request))
             return main()
         for stream in streams:
             os.close(stream)
 
 
-def _stand_by(word: int) -> None:
-    """Wait for a copy, and say how it ended. Returns in the copy."""
+def _fork_and_report(status: int) -> None:
+    """Fork once more: the parent reports the process id and the exit code of the child. Returns in the child."""
     pid = os.fork()
     if pid:
-        os.write(word, f"{pid}\n".encode())
-        _, status = os.waitpid(pid, 0)
-        os.write(word, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os.write(status, f"{pid}\n".encode())
+        _, ended = os.waitpid(pid, 0)
+        os.write(status, f"{os.waitstatus_to_exitcode(ended)}\n".encode())
         os._exit(0)
 
 

@@ -1,0 +1,161 @@
+"""How jobs are printed: in lists, alone with their attempts and transitions, and as they were in the past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from detent.cli import output
+from detent.cli.failures import NOT_FOUND, CommandFailed
+from detent.cli.session import Session
+from detent.client.job import Job
+from detent.client.listing import ListPage
+from detent.errors import essence
+from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
+
+__all__ = ["EXECUTIONS", "attempts_of", "job_object", "show_job", "show_jobs", "show_past_job"]
+
+_NO_DETAILS: dict[str, Any] = {"key": None, "worker": None, "progress": None}
+_END_FIELDS = ("done_at", "aborted_at", "outcome", "error", "next_state", "next_due_at", "committed_at")
+
+EXECUTIONS = output.columns(
+    *("attempt", "state", "outcome", "worker", "leased_at"),
+    ("ENDED", lambda one: one.done_at or one.aborted_at),
+    ("ERROR", lambda one: essence(one.error)),
+)
+"""The columns of a list of attempts."""
+
+
+def job_object(row: JobRow, **more: Any) -> dict[str, Any]:
+    """Return a job as the JSON object that every command prints for one. The nonce is internal and left out."""
+    return {name: value for name, value in output.to_object(row, **more).items() if name != "nonce"}
+
+
+def attempts_of(row: JobRow) -> str:
+    """Return the number of attempts that are used up, of those that the job has."""
+    return f"{row.attempt - row.spared}/{row.attempts_max}"
+
+
+def _details_object(details: JobDetails | None) -> dict[str, Any]:
+    if details is None:
+        return _NO_DETAILS
+    progress = None if details.progress is None else msgspec.Raw(details.progress.encode())
+    return {"key": details.key, "worker": details.worker, "progress": progress}
+
+
+def _progress(text: str | None) -> str | None:
+    """Return a job's progress for people: `30 of 90`, or `30`."""
+    if text is None:
+        return None
+    try:
+        found = msgspec.json.decode(text)
+        done = f"{found['done']:g}"
+        return f"{done} of {found['total']:g}" if "total" in found else done
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return text
+
+
+def show_jobs(session: Session, jobs: ListPage[Job[Any]], details: Sequence[JobDetails], *, database: str) -> None:
+    """Print a list of jobs, without the columns that are empty for all of them. An empty list names the database, since
+    it may be another one than the user meant."""
+    rows, details_of = jobs.each(lambda job: job.row), {one.job_id: one for one in details}
+    running = {row.id for row in rows if row.state == "running"}
+    keys = {one.job_id: one.key for one in details}
+    progress = {one.job_id: _progress(one.progress) for one in details if one.job_id in running}
+    optional: list[output.Column] = [
+        *(["tenant"] if any(row.tenant for row in rows) else []),
+        *([("KEY", lambda row: keys.get(row.id))] if any(keys.values()) else []),
+        *([("PROGRESS", lambda row: progress.get(row.id))] if any(progress.values()) else []),
+    ]
+    times = ("created_at", "finished_at")
+    session.show_rows(
+        rows,
+        output.columns("id", "state", "task", "queue", *optional, ("ATTEMPTS", attempts_of), *times),
+        empty=f"no jobs to show in {database}",
+        objects=(job_object(row, **_details_object(details_of.get(row.id))) for row in rows),
+    )
+
+
+def show_job(
+    session: Session,
+    row: JobRow,
+    details: Sequence[JobDetails],
+    executions: Sequence[ExecutionRow],
+    transitions: Sequence[TransitionRow],
+) -> None:
+    """Print one job with its attempts and its transitions."""
+    found = details[0] if details else None
+    if session.json:
+        history = output.lists(executions=executions, transitions=transitions)
+        output.print_json(job_object(row, **_details_object(found), **history))
+        return
+    output.print_fields(
+        {
+            "id": str(row.id),
+            "state": row.state,
+            "task": row.task,
+            "queue": row.queue,
+            "tenant": row.tenant,
+            "key": found.key if found else None,
+            "run": None if row.run_id is None else str(row.run_id),
+            "priority": row.priority,
+            "attempts": attempts_of(row),
+            "limit key": row.limit_key,
+            "cost": row.cost,
+            "worker": found.worker if found else None,
+            "progress": _progress(found.progress) if found else None,
+            "created": row.created_at,
+            "due": row.due_at if row.state == "pending" else None,
+            "expires": row.expires_at,
+            "finished": row.finished_at,
+            "correlation id": row.correlation_id,
+            "cancel requested by": row.cancel_requested_by,
+            "cancel reason": row.cancel_reason,
+            "payload": row.payload,
+            "metadata": row.metadata,
+            "result": row.result,
+            "result dropped": row.result_dropped_at,
+            "error": row.error,
+        }
+    )
+    _print_history(executions, transitions)
+
+
+def show_past_job(
+    session: Session,
+    row: JobRow,
+    at: datetime,
+    state: str | None,
+    executions: Sequence[ExecutionRow],
+    transitions: Sequence[TransitionRow],
+) -> None:
+    """Print a job as it was at a past time, with the attempts and transitions until then. `CommandFailed` if it did not
+    exist yet."""
+    if state is None:
+        raise CommandFailed(f"job {row.id} did not exist at {output.format_time(at)}: it was created later", NOT_FOUND)
+    then = [one if _has_ended(one, at) else _without_end(one) for one in executions]
+    if session.json:
+        known = {"id": str(row.id), "task": row.task, "queue": row.queue, "tenant": row.tenant, "at": at}
+        output.print_json({**known, "state": state, **output.lists(executions=then, transitions=transitions)})
+        return
+    output.print_fields({"id": str(row.id), "at": at, "state": state, "task": row.task, "payload": row.payload})
+    _print_history(then, transitions)
+
+
+def _has_ended(one: ExecutionRow, at: datetime) -> bool:
+    ended = one.done_at or one.aborted_at
+    return ended is not None and ended <= at
+
+
+def _without_end(one: ExecutionRow) -> ExecutionRow:
+    """Return an attempt as it was before it ended."""
+    state = "in_progress" if one.started_at else "leased"
+    return msgspec.structs.replace(one, state=state, **dict.fromkeys(_END_FIELDS))
+
+
+def _print_history(executions: Sequence[ExecutionRow], transitions: Sequence[TransitionRow]) -> None:
+    output.print_section(executions, EXECUTIONS)
+    output.print_section(transitions, {**output.columns("at", "entity"), **output.TRANSITIONS})
