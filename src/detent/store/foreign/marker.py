@@ -15,6 +15,7 @@ import msgspec
 from detent.errors import DetentError, MarkerMissing, WrongPlace
 from detent.model.records import Commit as Mark
 from detent.model.records import EffectBegun, NewJob
+from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store
 from detent.store.foreign.connection import (
     Call,
@@ -29,7 +30,6 @@ from detent.store.foreign.connection import (
     same_file,
     wrap_connection,
 )
-from detent.store.intents import numbered
 
 __all__ = [
     "DDL",
@@ -102,7 +102,7 @@ def is_own(connection: ForeignConnection, store: Store) -> Steps[bool]:
         return False
     if kind == "sqlite":
         return same_file(connection.path(), which())
-    from detent.store.postgres.statements.waking import WHICH
+    from detent.store.postgres.server import WHICH
 
     here = yield Call(which)
     rows, _ = yield Run(WHICH)

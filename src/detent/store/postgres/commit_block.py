@@ -13,7 +13,7 @@ from psycopg.rows import tuple_row
 
 from detent.errors import AlreadyCommitted, DatabaseError, DatabaseUnreachable, DetentError, OutcomeUnknown, WrongPlace
 from detent.model.records import Commit, Moved, NewJob
-from detent.store.intents import failed_inside, numbered, refuse_ending
+from detent.store.commit_block_rules import failed_inside, numbered, refuse_ending
 from detent.store.jobs.postgres_attempts import commit_check, job_commit, job_mark, mark_refused
 from detent.store.jobs.postgres_enqueue import ids_reserve
 from detent.store.postgres.driver.connection import Connection, OwnConnection

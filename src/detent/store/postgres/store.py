@@ -20,9 +20,9 @@ from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, V
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, EnqueueSent, Tx, Verbs
 from detent.store.entities.postgres import attach, attached_versions
-from detent.store.identity import Identities
 from detent.store.invariants.walk import step
 from detent.store.jobs.contract import ClaimTerms
+from detent.store.jobs.identities import Identities
 from detent.store.jobs.postgres_attempts import commit_check
 from detent.store.jobs.postgres_claim import job_claim
 from detent.store.jobs.postgres_enqueue import is_plain, job_enqueue_one, lanes_make
@@ -36,7 +36,7 @@ from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lanes import Lanes
 from detent.store.postgres.driver.long_reads import LongReads
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
-from detent.store.postgres.statements.waking import up_for, wake_announce, wake_ring, which
+from detent.store.postgres.server import up_for, wake_announce, wake_ring, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 

@@ -10,8 +10,8 @@ from typing import Any
 from detent.errors import DetentError
 from detent.model.clock import Clock
 from detent.model.records import Commit, Moved, NewJob
+from detent.store.commit_block_rules import numbered
 from detent.store.contract import Verbs
-from detent.store.intents import numbered
 from detent.store.jobs.sqlite_endings import Holding
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor

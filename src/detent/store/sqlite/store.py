@@ -16,10 +16,10 @@ from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, New
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.entities.sqlite import attach, attached_versions
-from detent.store.identity import Identities
 from detent.store.installed import is_newer, refuse_if_newer
 from detent.store.invariants.walk import step
 from detent.store.jobs.contract import ClaimTerms
+from detent.store.jobs.identities import Identities
 from detent.store.migrate import Applied
 from detent.store.repair import repair
 from detent.store.sqlite import schema

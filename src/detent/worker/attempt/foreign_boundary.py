@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from detent.declare.task import Call
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Commit, EffectBegun, NewJob
+from detent.store.commit_block_rules import failed_inside, goes_back, refuse_ending
 from detent.store.contract import Store
 from detent.store.foreign import marker
 from detent.store.foreign.connection import Call as Ask
 from detent.store.foreign.connection import ForeignConnection, Run, Steps, drive, drive_async, wrap_connection
-from detent.store.intents import failed_inside, goes_back, refuse_ending
 from detent.worker.attempt.commit_boundary import Outcome, refuse_late, refuse_unawaited
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from detent.errors import DetentError, WrongPlace
-from detent.store.intents import failed_inside
+from detent.store.commit_block_rules import failed_inside
 
 __all__ = ["WriteConnection"]
 

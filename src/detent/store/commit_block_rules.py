@@ -1,4 +1,4 @@
-"""What commit blocks have in common, whatever the database: ids for intents, and what is no statement for them."""
+"""Rules of commit blocks for every database: ids for intents, and statements that a block refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from detent.model.records import NewJob
 
 __all__ = ["failed_inside", "goes_back", "numbered", "refuse_ending"]
 
-# Past white space and comments; to go back to a savepoint of one's own is fine.
+# After white space and comments. Going back to a savepoint of the user's own is allowed.
 _ENDING = re.compile(
     r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
     r"(?:(?:COMMIT|END|ABORT|PREPARE\s+TRANSACTION)\b|ROLLBACK\b(?!(?:\s+(?:WORK|TRANSACTION))?\s+TO\b))",
@@ -24,8 +24,8 @@ _GOES_BACK = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?\*/)*ROLLBACK\b", re.IG
 
 
 def failed_inside(error: BaseException | None) -> WrongPlace:
-    """A statement of the block failed, and its error stayed inside: nothing of the block stays. One database would have
-    kept the rest and another not: here neither does."""
+    """Return the refusal of a block in which a statement failed and its error did not leave the block. Nothing of the
+    block is kept, on either database."""
     said = f" ({str(error).strip().partition(chr(10))[0]})" if error is not None else ""
     return WrongPlace(
         "COMMIT",
@@ -35,19 +35,19 @@ def failed_inside(error: BaseException | None) -> WrongPlace:
 
 
 def goes_back(sql: str) -> bool:
-    """Whether a statement of the user's goes back to a savepoint: what failed since then is undone."""
+    """Return whether a statement rolls back to a savepoint, which undoes what failed since then."""
     return _GOES_BACK.match(sql) is not None
 
 
 def numbered(intents: Sequence[NewJob], reserve: Callable[[int], int]) -> tuple[NewJob, ...]:
-    """The intents, those without an id (0) given one from a single reservation, in order."""
+    """Return the intents. Those without an id (0) get one, in order, from a single reservation."""
     missing = sum(not job.id for job in intents)
     fresh = iter(range(first, first + missing) if missing and (first := reserve(missing)) else ())
     return tuple(job if job.id else replace(job, id=next(fresh)) for job in intents)
 
 
 def refuse_ending(sql: str) -> None:
-    """`WrongPlace` for a statement that would end the block's transaction: what was written before it would stay, and
-    be written again by the next attempt. What hides behind other words is found when the block ends."""
+    """Raise `WrongPlace` for a statement that would end the transaction of the block: what was written before would
+    stay, and the next attempt would write it again. Disguised ones are found when the block ends."""
     if _ENDING.match(sql):
         raise WrongPlace("COMMIT or ROLLBACK", "inside a commit block", "the block ends its transaction by itself")

@@ -1,4 +1,4 @@
-"""The sign that somebody waits for work, and for how long there was anybody to see it."""
+"""Statements about the server: waking waiters, how long it is up, and which database this is."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ WHICH = """
 SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' ||
        (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-"""On two connections the same answer: the same database of the same server. It uses nothing of Detent's."""
+"""Two connections with the same answer are to the same database of the same server. Uses nothing of Detent's schema."""
 
 
 def wake_announce(seconds: float) -> Statement[None]:
-    """Until then, whoever brings work says so."""
+    """Announce that a worker waits: until then, enqueueing notifies it."""
     return Statement("SELECT detent.wake_announce_v1(%s::double precision)", (float(seconds),), lambda rows: None)
 
 
 def wake_ring() -> Statement[None]:
-    """Wake whoever listens."""
+    """Notify all listeners."""
     return Statement("SELECT pg_notify('detent', '')", (), lambda rows: None, writes=False)
 
 
 def up_for() -> Statement[float]:
-    """Since the server began."""
+    """Return for how many seconds the server is up."""
     return Statement("SELECT detent.up_for_v1()", (), lambda rows: float(rows[0][0]), writes=False)
 
 
 def which() -> Statement[str]:
-    """Which database this is."""
+    """Return which database this is."""
     return Statement(WHICH, (), lambda rows: str(rows[0][0]), writes=False)
