@@ -19,7 +19,7 @@ def test_the_page_and_the_plot_are_what_the_samples_say() -> None:
 
 def test_a_report_changes_only_what_is_made(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
-    page.write_text(PAGE.read_text().replace("# What Detent costs", "# Another title"))
+    page.write_text(PAGE.read_text().replace("# Performance", "# Another title"))
     results = Results.read(KEPT)
     results.made["at"] = "the first of May"
     publish(results, page, tmp_path / "plot.svg", tmp_path / "kept.json")
