@@ -57,7 +57,7 @@ from detent.model.records import (
 )
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.alerting import AlertVerbs
-from detent.store.batches import BatchVerbs
+from detent.store.batches.contract import BatchVerbs
 from detent.store.entities.contract import EntityVerbs
 from detent.store.jobs.contract import ClaimTerms, JobVerbs
 from detent.store.jobs.contract_lists import JobListVerbs
@@ -65,8 +65,8 @@ from detent.store.jobs.contract_upkeep import JobUpkeepVerbs
 from detent.store.keeping import KeepingVerbs
 from detent.store.limiting import LimitVerbs
 from detent.store.operations.contract import OperationVerbs
-from detent.store.ops import OpsVerbs
-from detent.store.pipelining import PipelineVerbs
+from detent.store.ops.contract import OpsVerbs
+from detent.store.pipelines.contract import PipelineVerbs
 from detent.store.verb import catalogue_of
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]

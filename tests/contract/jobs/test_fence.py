@@ -10,9 +10,9 @@ import pytest
 from detent.errors import AlreadyCommitted, DetentError, LeaseLost
 from detent.model.limit_records import Charge
 from detent.model.records import Claimed, Finished, Renewal
-from detent.store.batches import BatchVerbs
+from detent.store.batches.contract import BatchVerbs
 from detent.store.contract import CATALOGUE, Store
-from detent.store.pipelining import PipelineVerbs
+from detent.store.pipelines.contract import PipelineVerbs
 from detent.store.verb import catalogue_of
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import LEASE, abort, claim_one, commit, enqueue, event, finish, new_job

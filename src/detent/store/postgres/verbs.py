@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detent.store.batches.postgres import PostgresBatches
 from detent.store.entities.postgres import PostgresEntities
 from detent.store.jobs.postgres_attempts import PostgresAttempts
 from detent.store.jobs.postgres_claim import PostgresClaim
@@ -10,11 +11,10 @@ from detent.store.jobs.postgres_lists import PostgresLists
 from detent.store.jobs.postgres_moves import PostgresMoves
 from detent.store.jobs.postgres_upkeep import PostgresUpkeep
 from detent.store.operations.postgres import PostgresOperations
+from detent.store.ops.postgres import PostgresOps
+from detent.store.pipelines.postgres import PostgresPipelines
 from detent.store.postgres.verbs_alerting import PostgresAlerting
-from detent.store.postgres.verbs_batching import PostgresBatching
 from detent.store.postgres.verbs_keeping import PostgresKeeping
-from detent.store.postgres.verbs_ops import PostgresOps
-from detent.store.postgres.verbs_pipelining import PostgresPipelining
 
 __all__ = ["PostgresVerbs"]
 
@@ -30,8 +30,8 @@ class PostgresVerbs(
     PostgresEntities,
     PostgresKeeping,
     PostgresAlerting,
-    PostgresBatching,
+    PostgresBatches,
     PostgresOps,
-    PostgresPipelining,
+    PostgresPipelines,
 ):
     """Every verb, as one statement each, in one session."""

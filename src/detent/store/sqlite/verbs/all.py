@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from detent.store.batches.sqlite import SqliteBatches
 from detent.store.contract import CATALOGUE
 from detent.store.entities.sqlite import SqliteEntities
 from detent.store.jobs.sqlite_effects import SqliteEffects
@@ -13,12 +14,11 @@ from detent.store.jobs.sqlite_retention import SqliteRetention
 from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.jobs.sqlite_upkeep import SqliteUpkeep
 from detent.store.operations.sqlite import SqliteOperations
+from detent.store.ops.sqlite import SqliteOps
+from detent.store.pipelines.sqlite_consolidation import SqliteConsolidation
 from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
 from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
-from detent.store.sqlite.verbs.consolidation import ConsolidationVerbs
 from detent.store.sqlite.verbs.declarations import DeclarationVerbs
-from detent.store.sqlite.verbs.ops import OpsVerbs
-from detent.store.sqlite.verbs.reconciling import ReconcileVerbs
 from detent.store.sqlite.verbs.retention import RetentionVerbs
 from detent.store.sqlite.verbs.schedules import ScheduleVerbs
 from detent.store.sqlite.verbs.workers import WorkerVerbs
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 class SqliteVerbs(
-    OpsVerbs,
+    SqliteOps,
     SqliteEffects,
     SqliteRowByRow,
     SqliteOperations,
     SqliteEntities,
-    ReconcileVerbs,
+    SqliteBatches,
     SqliteRetention,
     RetentionVerbs,
     WorkerVerbs,
@@ -43,7 +43,7 @@ class SqliteVerbs(
     SqliteLists,
     AlertMeasureVerbs,
     AlertTellingVerbs,
-    ConsolidationVerbs,
+    SqliteConsolidation,
     DeclarationVerbs,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""

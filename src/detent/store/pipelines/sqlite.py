@@ -1,4 +1,4 @@
-"""Pipeline runs: how they begin, fan out, store their pages, and are looked at."""
+"""Pipeline runs on SQLite: start, fan-out, pages, retries, retention and reading."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from detent.model.pipeline_records import (
 from detent.model.records import Moved
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.jobs.sqlite_moves import SqliteMoves
-from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
+from detent.store.pipelines.rules import RETRIED_FROM, not_retried, wrong_state
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Insert
 
-__all__ = ["PipelineVerbs"]
+__all__ = ["SqlitePipelines"]
 
 _FIELDS = PipelineRunRow.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
@@ -133,11 +133,10 @@ _RUN_GOES = tuple(
 _BOOLEANS = ("is_full", "is_forced", "retires", "last_page")
 
 
-class PipelineVerbs(SqliteEnqueue, SqliteMoves):
-    """The verbs around a run; those of its consolidation are in `consolidation`."""
+class SqlitePipelines(SqliteEnqueue, SqliteMoves):
+    """The verbs of pipeline runs; those of the consolidation are in `sqlite_consolidation`."""
 
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
-        """The run, its line and its planning job in one transaction."""
         if (there := self.pipeline_get(item.id)) is not None:
             same = (there.name, there.payload, there.tenant) == (item.name, item.payload, item.tenant)
             return there if same else IdConflict(item.id)
@@ -169,7 +168,6 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
     def pipeline_fan_out(
         self, run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int = 0
     ) -> Moved | DetentError:
-        """All partitions, all jobs and the move in one transaction."""
         now = self._now()
         if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, now):
             return lost
@@ -188,7 +186,7 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
         return Moved(str(run_id), "workers_running", True)
 
     def page_store(self, item: NewPage) -> PageStored | DetentError:
-        """The records, then the offset, which must stand where the page was fetched."""
+        """Store the records, then move the offset, which must be where the page was fetched."""
         now = self._now()
         job = self._jobs([item.job_id]).get(item.job_id)
         if (lost := self._lost(job, item.job_id, item.attempt, now)) or job is None:
@@ -210,7 +208,6 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
         return PageStored(True, item.next_offset or item.offset, item.next_offset is None)
 
     def pipeline_force(self, run_id: int, actor: str, reason: str) -> Moved | DetentError:
-        """On record, marked."""
         run = self._pipeline(run_id)
         if run is None:
             return NotFound("pipeline_run", str(run_id))
@@ -226,17 +223,16 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
         return Moved(str(run_id), "consolidation_triggered", True)
 
     def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
-        """Run, partitions and jobs in one transaction."""
         run = self._pipeline(run_id)
         if run is None:
             return NotFound("pipeline_run", str(run_id))
         if run["state"] not in RETRIED_FROM:
             return wrong_state(run_id, run["state"])
         parts = self._db.rows(_FAILED_PARTS, (run_id,))
-        if found := self._in_the_way(run_id, run, parts):
+        if found := self._refuse_retry(run_id, run, parts):
             return not_retried(run_id, run["watermark"], *found)
         now = max(self._now(), run["moved_at"])
-        # Fetched again, a partition may bring keys below those consolidated: then only the consolidation goes on.
+        # A partition that is fetched again may bring keys below consolidated ones: then only the consolidation goes on.
         fetches = run["portions"] == 0 and bool(parts)
         to = "workers_running" if fetches else "consolidation_triggered"
         self._log_run(run["tenant"], run_id, run["state"], to, "retry", actor, reason, now)
@@ -247,8 +243,8 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
                 self._bring_back(job, "retry", actor, reason, now)
         return Moved(str(run_id), to, True)
 
-    def _in_the_way(self, run_id: int, run: Mapping[str, Any], parts: Sequence[Row]) -> tuple[str, int | None] | None:
-        """What keeps a run from being retried, and the other run that does."""
+    def _refuse_retry(self, run_id: int, run: Mapping[str, Any], parts: Sequence[Row]) -> tuple[str, int | None] | None:
+        """Return why a run cannot be retried, and the other run that is the cause."""
         active = [row[0] for row in self._db.rows(_ACTIVE, (run["tenant"], run["watermark"])) if row[0] != run_id]
         if active:
             return "active", active[0]
@@ -261,7 +257,6 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
         return None if all(part[1] for part in parts) else ("jobless", None)
 
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
-        """By its id."""
         found = self._db.rows(_GET, (run_id,))
         return PipelineRunRow(**_fields(_FIELDS, found[0])) if found else None
 
@@ -274,24 +269,21 @@ class PipelineVerbs(SqliteEnqueue, SqliteMoves):
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[PipelineRunRow]:
-        """The newest first."""
         asked = {"state": state, "name": name, "tenant": tenant, "before": before_id, "limit": limit}
         return [PipelineRunRow(**_fields(_FIELDS, row)) for row in self._db.rows(_LIST, asked)]
 
     def partition_list(
         self, run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
     ) -> list[PartitionRow]:
-        """By number."""
         asked = {"run": run_id, "state": state, "after": after_n, "limit": limit}
         return [PartitionRow(**_fields(_PARTITION_FIELDS, row)) for row in self._db.rows(_PARTITIONS, asked)]
 
     def watermark_list(self, *, tenant: str | None = None, name: str | None = None) -> list[WatermarkRow]:
-        """By tenant and name."""
         found = self._db.rows(_WATERMARKS, {"tenant": tenant, "name": name})
         return [WatermarkRow(t, n, from_micros(value), run, from_micros(at)) for t, n, value, run, at in found]
 
     def pipeline_prune(self, staged_before: datetime, before: datetime, limit: int) -> PrunedRuns:
-        """Records first; a run goes when none of its own are left."""
+        """Delete records first. A run is deleted when it has none left."""
         told = {"before": to_micros(staged_before, field="staged_before"), "limit": limit}
         gone = self._db.change(_STAGED_GO, told)
         if gone >= limit:

@@ -1,4 +1,4 @@
-"""The verbs of ops runs."""
+"""Ops runs on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ from detent.lifecycle.library import OPS_RUN
 from detent.model.ops_records import EnvironmentRow, NewOpsRun, OpsClaimed, OpsEnd, OpsRunRow, OpsToken
 from detent.model.records import Appended, Enqueued, Moved
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers
+from detent.store.postgres.verb_base import VerbBase, runs, runs_each
 
-__all__ = [
-    "ops_append",
-    "ops_cancel",
-    "ops_claim",
-    "ops_environments",
-    "ops_finish",
-    "ops_get",
-    "ops_list",
-    "ops_queue",
-    "ops_renew",
-]
+__all__ = ["PostgresOps"]
 
 _QUEUE = """
 SELECT answer, job_id FROM detent.ops_queue_v2(
@@ -51,8 +42,6 @@ _ENVIRONMENTS = f"SELECT {', '.join(_ENVIRONMENT)} FROM detent.ops_environments_
 
 
 def ops_queue(item: NewOpsRun) -> Statement[Enqueued | DetentError]:
-    """No row where it was simply created."""
-
     def decode(rows: Sequence[Row]) -> Enqueued | DetentError:
         if not rows:
             return Enqueued(item.id, True)
@@ -67,8 +56,6 @@ def ops_queue(item: NewOpsRun) -> Statement[Enqueued | DetentError]:
 
 
 def ops_claim(lease_id: int, worker: str) -> Statement[OpsClaimed | None]:
-    """One row, or none."""
-
     def decode(rows: Sequence[Row]) -> OpsClaimed | None:
         if not rows:
             return None
@@ -88,10 +75,13 @@ def ops_claim(lease_id: int, worker: str) -> Statement[OpsClaimed | None]:
 
 
 def ops_append(
-    job_id: int, level: str, message: str, payload: str | None, key: str | None, token: OpsToken | None
+    job_id: int,
+    level: str,
+    message: str,
+    payload: str | None = None,
+    key: str | None = None,
+    token: OpsToken | None = None,
 ) -> Statement[Appended | DetentError]:
-    """No row where there is no such run."""
-
     def decode(rows: Sequence[Row]) -> Appended | DetentError:
         if not rows:
             return _no_run(job_id)
@@ -101,9 +91,7 @@ def ops_append(
     return Statement(_APPEND, (job_id, level, message, payload, key, *_parts(token)), decode)
 
 
-def ops_renew(job_id: int, token: OpsToken | None) -> Statement[Moved | DetentError]:
-    """No row where there is no such run."""
-
+def ops_renew(job_id: int, token: OpsToken | None = None) -> Statement[Moved | DetentError]:
     def decode(rows: Sequence[Row]) -> Moved | DetentError:
         if not rows:
             return _no_run(job_id)
@@ -119,17 +107,15 @@ def ops_finish(
     state: OpsEnd,
     metadata: str,
     actor: str,
-    reason: str | None,
-    error: str | None,
-    token: OpsToken | None,
+    reason: str | None = None,
+    error: str | None = None,
+    token: OpsToken | None = None,
 ) -> Statement[Moved | DetentError]:
-    """No row where there is no such run."""
     params = (job_id, state, metadata, actor, reason, error, *_parts(token))
     return Statement(_FINISH, params, lambda rows: _ended(job_id, state, rows))
 
 
-def ops_cancel(job_id: int, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
-    """No row where there is no such run."""
+def ops_cancel(job_id: int, actor: str, reason: str | None = None) -> Statement[Moved | DetentError]:
     return Statement(_CANCEL, (job_id, actor, reason), lambda rows: _ended(job_id, "cancelled", rows))
 
 
@@ -145,8 +131,6 @@ def _ended(job_id: int, asked: OpsEnd, rows: Sequence[Row]) -> Moved | DetentErr
 
 
 def ops_get(ids: Sequence[int]) -> Statement[list[OpsRunRow | None]]:
-    """In the order asked."""
-
     def decode(rows: Sequence[Row]) -> list[OpsRunRow | None]:
         found = {run.job_id: run for run in _runs(rows)}
         return [found.get(job_id) for job_id in ids]
@@ -155,14 +139,16 @@ def ops_get(ids: Sequence[int]) -> Statement[list[OpsRunRow | None]]:
 
 
 def ops_list(
-    project_id: str | None, env: str | None, state: str | None, before_id: int | None, limit: int
+    project_id: str | None = None,
+    env: str | None = None,
+    state: str | None = None,
+    before_id: int | None = None,
+    limit: int = 100,
 ) -> Statement[list[OpsRunRow]]:
-    """The newest first."""
     return Statement(_LIST, (project_id, env, state, before_id, limit), _runs, writes=False)
 
 
-def ops_environments(project_id: str | None) -> Statement[list[EnvironmentRow]]:
-    """By project and name."""
+def ops_environments(project_id: str | None = None) -> Statement[list[EnvironmentRow]]:
     return Statement(
         _ENVIRONMENTS,
         (project_id,),
@@ -181,3 +167,17 @@ def _parts(token: OpsToken | None) -> tuple[int | None, int | None]:
 
 def _no_run(job_id: int) -> NotFound:
     return NotFound("ops_run", f"run-{job_id}")
+
+
+class PostgresOps(VerbBase):
+    """The verbs of ops runs."""
+
+    ops_queue = runs(ops_queue)
+    ops_claim = runs(ops_claim)
+    ops_append = runs(ops_append)
+    ops_renew = runs(ops_renew)
+    ops_finish = runs(ops_finish)
+    ops_cancel = runs(ops_cancel)
+    ops_get = runs_each(ops_get)
+    ops_list = runs(ops_list)
+    ops_environments = runs(ops_environments)

@@ -1,4 +1,4 @@
-"""What there is to see of batch runs."""
+"""Reading batch runs on SQLite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from detent.model.clock import from_micros
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import VerbBase
 
-__all__ = ["BatchLookingVerbs", "named"]
+__all__ = ["SqliteBatchQueries", "named"]
 
 _RUN_FIELDS = BatchRunRow.__struct_fields__
 _RUN = f"SELECT {', '.join(_RUN_FIELDS)} FROM detent_batch_run"
@@ -45,7 +45,7 @@ _FITS = "(:state IS NULL OR g.state = :state) AND (:changed IS NULL OR g.changed
 _TARGETS = f"""
 {_TARGET} FROM detent_target g WHERE g.run_id = :run AND g.n > :after AND {_FITS} ORDER BY g.n LIMIT :limit
 """
-# From the refs to the targets: the other way round it would go through the whole run.
+# The join starts at the refs: otherwise SQLite scans all targets of the run.
 _TARGETS_OF_REFS = f"""
 {_TARGET} FROM (SELECT DISTINCT value AS ref FROM json_each(:refs)) u
   CROSS JOIN detent_target g ON g.run_id = :run AND g.ref = u.ref
@@ -71,30 +71,28 @@ _PORTION_CHOSEN = {
 }
 _ACTION_FIELDS = ActionRow.__struct_fields__
 _ACTION = f"SELECT {', '.join(_ACTION_FIELDS)} FROM detent_batch_action WHERE id = ?"
-_LOOK_FIELDS = ReconciliationRow.__struct_fields__
-_LOOK = f"SELECT {', '.join(_LOOK_FIELDS)} FROM detent_reconciliation"
-_LOOKS = f"{_LOOK} WHERE run_id = ? ORDER BY no DESC LIMIT ?"
-_LOOK_OF_NO = f"{_LOOK} WHERE run_id = ? AND no = ?"
+_RECONCILIATION_FIELDS = ReconciliationRow.__struct_fields__
+_RECONCILIATION = f"SELECT {', '.join(_RECONCILIATION_FIELDS)} FROM detent_reconciliation"
+_RECONCILIATIONS = f"{_RECONCILIATION} WHERE run_id = ? ORDER BY no DESC LIMIT ?"
+_RECONCILIATION_OF_NO = f"{_RECONCILIATION} WHERE run_id = ? AND no = ?"
 _MISMATCH_FIELDS = MismatchRow.__struct_fields__
 _MISMATCHES = f"""
 SELECT {", ".join("g.ref" if name == "ref" else f"m.{name}" for name in _MISMATCH_FIELDS)}
   FROM detent_mismatch m JOIN detent_target g ON g.run_id = m.run_id AND g.n = m.n
  WHERE m.run_id = :run AND m.n > :after AND (NOT :open OR m.resolved_at IS NULL) ORDER BY m.n, m.no LIMIT :limit
 """
-_ALL = -1  # what SQLite takes for no limit
+_ALL = -1  # SQLite takes a negative limit for none
 _LAST = 2**31 - 1  # no target has a higher number
 
 
-class BatchLookingVerbs(VerbBase):
-    """`batch_get`, `batch_list`, `target_list`, `mismatch_list`, `reconciliation_list` and `reconcile_due`."""
+class SqliteBatchQueries(VerbBase):
+    """The verbs of batch runs that only read."""
 
     def batch_get(self, run_id: int) -> BatchRunRow | None:
-        """By its id."""
         found = self._db.rows(_RUN_OF_ID, (run_id,))
         return self._batch_run(found[0]) if found else None
 
     def batch_list(self, chosen: BatchFilter, before_id: int | None = None, limit: int = 100) -> list[BatchRunRow]:
-        """The newest first."""
         fits = {"state": chosen.state, "batch": chosen.batch, "tenant": chosen.tenant}
         return [self._batch_run(row) for row in self._db.rows(_RUNS, fits | {"before": before_id, "limit": limit})]
 
@@ -108,7 +106,6 @@ class BatchLookingVerbs(VerbBase):
         after_n: int = 0,
         limit: int = 1000,
     ) -> list[TargetRow]:
-        """A walk along the numbers, or by the refs."""
         fits: dict[str, Any] = {"run": run_id, "state": state, "after": after_n, "limit": limit}
         fits["changed"] = None if changed is None else int(changed)
         if refs is None:
@@ -118,32 +115,32 @@ class BatchLookingVerbs(VerbBase):
     def mismatch_list(
         self, run_id: int, *, open_only: bool = True, after_n: int = 0, limit: int = 1000
     ) -> list[MismatchRow]:
-        """By number, then look."""
         which = {"run": run_id, "open": int(open_only), "after": after_n, "limit": limit}
         return [MismatchRow(**named(_MISMATCH_FIELDS, row)) for row in self._db.rows(_MISMATCHES, which)]
 
     def reconciliation_list(self, run_id: int, limit: int = 100) -> list[ReconciliationRow]:
-        """The newest first."""
-        return [ReconciliationRow(**named(_LOOK_FIELDS, row)) for row in self._db.rows(_LOOKS, (run_id, limit))]
+        return [
+            ReconciliationRow(**named(_RECONCILIATION_FIELDS, row))
+            for row in self._db.rows(_RECONCILIATIONS, (run_id, limit))
+        ]
 
     def reconcile_due(self, limit: int) -> list[BatchRunRow]:
-        """The longest due first."""
         return [self._batch_run(row) for row in self._db.rows(_DUE, (self._now(), limit))]
 
-    def _batch_look(self, run_id: int, no: int) -> ReconciliationRow | None:
-        found = self._db.rows(_LOOK_OF_NO, (run_id, no))
-        return ReconciliationRow(**named(_LOOK_FIELDS, found[0])) if found else None
+    def _batch_reconciliation(self, run_id: int, no: int) -> ReconciliationRow | None:
+        found = self._db.rows(_RECONCILIATION_OF_NO, (run_id, no))
+        return ReconciliationRow(**named(_RECONCILIATION_FIELDS, found[0])) if found else None
 
     def _batch_action(self, action_id: int) -> ActionRow | None:
         found = self._db.rows(_ACTION, (action_id,))
         return ActionRow(**named(_ACTION_FIELDS, found[0])) if found else None
 
-    def _batch_targets(self, action: ActionRow, limit: int) -> list[TargetRow]:
-        """The next targets that an action has to move."""
+    def _batch_next(self, action: ActionRow, limit: int) -> list[TargetRow]:
+        """Return the next targets that an action has to move."""
         return _targets(self._batch_chosen(_TARGET, action, action.cursor, _LAST, limit))
 
     def _batch_to_move(self, action: ActionRow, after: int, until: int) -> tuple[list[int], list[int]]:
-        """Which targets of a portion need a job of their own, by number, and which jobs are to be retried."""
+        """Return the numbers of the targets of a portion that need a job, and the jobs to retry."""
         rows = self._batch_chosen("SELECT g.n, g.apply_job_id, g.revert_job_id", action, after, until, _ALL)
         match action.action:
             case "apply":
@@ -173,7 +170,7 @@ def _targets(rows: Sequence[Row]) -> list[TargetRow]:
 
 
 def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """A row by its names, with times as times and flags as flags; `unchanged` of a run is a count."""
+    """Return a row by its names, with times and booleans decoded. `unchanged` of a run is a count."""
     made = {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
     if fields is _ACTION_FIELDS:
         made["unchanged"] = bool(made["unchanged"])

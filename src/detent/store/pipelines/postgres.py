@@ -1,9 +1,10 @@
-"""Pipeline runs."""
+"""Pipeline runs on PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, RunInProgress
 from detent.lifecycle.library import PIPELINE_RUN
@@ -15,31 +16,22 @@ from detent.model.pipeline_records import (
     PartitionRow,
     PipelineRunRow,
     Portion,
+    PortionKind,
     PrunedRuns,
     WatermarkRow,
 )
-from detent.model.records import Moved
-from detent.store.pipeline_rules import RETRIED_FROM, not_retried, wrong_state
+from detent.model.records import Moved, NewJob
+from detent.store.jobs.postgres_enqueue import job_enqueue
+from detent.store.pipelines.rules import RETRIED_FROM, not_retried, wrong_state
+from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
+from detent.store.postgres.verb_base import VerbBase, requeues, runs
 
-__all__ = [
-    "gone_done",
-    "gone_take",
-    "page_store",
-    "partition_list",
-    "pipeline_complete",
-    "pipeline_fan_out",
-    "pipeline_force",
-    "pipeline_get",
-    "pipeline_list",
-    "pipeline_prune",
-    "pipeline_retry",
-    "pipeline_start",
-    "portion_done",
-    "portion_take",
-    "watermark_list",
-]
+__all__ = ["PostgresPipelines"]
 
+T = TypeVar("T")
+
+_JOBS_AT_ONCE = 500
 _FIELDS = PipelineRunRow.__struct_fields__
 _PARTITION_FIELDS = PartitionRow.__struct_fields__
 _START = """
@@ -83,8 +75,18 @@ _WATERMARKS = "SELECT tenant, name, value, run_id, moved_at FROM detent.watermar
 _PRUNE = "SELECT gone, more FROM detent.pipeline_prune_v1(%s::timestamptz, %s::timestamptz, %s::integer)"
 
 
-def pipeline_start(item: NewPipelineRun) -> Statement[bool | DetentError]:
-    """Whether the run is new: then its planning job must follow."""
+def _unless_lost(job_id: int, attempt: int, answer: Callable[..., T]) -> Callable[[Sequence[Row]], T | LeaseLost]:
+    """Decode a row whose first column says why the caller is not the holder, and is null if it is."""
+
+    def decode(rows: Sequence[Row]) -> T | LeaseLost:
+        instead, *rest = rows[0]
+        return answer(*rest) if instead is None else LeaseLost(job_id, attempt, instead)
+
+    return decode
+
+
+def _start(item: NewPipelineRun) -> Statement[bool | DetentError]:
+    """Return whether the run is new."""
 
     def decode(rows: Sequence[Row]) -> bool | DetentError:
         answer, run_id = rows[0]
@@ -103,31 +105,21 @@ def pipeline_start(item: NewPipelineRun) -> Statement[bool | DetentError]:
     return Statement(_START, params, decode)
 
 
-def pipeline_fan_out(
+def _fan_out(
     run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int
 ) -> Statement[Moved | DetentError]:
-    """The partitions and the move; where it moved, their jobs must follow."""
-
-    def decode(rows: Sequence[Row]) -> Moved | DetentError:
-        found, state, moved = rows[0]
-        if found is not None:
-            return LeaseLost(job_id, attempt, found)
+    def answer(state: str | None, moved: bool) -> Moved | DetentError:
         return NotFound("pipeline_run", str(run_id)) if state is None else Moved(str(run_id), state, moved)
 
     params = (
         *(run_id, job_id, attempt, tolerated, numbers(part.n for part in parts), texts(part.key for part in parts)),
         *(texts(part.payload for part in parts), numbers(part.job.id for part in parts)),
     )
-    return Statement(_FAN_OUT, params, decode)
+    return Statement(_FAN_OUT, params, _unless_lost(job_id, attempt, answer))
 
 
 def page_store(item: NewPage) -> Statement[PageStored | DetentError]:
-    """What became of it."""
-
-    def decode(rows: Sequence[Row]) -> PageStored | DetentError:
-        found, stored, next_offset, last_page = rows[0]
-        if found is not None:
-            return LeaseLost(item.job_id, item.attempt, found)
+    def answer(stored: bool, next_offset: str | None, last_page: bool) -> PageStored | DetentError:
         if next_offset is None:
             return NotFound("partition", f"{item.run_id}/{item.n}")
         return PageStored(stored, next_offset, last_page)
@@ -136,71 +128,48 @@ def page_store(item: NewPage) -> Statement[PageStored | DetentError]:
         *(item.run_id, item.n, item.job_id, item.attempt, item.offset, item.next_offset),
         *(texts(item.keys), texts(item.datas)),
     )
-    return Statement(_PAGE, params, decode)
+    return Statement(_PAGE, params, _unless_lost(item.job_id, item.attempt, answer))
 
 
 def portion_take(run_id: int, job_id: int, attempt: int, tries_max: int) -> Statement[Portion | DetentError]:
-    """What to do, with the records."""
-
-    def decode(rows: Sequence[Row]) -> Portion | DetentError:
-        found, kind, n, tries, keys, datas = rows[0]
-        if found is not None:
-            return LeaseLost(job_id, attempt, found)
+    def answer(
+        kind: PortionKind | None, n: int | None, tries: int | None, keys: list[str] | None, datas: list[str] | None
+    ) -> Portion | DetentError:
         if kind is None:
             return NotFound("pipeline_run", str(run_id))
         return Portion(kind, n or 0, tries or 0, tuple(zip(keys or (), datas or (), strict=True)))
 
-    return Statement(_TAKE, (run_id, job_id, attempt, tries_max), decode)
+    return Statement(_TAKE, (run_id, job_id, attempt, tries_max), _unless_lost(job_id, attempt, answer))
 
 
 def portion_done(run_id: int, n: int, job_id: int, attempt: int) -> Statement[Moved | DetentError]:
-    """Done, or in other hands."""
-
-    def decode(rows: Sequence[Row]) -> Moved | DetentError:
-        found = rows[0][0]
-        return Moved(f"{run_id}/{n}", "done", True) if found is None else LeaseLost(job_id, attempt, found)
-
+    decode = _unless_lost(job_id, attempt, lambda: Moved(f"{run_id}/{n}", "done", True))
     return Statement(_DONE, (run_id, n, job_id, attempt), decode)
 
 
 def gone_take(run_id: int, job_id: int, attempt: int, limit: int) -> Statement[list[str] | DetentError]:
-    """The keys."""
+    return Statement(_GONE, (run_id, job_id, attempt, limit), _unless_lost(job_id, attempt, _listed), writes=False)
 
-    def decode(rows: Sequence[Row]) -> list[str] | DetentError:
-        found, keys = rows[0]
-        return list(keys) if found is None else LeaseLost(job_id, attempt, found)
 
-    return Statement(_GONE, (run_id, job_id, attempt, limit), decode, writes=False)
+def _listed(keys: Sequence[str]) -> list[str]:
+    return list(keys)
 
 
 def gone_done(run_id: int, job_id: int, attempt: int, keys: Sequence[str]) -> Statement[Moved | DetentError]:
-    """Whether any was among the seen."""
-
-    def decode(rows: Sequence[Row]) -> Moved | DetentError:
-        found, gone = rows[0]
-        return Moved(str(run_id), "consolidating", gone > 0) if found is None else LeaseLost(job_id, attempt, found)
-
+    decode = _unless_lost(job_id, attempt, lambda gone: Moved(str(run_id), "consolidating", gone > 0))
     return Statement(_GONE_DONE, (run_id, job_id, attempt, texts(keys)), decode)
 
 
 def pipeline_complete(run_id: int, job_id: int, attempt: int) -> Statement[Moved | DetentError]:
-    """Completed, by this call or before."""
-
-    def decode(rows: Sequence[Row]) -> Moved | DetentError:
-        found, moved = rows[0]
-        return Moved(str(run_id), "completed", moved) if found is None else LeaseLost(job_id, attempt, found)
-
+    decode = _unless_lost(job_id, attempt, lambda moved: Moved(str(run_id), "completed", moved))
     return Statement(_COMPLETE, (run_id, job_id, attempt), decode)
 
 
 def pipeline_force(run_id: int, actor: str, reason: str) -> Statement[Moved | DetentError]:
-    """Triggered, or why not."""
-
     def decode(rows: Sequence[Row]) -> Moved | DetentError:
-        was, to = rows[0][0], "consolidation_triggered"
+        was, to, skipped = rows[0][0], "consolidation_triggered", "consolidation_skipped"
         if was is None:
             return NotFound("pipeline_run", str(run_id))
-        skipped = "consolidation_skipped"
         if was != skipped:
             allowed = PIPELINE_RUN.allowed(was)
             return InvalidTransition("pipeline_run", str(run_id), was, to, allowed, "force", (skipped,))
@@ -209,9 +178,7 @@ def pipeline_force(run_id: int, actor: str, reason: str) -> Statement[Moved | De
     return Statement(_FORCE, (run_id, actor, reason), decode)
 
 
-def pipeline_retry(run_id: int, actor: str, reason: str | None) -> Statement[Moved | DetentError]:
-    """At work again, or why not."""
-
+def pipeline_retry(run_id: int, actor: str, reason: str | None = None) -> Statement[Moved | DetentError]:
     def decode(rows: Sequence[Row]) -> Moved | DetentError:
         was, to, instead, other, watermark = rows[0]
         if was is None:
@@ -226,29 +193,30 @@ def pipeline_retry(run_id: int, actor: str, reason: str | None) -> Statement[Mov
 
 
 def pipeline_get(run_id: int) -> Statement[PipelineRunRow | None]:
-    """None where there is none."""
     return Statement(_GET, (run_id,), lambda rows: next(iter(_runs(rows)), None), writes=False)
 
 
 def pipeline_list(
-    state: str | None, name: str | None, tenant: str | None, before_id: int | None, limit: int
+    *,
+    state: str | None = None,
+    name: str | None = None,
+    tenant: str | None = None,
+    before_id: int | None = None,
+    limit: int = 100,
 ) -> Statement[list[PipelineRunRow]]:
-    """The newest first."""
     return Statement(_LIST, (state, name, tenant, before_id, limit), _runs, writes=False)
 
 
-def partition_list(run_id: int, state: str | None, after_n: int, limit: int) -> Statement[list[PartitionRow]]:
-    """By number."""
-
+def partition_list(
+    run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
+) -> Statement[list[PartitionRow]]:
     def decode(rows: Sequence[Row]) -> list[PartitionRow]:
         return [PartitionRow(**named(_PARTITION_FIELDS, row)) for row in rows]
 
     return Statement(_PARTITIONS, (run_id, state, after_n, limit), decode, writes=False)
 
 
-def watermark_list(tenant: str | None, name: str | None) -> Statement[list[WatermarkRow]]:
-    """By tenant and name."""
-
+def watermark_list(*, tenant: str | None = None, name: str | None = None) -> Statement[list[WatermarkRow]]:
     def decode(rows: Sequence[Row]) -> list[WatermarkRow]:
         return [WatermarkRow(t, n, utc(value), run_id, utc(moved)) for t, n, value, run_id, moved in rows]
 
@@ -256,10 +224,63 @@ def watermark_list(tenant: str | None, name: str | None) -> Statement[list[Water
 
 
 def pipeline_prune(staged_before: datetime, before: datetime, limit: int) -> Statement[PrunedRuns]:
-    """How many rows went."""
     params = (moment(staged_before, field="staged_before"), moment(before, field="before"), limit)
     return Statement(_PRUNE, params, lambda rows: PrunedRuns(*rows[0]))
 
 
 def _runs(rows: Sequence[Row]) -> list[PipelineRunRow]:
     return [PipelineRunRow(**named(_FIELDS, row)) for row in rows]
+
+
+class PostgresPipelines(VerbBase):
+    """The verbs of pipeline runs."""
+
+    page_store = runs(page_store)
+    portion_take = runs(portion_take)
+    portion_done = runs(portion_done)
+    gone_take = runs(gone_take)
+    gone_done = runs(gone_done)
+    pipeline_complete = runs(pipeline_complete)
+    pipeline_force = runs(pipeline_force)
+    pipeline_retry = requeues(runs(pipeline_retry))
+    pipeline_get = runs(pipeline_get)
+    pipeline_list = runs(pipeline_list)
+    partition_list = runs(partition_list)
+    watermark_list = runs(watermark_list)
+    pipeline_prune = runs(pipeline_prune)
+
+    def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
+        """Insert the run and enqueue its planning job in one transaction."""
+
+        def start(session: Session) -> PipelineRunRow | DetentError:
+            is_new = session.run(_start(item))
+            if isinstance(is_new, DetentError):
+                return is_new
+            if is_new:
+                _enqueue(session, [item.plan])
+            row = session.run(pipeline_get(item.id))
+            assert row is not None
+            return row
+
+        return self._session.together(start)
+
+    def pipeline_fan_out(
+        self, run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int = 0
+    ) -> Moved | DetentError:
+        """Insert all partitions, move the run and enqueue all jobs in one transaction."""
+
+        def fan_out(session: Session) -> Moved | DetentError:
+            moved = session.run(_fan_out(run_id, job_id, attempt, parts, tolerated))
+            if isinstance(moved, Moved) and moved.changed:
+                _enqueue(session, [part.job for part in parts])
+            return moved
+
+        return self._session.together(fan_out)
+
+
+def _enqueue(session: Session, jobs: Sequence[NewJob]) -> None:
+    """Enqueue all jobs; if one is refused, raise the refusal, so that the transaction is rolled back."""
+    for start in range(0, len(jobs), _JOBS_AT_ONCE):
+        for answer in session.run(job_enqueue(jobs[start : start + _JOBS_AT_ONCE], notify=False)):
+            if isinstance(answer, DetentError):
+                raise answer

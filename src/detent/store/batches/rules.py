@@ -1,5 +1,7 @@
-"""What may be asked of a batch run, decided the same way for both databases from a row that nobody else can change
-meanwhile. What must never happen all the same is refused by the tables' own constraints and guards."""
+"""Which actions a batch run allows, decided the same way for both databases from a row that is locked.
+
+The constraints and guards of the tables refuse what must never happen all the same.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +14,31 @@ from detent.lifecycle.library import BATCH_RUN
 from detent.model.batch_records import BatchRunRow, NewAction, NewBatchRun
 
 __all__ = [
-    "LOOKS_PLANNED",
+    "RECONCILIATIONS_PLANNED",
     "REFS_MAX",
     "Named",
     "is_rest",
     "is_same_run",
-    "look_at",
-    "next_look",
+    "next_reconciliation",
     "nothing_left",
+    "reconciliation_due_at",
     "refuse_act",
     "refuse_add",
-    "refuse_look",
+    "refuse_reconciliation",
     "refuse_refs",
 ]
 
 REFS_MAX = 100_000
-"""How many targets an action may name one by one."""
+"""Maximum number of targets that an action may name one by one."""
 
 _SHOWN_MAX = 5
 
-LOOKS_PLANNED = 32
-"""After 5 minutes, after an hour, and daily for 30 days."""
+RECONCILIATIONS_PLANNED = 32
+"""5 minutes after a run is applied, an hour after, and daily for 30 days."""
 
 
 class Named(NamedTuple):
-    """A target that somebody named."""
+    """A target that an action names."""
 
     n: int
     ref: str
@@ -48,15 +50,17 @@ _FOR = {"apply": "preview", "retry_failed": "failed"}
 
 
 def is_same_run(asked: NewBatchRun, found: BatchRunRow) -> bool:
-    """Whether a run that is there already is the one that was asked for."""
+    """Return whether an existing run is the one that the caller wants to create."""
     return all(getattr(asked, name) == getattr(found, name) for name in ("tenant", "batch", "payload", "fingerprint"))
 
 
 def refuse_add(
     run: BatchRunRow, first_n: int, refs: Sequence[str], at_refs: dict[str, int], at_numbers: dict[int, str]
 ) -> DetentError | None:
-    """Why these targets cannot be added, where `at_refs` says which of the refs are there under which number, and
-    `at_numbers` which of the numbers are taken by which ref."""
+    """Return why these targets cannot be added.
+
+    `at_refs` has the numbers of the refs that exist, `at_numbers` the refs that have the numbers.
+    """
     if not 1 <= first_n <= run.total + 1:
         return InvalidInput("first_n", str(first_n), f"from 1 to {run.total + 1}, the next of run {run.id}")
     here: dict[str, int] = {}
@@ -74,7 +78,7 @@ def refuse_add(
 
 
 def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
-    """Why the action cannot begin, as far as the run's own row says."""
+    """Return why the action cannot begin, as far as the run's own row says."""
     busy = _busy(run, item)
     match item.action:
         case "apply":
@@ -110,12 +114,12 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
 
 
 def is_rest(item: NewAction) -> bool:
-    """Whether the action takes whatever would change and is left in preview."""
+    """Return whether the action takes all targets in preview that would change."""
     return item.action == "apply" and item.refs is None and not item.unchanged
 
 
 def nothing_left(run: BatchRunRow) -> InvalidTransition:
-    """Why no more of a run can be applied: no target that would change is left in preview."""
+    """Return the refusal to apply a run that has no target in preview that would change."""
     allowed = tuple(state for state in BATCH_RUN.allowed(run.state) if state != "queued")
     return InvalidTransition("batch_run", str(run.id), run.state, "queued", allowed)
 
@@ -137,7 +141,7 @@ def _illegal(run: BatchRunRow, to_state: str) -> InvalidTransition:
 
 
 def refuse_refs(item: NewAction, found: Sequence[Named]) -> DetentError | None:
-    """Why the action is not for the targets that were named one by one, where `found` are those that are there."""
+    """Return why the action cannot take the targets that it names; `found` are those that exist."""
     refs = item.refs or ()
     if not refs:
         return InvalidInput("refs", "none", "targets of the run, or None for all")
@@ -159,8 +163,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN_MAX]) + more
 
 
-def refuse_look(run: BatchRunRow) -> DetentError | None:
-    """Why there is nothing to look at in the world."""
+def refuse_reconciliation(run: BatchRunRow) -> DetentError | None:
+    """Return why a run cannot be reconciled."""
     if run.rollback_requested_at is not None:
         return RunBusy(run.id, "reconciliation", "a rollback was asked for")
     if run.state not in ("applied", "partial"):
@@ -168,16 +172,16 @@ def refuse_look(run: BatchRunRow) -> DetentError | None:
     return None
 
 
-def look_at(finished_at: datetime, planned: int) -> datetime:
-    """When the look of that number is due."""
+def reconciliation_due_at(finished_at: datetime, planned: int) -> datetime:
+    """Return when the planned reconciliation of that number is due."""
     if planned < 2:
         return finished_at + (timedelta(minutes=5), timedelta(hours=1))[planned]
     return finished_at + timedelta(days=planned - 1)
 
 
-def next_look(finished_at: datetime, planned: int, now: datetime) -> tuple[int, datetime | None]:
-    """The look that comes after `planned`: those that were missed are not made up for one by one."""
+def next_reconciliation(finished_at: datetime, planned: int, now: datetime) -> tuple[int, datetime | None]:
+    """Return the reconciliation after `planned` and when it is due. Missed ones are made up for once."""
     following = planned + 1
-    while following < LOOKS_PLANNED and look_at(finished_at, following) <= now:
+    while following < RECONCILIATIONS_PLANNED and reconciliation_due_at(finished_at, following) <= now:
         following += 1
-    return following, look_at(finished_at, following) if following < LOOKS_PLANNED else None
+    return following, reconciliation_due_at(finished_at, following) if following < RECONCILIATIONS_PLANNED else None

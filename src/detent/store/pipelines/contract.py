@@ -1,8 +1,8 @@
-"""The contract's verbs of pipeline runs: fan out, pages, fan in, consolidation, watermark.
+"""The verbs of pipeline runs: fan-out, pages, fan-in, consolidation, watermark.
 
-The words are those of `contract`, which has these verbs too. What a job's end means for its partition and for the run
-follows in the transaction that ends the job, by the database itself: a claim begins its partition, an end ends it, and
-the last partition's end triggers the consolidation (or skips it) and enqueues its jobs, exactly once.
+`store/contract.py` defines the words used here. Triggers of the database move partitions and runs in the transaction
+that moves a job: a claim begins the job's partition, its end ends the partition, and the end of the last partition
+triggers the consolidation (or skips it) and enqueues its jobs, exactly once.
 """
 
 from __future__ import annotations
@@ -34,60 +34,61 @@ class PipelineVerbs(Protocol):
 
     @verb("client", RunInProgress, IdConflict)
     def pipeline_start(self, item: NewPipelineRun) -> PipelineRunRow | DetentError:
-        """Create a run with its planning job. The time is captured now, never before the watermark; `since` is the
-        watermark as it stands, none for a full run. `RunInProgress` while a run of that watermark has not ended. The
-        same id again is the same run; another run's: `IdConflict`."""
+        """Create a run and enqueue its planning job. `captured_at` is now, and never before the watermark; `since` is
+        the current watermark, None for a full run. `RunInProgress` while a run of that watermark has not ended. The
+        same id again is the same run; an id that belongs to another run: `IdConflict`."""
         ...
 
     @verb("worker", LeaseLost, NotFound)
     def pipeline_fan_out(
         self, run_id: int, job_id: int, attempt: int, parts: Sequence[NewPartition], tolerated: int = 0
     ) -> Moved | DetentError:
-        """The plan is made: partitions and their jobs, all or nothing, and the run is on its way. So many of them may
-        fail without the run being skipped. Only by the holder of the planning job. A run that has a plan already is
-        left as it is. `NotFound`."""
+        """Insert the partitions of a run and enqueue their jobs, all or nothing; the run is workers_running then. Up to
+        `tolerated` partitions may fail before the consolidation is skipped. Only by the holder of the planning job. A
+        run that has a plan is left as it is. `NotFound`."""
         ...
 
     @verb("worker", LeaseLost, NotFound)
     def page_store(self, item: NewPage) -> PageStored | DetentError:
-        """Store a page: its records, each in place of an earlier one of its key, together with the next offset, where
-        the partition stands at `offset`; and the tries of the partition begin anew. Only by the holder. `NotFound`."""
+        """Store the records of a page, each in place of an earlier one with its key, and the next offset, if the
+        partition is at `offset`. It also resets the tries of the partition. Only by the holder. `NotFound`."""
         ...
 
     @verb("worker", LeaseLost, NotFound)
     def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
-        """What a consolidating job does next: a portion that nobody alive holds, else a new one of the next staged
-        records in the order of their keys, else the end of the run. A portion is taken at most `tries_max` times, and
-        so is the end of the run unless it got on; a try whose attempt was given back (released, snoozed, throttled)
-        does not count. Only by the holder. `NotFound`."""
+        """Take what a consolidating job does next: a portion without a living holder, else a new one of the next
+        staged records in the order of their keys, else the end of the run. A portion is taken at most `tries_max`
+        times, and so is the end of the run unless it made progress; a try whose attempt was given back (released,
+        snoozed, throttled) does not count. Only by the holder. `NotFound`."""
         ...
 
     @verb("worker", LeaseLost)
     def portion_done(self, run_id: int, n: int, job_id: int, attempt: int) -> Moved | DetentError:
-        """A portion is consolidated. Only by the holder who took it last."""
+        """Record that a portion is consolidated. Only by the holder that took it last."""
         ...
 
     @verb("worker", LeaseLost, reads=True)
     def gone_take(self, run_id: int, job_id: int, attempt: int, limit: int) -> list[str] | DetentError:
-        """Up to `limit` keys that earlier runs consolidated and this one did not see, in their order. None unless the
-        run is full, no partition of it failed and it saw any record. Only by the holder who ends the run."""
+        """Return up to `limit` keys that earlier runs consolidated and this run did not see, in order. The list is
+        empty unless the run is full, none of its partitions failed and it saw a record. Only by the holder that ends
+        the run."""
         ...
 
     @verb("worker", LeaseLost)
     def gone_done(self, run_id: int, job_id: int, attempt: int, keys: Sequence[str]) -> Moved | DetentError:
-        """These keys are retired. Only by the holder who ends the run."""
+        """Record that these keys are retired. Only by the holder that ends the run."""
         ...
 
     @verb("worker", LeaseLost)
     def pipeline_complete(self, run_id: int, job_id: int, attempt: int) -> Moved | DetentError:
-        """Complete the run and move its watermark to the time it captured, in one transaction. Only by the holder who
-        ends the run, when every staged record is consolidated. A completed run is left as it is."""
+        """Complete the run and move its watermark to `captured_at`, in one transaction. Only by the holder that ends
+        the run, when every staged record is consolidated. A completed run is left as it is."""
         ...
 
     @verb("admin", InvalidTransition, NotFound)
     def pipeline_force(self, run_id: int, actor: str, reason: str) -> Moved | DetentError:
-        """Consolidate what is there of a skipped run, in spite of its failed partitions; marked as forced on record.
-        Other states: `InvalidTransition`; `NotFound`."""
+        """Consolidate the staged records of a skipped run in spite of its failed partitions; recorded as forced. Other
+        states: `InvalidTransition`; `NotFound`."""
         ...
 
     @verb("admin", InvalidTransition, NotFound, NotRetryable, RunInProgress)
@@ -103,7 +104,9 @@ class PipelineVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def pipeline_get(self, run_id: int) -> PipelineRunRow | None: ...
+    def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
+        """Return a run, None if it does not exist."""
+        ...
 
     @verb("viewer")
     def pipeline_list(
@@ -115,23 +118,23 @@ class PipelineVerbs(Protocol):
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[PipelineRunRow]:
-        """Runs that fit, the newest first."""
+        """Return runs that fit, newest first, with ids below `before_id`."""
         ...
 
     @verb("viewer")
     def partition_list(
         self, run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
     ) -> list[PartitionRow]:
-        """The partitions of a run, by number above `after_n`."""
+        """Return the partitions of a run that fit, by number, after `after_n`."""
         ...
 
     @verb("viewer")
     def watermark_list(self, *, tenant: str | None = None, name: str | None = None) -> list[WatermarkRow]:
-        """Watermarks that fit, by tenant and name."""
+        """Return watermarks that fit, by tenant and name."""
         ...
 
     @verb("worker")
     def pipeline_prune(self, staged_before: datetime, before: datetime, limit: int) -> PrunedRuns:
-        """Delete up to `limit` staged records and portions of runs that ended before `staged_before`; and whole runs
-        that ended before `before`, one at a time. What a watermark stands on stays."""
+        """Delete up to `limit` staged records of runs that ended before `staged_before`, then one run that ended before
+        `before`. The run that moved a watermark last is kept."""
         ...

@@ -1,4 +1,4 @@
-"""Ops runs: out of the verbs of jobs, and the two tables beside them."""
+"""Ops runs on SQLite: built from the verbs of jobs and two tables of their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Job, ids_json, micros
 
-__all__ = ["OpsVerbs"]
+__all__ = ["SqliteOps"]
 
 _ENVIRONMENT = "SELECT id FROM detent_ops_environment WHERE project_id = ? AND name = ?"
 _NEW_ENVIRONMENT = "INSERT INTO detent_ops_environment (id, project_id, name, created_at) VALUES (?, ?, ?, ?)"
@@ -57,11 +57,10 @@ SELECT id, project_id, name, created_at FROM detent_ops_environment
 _REAPED_MAX = 100
 
 
-class OpsVerbs(SqliteEvents, SqliteRowByRow):
-    """`ops_queue`, `ops_claim`, `ops_append`, `ops_finish`, `ops_cancel` and the looks at runs."""
+class SqliteOps(SqliteEvents, SqliteRowByRow):
+    """The verbs of ops runs."""
 
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
-        """A job, and its row beside it."""
         what = {"env": item.env, "git_ref": item.git_ref, "git_sha": item.git_sha, "project_id": item.project_id}
         payload = jsondoor.encode(what, field="run", size_max=1 << 20)
         job = NewJob(
@@ -84,7 +83,7 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         return KeyConflict(item.key or "", "", answer.job_id) if isinstance(answer, KeyConflict) else answer
 
     def _environment(self, project_id: str, name: str) -> int:
-        """The environment of that name; made where it is the first time that somebody names it."""
+        """Return the id of an environment, which is made the first time that it is named."""
         found = self._db.rows(_ENVIRONMENT, (project_id, name))
         if found:
             return int(found[0][0])
@@ -93,7 +92,6 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         return number
 
     def ops_claim(self, lease_id: int, worker: str) -> OpsClaimed | None:
-        """Through the claim of jobs."""
         self._reap(_REAPED_MAX, OPS_TASK)
         self.job_expire(_REAPED_MAX)
         claimed = self.job_claim_each(
@@ -128,7 +126,6 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         key: str | None = None,
         token: OpsToken | None = None,
     ) -> Appended | DetentError:
-        """The line, and the lease anew."""
         job = self._run(job_id)
         if isinstance(job, DetentError):
             return job
@@ -142,7 +139,6 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         return answer
 
     def ops_renew(self, job_id: int, token: OpsToken | None = None) -> Moved | DetentError:
-        """The lease anew."""
         job, now = self._run(job_id), self._now()
         if isinstance(job, DetentError):
             return job
@@ -162,7 +158,6 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         error: str | None = None,
         token: OpsToken | None = None,
     ) -> Moved | DetentError:
-        """By the rules of jobs."""
         job = self._run(job_id)
         if isinstance(job, DetentError):
             return job
@@ -197,7 +192,7 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         self._end_as(job, ending, job.lease_worker, now)
 
     def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
-        """The holder of an ops run renews nothing and never hears of a request: the run ends at once."""
+        """Cancel a job. An ops run ends at once: its holder does not renew, so it would not see a request."""
         answer = super()._cancel(job_id, actor, reason, now)
         if isinstance(answer, DetentError) or answer.state != "running":
             return answer
@@ -209,11 +204,9 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         return Cancelled(job_id, "cancelled")
 
     def ops_cancel(self, job_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
-        """On record."""
         return self.ops_finish(job_id, "cancelled", "{}", actor, reason)
 
     def ops_get(self, ids: Sequence[int]) -> list[OpsRunRow | None]:
-        """In the order asked."""
         found = {row[0]: _run_row(row) for row in self._db.rows(_GET, (ids_json(ids),))}
         return [found.get(job_id) for job_id in ids]
 
@@ -225,12 +218,10 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
         before_id: int | None = None,
         limit: int = 100,
     ) -> list[OpsRunRow]:
-        """The newest first."""
         chosen = {"project_id": project_id, "env": env, "state": state, "before_id": before_id, "limit": limit}
         return [_run_row(row) for row in self._db.rows(_LIST, chosen)]
 
     def ops_environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
-        """By project and name."""
         return [
             EnvironmentRow(id=number, project_id=project, name=name, created_at=from_micros(at))
             for number, project, name, at in self._db.rows(_ENVIRONMENTS, {"project_id": project_id})
@@ -242,7 +233,7 @@ class OpsVerbs(SqliteEvents, SqliteRowByRow):
 
 
 def _not_meant(job: Job, token: OpsToken | None) -> LeaseLost | None:
-    """Why a token is not that of the run's claim."""
+    """Return the refusal of a token that is not that of the run's claim."""
     if token is None or (job.lease_id, job.attempt) == (token.lease_id, token.attempt):
         return None
     return LeaseLost(job.id, token.attempt, "another claim has it")

@@ -1,4 +1,4 @@
-"""The consolidation of a pipeline run: portions of staged records, what is gone, and the end with its watermark."""
+"""The consolidation of pipeline runs on SQLite: portions of staged records, retired keys, completion and watermark."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from detent.errors import DetentError, LeaseLost, NotFound
 from detent.model.pipeline_records import Portion
 from detent.model.records import Moved
-from detent.store.sqlite.verbs.pipelines import PipelineVerbs
+from detent.store.pipelines.sqlite import SqlitePipelines
 
-__all__ = ["ConsolidationVerbs"]
+__all__ = ["SqliteConsolidation"]
 
 _ALIVE = """
 SELECT 1 FROM detent_job j JOIN detent_lease l ON l.id = j.lease_id
  WHERE j.id = {job} AND j.state = 'running' AND j.attempt = {attempt} AND l.expires_at > :now
 """
-# A try that was given back does not count.
+# A try whose attempt was given back does not count.
 _GIVEN_BACK = """
 EXISTS (SELECT 1 FROM detent_execution e WHERE e.job_id = {job} AND e.attempt = {attempt} AND NOT e.counted
                                            AND e.outcome IN ('released', 'snoozed', 'throttled'))
@@ -84,11 +84,11 @@ _MOVE = "UPDATE detent_watermark SET value = ?, run_id = ?, moved_at = ? WHERE t
 _BEGIN = "INSERT INTO detent_watermark (value, run_id, moved_at, tenant, name) VALUES (?, ?, ?, ?, ?)"
 
 
-class ConsolidationVerbs(PipelineVerbs):
-    """`portion_take` and `portion_done`, `gone_take` and `gone_done`, `pipeline_complete`."""
+class SqliteConsolidation(SqlitePipelines):
+    """The verbs of the consolidation."""
 
     def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
-        """What somebody left behind first, then what is new."""
+        """Take a portion that an earlier job left, else a new one, else the end of the run."""
         now = self._now()
         job = self._jobs([job_id]).get(job_id)
         if (lost := self._lost(job, job_id, attempt, now)) or job is None:
@@ -122,7 +122,7 @@ class ConsolidationVerbs(PipelineVerbs):
         return Portion("finish", 0, tries + 1)
 
     def _cut(self, run: Mapping[str, Any], me: Mapping[str, Any]) -> Portion | None:
-        """The next records that nobody has taken yet, as a portion of this job's."""
+        """Make a portion for this job out of the next records that are in none."""
         bounds = {"run": me["run"], "after": run["cut_key"], "size": run["portion_size"]}
         ((first, last, records),) = self._db.rows(_NEXT, bounds)
         if not records:
@@ -138,7 +138,6 @@ class ConsolidationVerbs(PipelineVerbs):
         return tuple((key, data) for key, data in self._db.rows(_RECORDS, (run_id, first, last)))
 
     def portion_done(self, run_id: int, n: int, job_id: int, attempt: int) -> Moved | DetentError:
-        """By whoever took it last; its keys are seen where that matters."""
         now = self._now()
         if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, now):
             return lost
@@ -151,7 +150,6 @@ class ConsolidationVerbs(PipelineVerbs):
         return Moved(f"{run_id}/{n}", "done", True)
 
     def gone_take(self, run_id: int, job_id: int, attempt: int, limit: int) -> list[str] | DetentError:
-        """By comparing what is staged with what was ever seen."""
         run = self._finishing(run_id, job_id, attempt)
         if isinstance(run, DetentError):
             return run
@@ -164,7 +162,6 @@ class ConsolidationVerbs(PipelineVerbs):
         return bool(self._db.rows(_SAW_ANY, (run_id,))[0][0])
 
     def gone_done(self, run_id: int, job_id: int, attempt: int, keys: Sequence[str]) -> Moved | DetentError:
-        """They are no longer among the seen."""
         run = self._finishing(run_id, job_id, attempt)
         if isinstance(run, DetentError):
             return run
@@ -173,7 +170,7 @@ class ConsolidationVerbs(PipelineVerbs):
         return Moved(str(run_id), run["state"], bool(gone))
 
     def pipeline_complete(self, run_id: int, job_id: int, attempt: int) -> Moved | DetentError:
-        """The run and its watermark move together or not at all."""
+        """Complete the run and move its watermark in one transaction."""
         there = self._pipeline(run_id)
         if there is not None and there["state"] == "completed":
             return Moved(str(run_id), "completed", False)
@@ -191,7 +188,7 @@ class ConsolidationVerbs(PipelineVerbs):
         return Moved(str(run_id), "completed", True)
 
     def _finishing(self, run_id: int, job_id: int, attempt: int) -> Mapping[str, Any] | DetentError:
-        """The run, where this caller is the one who ends it."""
+        """Return the run, if this caller is the holder that ends it."""
         if lost := self._lost(self._jobs([job_id]).get(job_id), job_id, attempt, self._now()):
             return lost
         run = self._pipeline(run_id)

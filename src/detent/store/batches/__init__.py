@@ -1,0 +1,1 @@
+"""Batch runs in the store."""

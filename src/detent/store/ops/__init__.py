@@ -1,0 +1,1 @@
+"""Ops runs in the store."""

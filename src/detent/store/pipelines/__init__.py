@@ -1,0 +1,1 @@
+"""Pipeline runs in the store."""
