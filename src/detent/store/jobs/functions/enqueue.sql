@@ -1,7 +1,7 @@
--- ids_reserve: reserve consecutive ids for ever.
+-- ids_reserve: reserve consecutive ids, which are never given again.
 -- takes:   how many
--- gives:   the first of them, above all that are in use: a restored database may count from the beginning again
--- locks:   an advisory lock, only until the sequence has moved: a caller's open transaction holds nobody up
+-- gives:   the first of them, above all ids in use: a restored database may count from the beginning again
+-- locks:   an advisory lock, only until the sequence has moved: an open transaction of a caller blocks no other session
 -- refuses: nothing
 -- differs: a sequence does not roll back, so ids of a transaction that failed are lost; SQLite's come back
 CREATE OR REPLACE FUNCTION detent.ids_reserve_v1(p_count integer) RETURNS bigint
@@ -20,21 +20,20 @@ BEGIN
     IF p_count > 1 THEN
       PERFORM setval('detent.id_seq', first + p_count - 1);
     END IF;
-    RAISE SQLSTATE 'DT000';  -- gives the lock back; the sequence keeps its place
+    RAISE SQLSTATE 'DT000';  -- releases the lock; the sequence keeps its value
   EXCEPTION WHEN SQLSTATE 'DT000' THEN
     RETURN first;
   END;
 END $$;
 
 -- job_enqueue: accept jobs in state pending.
--- takes:   one array per column. One that is the same for all may be given with a single element, one that is null for
---          all may be left empty. p_notify: wake whoever may wait, instead of looking whether somebody does
--- gives:   a row for each item that was not simply created: found (job_id stands for it), id_conflict, key_conflict
---          (job_id holds it); cause is the item that was refused, where it took its group with it
--- locks:   new rows only, and the keys of debounced calls. Who asks for a key that an open transaction has taken waits for
---          its end.
+-- takes:   one array per column, with a single element if all items have the same value, empty if it is null for all.
+--          p_notify: always notify waiters, instead of looking first whether a worker waits
+-- gives:   a row for each item that was not created: found (job_id is the existing job), id_conflict, key_conflict
+--          (job_id holds the key); cause is the item that was refused, if it refused its group
+-- locks:   new rows only, and the keys of debounced calls. A key that an open transaction has taken is waited for.
 -- refuses: item by item, and all items of a group together
--- differs: SQLite has one writer and need not wait for racers
+-- differs: SQLite has one writer, so there are no races for a key
 CREATE OR REPLACE FUNCTION detent.job_enqueue_v1(
   p_ids bigint[], p_nonces bigint[], p_tasks text[], p_payloads text[],
   p_queues text[] DEFAULT '{default}', p_tenants text[] DEFAULT '{""}', p_priorities smallint[] DEFAULT '{0}',
@@ -50,27 +49,18 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp 
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
-  t          timestamptz := detent.clock();
-  total      integer := cardinality(p_ids);
-  lane       bigint;
-  there      bigint[];
-  without    integer[];
-  made       bigint[];
-  item       record;
-  holder     detent.job_key;
-  is_taken   boolean;
-  is_same    boolean;
-  first      integer;
-  found_id   bigint[];
-  refused    text[] := array_fill(NULL::text, ARRAY[total]);
-  refused_id bigint[] := array_fill(NULL::bigint, ARRAY[total]);
-  refused_by integer[] := array_fill(NULL::integer, ARRAY[total]);
+  t       timestamptz := detent.clock();
+  total   integer := cardinality(p_ids);
+  lane    bigint;
+  there   bigint[];
+  without integer[];
+  made    bigint[];
 BEGIN
   IF total = 0 THEN
     RETURN;
   END IF;
   IF total = 1 AND cardinality(p_keys) = 0 AND NOT p_unique_pendings[1] AND cardinality(p_costs) = 0 THEN
-    -- The ordinary call. Whatever else it may be is judged below.
+    -- The ordinary call. If the job was not created, the answer is found below.
     IF detent.job_enqueue_one_v1(
          p_ids[1], p_nonces[1], p_tasks[1], p_payloads[1], p_queues[1], p_tenants[1], p_priorities[1], p_attempts_max[1],
          p_dead_letters[1], p_idempotents[1], p_due_ats[1], p_expires_ats[1], p_metadatas[1], p_correlation_ids[1],
@@ -82,8 +72,8 @@ BEGIN
      AND cardinality(p_limit_keys) = 0 AND cardinality(p_costs) = 0 AND cardinality(p_tasks) = 1 AND cardinality(p_queues) = 1
      AND cardinality(p_tenants) = 1 AND cardinality(p_priorities) = 1 AND cardinality(p_attempts_max) = 1
      AND cardinality(p_dead_letters) = 1 AND cardinality(p_idempotents) = 1 AND p_unique_pendings = '{false}' THEN
-    -- Many of one kind, to be done now: plain inserts, at half the price. Should an id be there already, they are
-    -- taken back, and everything is judged below.
+    -- Many of one kind, due now: plain inserts at half the cost. If an id exists already, they are rolled back, and all
+    -- items are checked below.
     BEGIN
       lane := detent.lane_of(p_queues[1], p_tasks[1], p_tenants[1], p_priorities[1], NULL);
       INSERT INTO detent.job (id, tenant, task, queue, priority, due_at, payload, metadata, correlation_id,
@@ -101,47 +91,77 @@ BEGIN
       NULL;
     END;
   END IF;
+  IF cardinality(p_keys) > 0 OR cardinality(p_groups) > 0 THEN
+    RETURN QUERY SELECT k.* FROM detent.jobs_enqueue_keyed(
+      t, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max, p_dead_letters, p_idempotents,
+      p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids, p_traceparents, p_run_ids, p_limit_keys,
+      p_keys, p_fingerprints, p_key_ttls, p_groups, p_notify, p_costs) k;
+    RETURN;
+  END IF;
+  -- The plain set: only ids have to be checked. All at once, and a second look only if an id exists already.
+  there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));
+  without := CASE WHEN cardinality(there) = 0 THEN '{}' ELSE
+    ARRAY(SELECT u.ord::integer FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) WHERE u.id = ANY (there)) END;
+  IF cardinality(without) < total THEN
+    made := detent.jobs_insert(
+      t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
+      p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
+      p_traceparents, p_run_ids, p_limit_keys, p_costs);
+    PERFORM detent.wake_waiters(p_notify);
+  END IF;
+  IF cardinality(made) = total THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+    SELECT n.ord::integer, CASE WHEN same.id IS NULL THEN 'id_conflict' ELSE 'found' END, n.id, n.ord::integer
+      FROM (SELECT u.*, row_number() OVER (PARTITION BY u.id ORDER BY u.ord) AS nth
+              FROM unnest(p_ids, p_nonces, p_tasks, p_payloads) WITH ORDINALITY
+                AS u (id, nonce, task, payload, ord)) n
+      LEFT JOIN LATERAL (
+        SELECT j.id FROM detent.job j
+         WHERE j.id = n.id AND j.nonce = coalesce(n.nonce, p_nonces[1]) AND j.task = coalesce(n.task, p_tasks[1])
+           AND j.payload = coalesce(n.payload, p_payloads[1])) same ON true
+     WHERE n.nth > 1 OR n.id <> ALL (coalesce(made, '{}'))
+     ORDER BY n.ord;
+END $$;
+
+-- Enqueue the keyed set: jobs with keys, or in groups. Takes and gives what job_enqueue does.
+CREATE OR REPLACE FUNCTION detent.jobs_enqueue_keyed(
+  t timestamptz, p_ids bigint[], p_nonces bigint[], p_tasks text[], p_payloads text[], p_queues text[], p_tenants text[],
+  p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[], p_idempotents boolean[],
+  p_unique_pendings boolean[], p_due_ats timestamptz[], p_expires_ats timestamptz[], p_metadatas text[],
+  p_correlation_ids text[], p_traceparents text[], p_run_ids bigint[], p_limit_keys text[], p_keys text[],
+  p_fingerprints text[], p_key_ttls double precision[], p_groups bigint[], p_notify boolean, p_costs integer[]
+) RETURNS TABLE (ord integer, answer text, job_id bigint, cause integer)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  total      integer := cardinality(p_ids);
+  there      bigint[];
+  without    integer[];
+  made       bigint[];
+  item       record;
+  holder     detent.job_key;
+  is_taken   boolean;
+  is_same    boolean;
+  first      integer;
+  found_id   bigint[];
+  refused    text[] := array_fill(NULL::text, ARRAY[total]);
+  refused_id bigint[] := array_fill(NULL::bigint, ARRAY[total]);
+  refused_by integer[] := array_fill(NULL::integer, ARRAY[total]);
+BEGIN
   IF cardinality(p_groups) = 1 AND total > 1 THEN
     p_groups := array_fill(p_groups[1], ARRAY[total]);
   END IF;
-  IF cardinality(p_keys) = 0 AND cardinality(p_groups) = 0 THEN
-    -- Nothing to judge but ids: all at once, and a second look only where an id was there already.
-    there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));
-    without := CASE WHEN cardinality(there) = 0 THEN '{}' ELSE
-      ARRAY(SELECT u.ord::integer FROM unnest(p_ids) WITH ORDINALITY AS u (id, ord) WHERE u.id = ANY (there)) END;
-    IF cardinality(without) < total THEN
-      made := detent.jobs_insert(
-        t, without, p_ids, p_nonces, p_tasks, p_payloads, p_queues, p_tenants, p_priorities, p_attempts_max,
-        p_dead_letters, p_idempotents, p_unique_pendings, p_due_ats, p_expires_ats, p_metadatas, p_correlation_ids,
-        p_traceparents, p_run_ids, p_limit_keys, p_costs);
-      PERFORM detent.wake_waiters(p_notify);
-    END IF;
-    IF cardinality(made) = total THEN
-      RETURN;
-    END IF;
-    RETURN QUERY
-      SELECT n.ord::integer, CASE WHEN same.id IS NULL THEN 'id_conflict' ELSE 'found' END, n.id, n.ord::integer
-        FROM (SELECT u.*, row_number() OVER (PARTITION BY u.id ORDER BY u.ord) AS nth
-                FROM unnest(p_ids, p_nonces, p_tasks, p_payloads) WITH ORDINALITY
-                  AS u (id, nonce, task, payload, ord)) n
-        LEFT JOIN LATERAL (
-          SELECT j.id FROM detent.job j
-           WHERE j.id = n.id AND j.nonce = coalesce(n.nonce, p_nonces[1]) AND j.task = coalesce(n.task, p_tasks[1])
-             AND j.payload = coalesce(n.payload, p_payloads[1])) same ON true
-       WHERE n.nth > 1 OR n.id <> ALL (coalesce(made, '{}'))
-       ORDER BY n.ord;
-    RETURN;
-  END IF;
-
-  -- Keys and groups are judged item by item, then what passed is inserted at once. What upsets the judgement of items
-  -- before it begins the round anew: a refused item that takes its group along, an id that somebody else has just used.
+  -- Items are checked one by one, then those that passed are inserted at once. A round starts again if an item refuses its
+  -- group, or if another session has just used an id.
   LOOP
     BEGIN
       there := ARRAY(SELECT j.id FROM detent.job j WHERE j.id = ANY (p_ids));
       found_id := array_fill(NULL::bigint, ARRAY[total]);
       without := '{}';
       made := '{}';
-      -- Where there are no keys and all ids are new, there is nothing to judge, however large the group.
+      -- Without keys and with new ids there is nothing to check, however large the group.
       IF cardinality(p_keys) > 0 OR cardinality(there) > 0
          OR total <> (SELECT count(DISTINCT u.id) FROM unnest(p_ids) AS u (id)) THEN
         FOR item IN
@@ -174,7 +194,7 @@ BEGIN
               END IF;
             ELSIF item.key IS NOT NULL THEN
               IF starts_with(item.key, 'detent:debounce:') THEN
-                -- Its callers cancel each other's jobs. They take turns, so that no caller loses the race again and again.
+                -- Callers of a debounced task cancel each other's jobs. They take turns, so that none loses the race for ever.
                 PERFORM pg_advisory_xact_lock(hashtextextended(item.tenant || '/' || item.key, 0));
               END IF;
               LOOP
@@ -186,13 +206,13 @@ BEGIN
                 EXIT WHEN NOT is_taken;
                 SELECT k.* INTO holder FROM detent.job_key k WHERE k.tenant = item.tenant AND k.key = item.key;
                 CONTINUE WHEN NOT FOUND;
-                -- A key that has expired is free, and so is one of Detent's own for tasks that are unique while active,
-                -- when its job is at rest or gone.
+                -- A key that has expired is free. So is the key of a task that is unique while active if its job is at rest
+                -- or gone.
                 EXIT WHEN coalesce(holder.expires_at > t, true) AND NOT (
                   starts_with(item.key, 'detent:active:') AND array_position(made, holder.job_id) IS NULL
                   AND NOT EXISTS (SELECT 1 FROM detent.job j
                                    WHERE j.id = holder.job_id AND j.state IN ('pending', 'running')));
-                -- Only a free key is locked: a claim passes over locked keys, and must give back all others.
+                -- Only a free key is locked: a claim skips locked keys, and must release all others.
                 UPDATE detent.job_key k
                    SET job_id = item.id, fingerprint = item.fingerprint, until_claim = item.unique_pending,
                        expires_at = t + make_interval(secs => item.key_ttl)
@@ -250,12 +270,12 @@ BEGIN
      ORDER BY u.ord;
 END $$;
 
--- job_enqueue_one: accept one job without a key, as most are sent, at the least cost.
+-- job_enqueue_one: accept one job without a key, as most are, at the least cost.
 -- takes:   the columns of the job, and p_notify as job_enqueue does
--- gives:   whether it was created. If not, its lane is new or its id is there already: job_enqueue judges that
+-- gives:   whether it was created. If not, its lane is new or its id exists already: job_enqueue has the answer
 -- locks:   new rows only
 -- refuses: nothing
--- differs: SQLite needs no shorter way
+-- differs: SQLite needs no such function
 CREATE OR REPLACE FUNCTION detent.job_enqueue_one_v1(
   p_id bigint, p_nonce bigint, p_task text, p_payload text,
   p_queue text DEFAULT 'default', p_tenant text DEFAULT '', p_priority smallint DEFAULT 0::smallint,
@@ -292,16 +312,15 @@ BEGIN
   ELSE
     INSERT INTO detent.ready (lane_id, ready_at, job_id, expires_at) VALUES (lane, t, p_id, p_expires_at);
   END IF;
-  -- A look first: to call it costs more than to see that nobody waits.
+  -- Looking whether a worker waits costs less than the call.
   IF p_notify OR EXISTS (SELECT 1 FROM detent.service s WHERE s.name = 'wake' AND s.expires_at > t) THEN
     PERFORM detent.wake_waiters(p_notify);
   END IF;
   RETURN true;
 END $$;
 
--- Insert new jobs, all at once, each with its ready or waiting row, and the lanes that are the first of their kind.
--- Takes the columns as job_enqueue does, and the places of items to leave out. Gives the ids that were inserted: an id
--- that is there already is passed over.
+-- Insert new jobs, all at once, each with its ready or waiting row, and create missing lanes. Takes the columns as
+-- job_enqueue does, and the positions of items to leave out. Gives the ids that were inserted: existing ids are skipped.
 CREATE OR REPLACE FUNCTION detent.jobs_insert(
   t timestamptz, p_without integer[], p_ids bigint[], p_nonces bigint[], p_tasks text[], p_payloads text[],
   p_queues text[], p_tenants text[], p_priorities smallint[], p_attempts_max integer[], p_dead_letters boolean[],
@@ -366,7 +385,7 @@ BEGIN
   RETURN created;
 END $$;
 
--- Note the time at which jobs were created, so that lists find them by it. In plpgsql, which keeps the plan.
+-- Record when jobs were created, so that lists find them by time. In plpgsql, which keeps the plan.
 CREATE OR REPLACE FUNCTION detent.jobs_date(t timestamptz, p_ids bigint[]) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -374,7 +393,7 @@ BEGIN
     SELECT t, u.id >> 10, min(u.id), max(u.id) FROM unnest(p_ids) AS u (id) GROUP BY u.id >> 10;
 END $$;
 
--- A pending job gets its one row: ready where it is due, waiting where it is not.
+-- Insert the queue row of a pending job: ready if it is due, waiting if not.
 CREATE OR REPLACE FUNCTION detent.queue_enter(j detent.job, t timestamptz, p_holds_key boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
