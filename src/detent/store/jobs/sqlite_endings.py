@@ -19,7 +19,7 @@ from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.sqlite.verb_base import Job, ids_json, micros
 from detent.store.sqlite.verbs.limits import LimitVerbs
 
-__all__ = ["Holding", "SqliteEndings"]
+__all__ = ["HELD", "LEASE_GOES", "Holding", "SqliteEndings"]
 
 _COMMIT = """
 UPDATE detent_job SET started_at = coalesce(started_at, :now), committed_at = :now, result = coalesce(:result, result)
@@ -106,13 +106,13 @@ SELECT id FROM detent_lease l
    AND EXISTS (SELECT 1 FROM json_each(l.job_ids) held JOIN detent_job j ON j.id = held.value WHERE j.task = ?)
  ORDER BY expires_at, id LIMIT ?
 """
-_HELD = """
+HELD = """
 SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
   JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
  WHERE l.id = ? AND l.expires_at <= ? ORDER BY j.id
 """
 # The statement that acts checks the expiry again, and a lease that a running job names stays.
-_LEASE_GOES = """
+LEASE_GOES = """
 DELETE FROM detent_lease
  WHERE id = ? AND expires_at <= ?
    AND NOT EXISTS (SELECT 1 FROM json_each(job_ids) held
@@ -284,14 +284,14 @@ class SqliteEndings(SqliteEnqueue, LimitVerbs):
             else (_EXPIRED_OF_TASK, (now, task, limit))
         )
         for (lease_id,) in self._db.rows(*leases):
-            jobs = self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values()
+            jobs = self._jobs(row[0] for row in self._db.rows(HELD, (lease_id, now))).values()
             committed = [job.id for job in jobs if job.committed_at is not None]
             expired = [job for job in jobs if job.committed_at is None]
             self._succeed(dict.fromkeys(committed), None, None, now)
             self._end_as_expired(expired, now)
             recovered += committed
             aborted += [job.id for job in expired]
-            gone += self._db.change(_LEASE_GOES, (lease_id, now))
+            gone += self._db.change(LEASE_GOES, (lease_id, now))
         return Reaped(gone, tuple(aborted), tuple(recovered))
 
     def _unwatched(self, now: int, grace: float | None) -> tuple[int, int]:

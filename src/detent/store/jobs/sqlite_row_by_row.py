@@ -16,8 +16,9 @@ from detent.errors import GuardViolation
 from detent.model.records import BadRow, ClaimedEach, EachDone, Reaped
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.sqlite_claim import CLAIM, GIVE_KEYS_BACK, LANES_MAX, NEW_LEASE, SqliteClaim
-from detent.store.jobs.sqlite_endings import SqliteEndings
+from detent.store.jobs.sqlite_endings import HELD, LEASE_GOES, SqliteEndings
 from detent.store.jobs.sqlite_moves import SqliteMoves
+from detent.store.jobs.sqlite_upkeep import TO_READY
 from detent.store.row_errors import cause_of, is_of_one_row
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.driver.failures import translated
@@ -42,7 +43,6 @@ _DUE = f"""
 SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
  WHERE limit_key IS NULL AND due_at <= ? AND job_id {_BUT} ORDER BY due_at, job_id LIMIT ?
 """
-_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
 _NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id = ?"
 _LATE = tuple(
     f"SELECT expires_at, job_id FROM {table} WHERE expires_at IS NOT NULL AND expires_at <= ? AND job_id {_BUT}"
@@ -52,17 +52,6 @@ _LATE = tuple(
 _EXPIRED = f"""
 SELECT id FROM detent_lease
  WHERE expires_at <= ? AND NOT (expires_at > ? AND expires_at <= ?) AND id {_BUT} ORDER BY expires_at, id LIMIT ?
-"""
-_HELD = """
-SELECT j.id FROM detent_lease l, json_each(l.job_ids) held
-  JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
- WHERE l.id = ? AND l.expires_at <= ? ORDER BY j.id
-"""
-_LEASE_GOES = """
-DELETE FROM detent_lease
- WHERE id = ? AND expires_at <= ?
-   AND NOT EXISTS (SELECT 1 FROM json_each(job_ids) held
-                     JOIN detent_job j ON j.id = held.value AND j.lease_id = detent_lease.id AND j.state = 'running')
 """
 
 
@@ -144,7 +133,7 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         return EachDone(tuple(done), tuple(bad))
 
     def _promote(self, row: Sequence[object]) -> None:
-        self._db.change(_TO_READY, row)
+        self._db.change(TO_READY, row)
         self._db.change(_NOT_WAITING, (row[2],))
 
     def job_expire_each(self, limit: int, skip: Sequence[int]) -> EachDone:
@@ -188,11 +177,11 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
                     aborted.append(job.id)
                 else:
                     recovered.append(job.id)
-            gone += self._db.change(_LEASE_GOES, (lease_id, now))
+            gone += self._db.change(LEASE_GOES, (lease_id, now))
         return Reaped(gone, tuple(aborted), tuple(recovered), bad=tuple(bad))
 
     def _read_held(self, lease_id: int, now: int, into: list[Job]) -> None:
-        into += self._jobs(row[0] for row in self._db.rows(_HELD, (lease_id, now))).values()
+        into += self._jobs(row[0] for row in self._db.rows(HELD, (lease_id, now))).values()
 
     def _reap_job(self, job: Job, now: int) -> None:
         if job.committed_at is not None:

@@ -10,7 +10,7 @@ from detent.model.records import Moved
 from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
 from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
 
-__all__ = ["SqliteUpkeep"]
+__all__ = ["TO_READY", "SqliteUpkeep"]
 
 _SILENT = SilentRow.__struct_fields__
 _RECOVERY = RecoveryRow.__struct_fields__
@@ -57,7 +57,7 @@ _DUE = """
 SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
  WHERE limit_key IS NULL AND due_at <= ? ORDER BY due_at, job_id LIMIT ?
 """
-_TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
+TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
 _NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id IN (SELECT value FROM json_each(?))"
 _UNTOLD = """
 SELECT job_id, attempt FROM detent_untold
@@ -73,7 +73,7 @@ class SqliteUpkeep(VerbBase):
     def job_promote(self, limit: int) -> int:
         due = self._db.rows(_DUE, (self._now(), limit))
         if due:
-            self._db.change_many(_TO_READY, due)
+            self._db.change_many(TO_READY, due)
             self._db.change(_NOT_WAITING, (ids_json(row[2] for row in due),))
         return len(due)
 
