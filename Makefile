@@ -10,9 +10,11 @@ NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CODE := src tests $(wildcard benchmarks examples)
+WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples ops pipeline processes schedule testing \
+	views worker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test faults lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo setup quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -32,11 +34,14 @@ $(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
 	@touch $@
 
+quick: $(STAMP) ## tests for the inner loop: SQLite only, no other processes, about a minute
+	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
+
 test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
 	$(BIN)/python -m tests.repeat -n 3 --dist worksteal
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
-	$(BIN)/python -m pytest tests/faults tests/mutants tests/twin tests/processes tests/cli tests/examples --whole -s
+	$(BIN)/python -m pytest --whole -s $(addprefix tests/,$(WHOLE))
 
 lint: $(STAMP) ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)

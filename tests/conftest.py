@@ -16,10 +16,8 @@ import secrets
 import shutil
 import signal
 import sys
-import zlib
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +29,17 @@ from detent.store.open import open_store
 from detent.testing.postgres import Cluster, start_cluster
 from detent.testing.postgres_guardian import MEMORY, MEMORY_BYTES_MIN
 from detent.testing.stores import START, StoreClock, install_clock, turnable_store
-from tests import deadlines, repeat
+from tests import deadlines, repeat, selection
 
 ROOT = Path(__file__).parents[1]
 shared_cluster = pytest.StashKey[Cluster]()
 RUN = secrets.token_hex(4)
 numbers = itertools.count(1)
-ONE_DATABASE = ("tests/cli/", "tests/examples/", "tests/processes/")
-"""Folders whose tests take long because they start real processes. tests/contract and tests/twin prove that both
-databases behave alike, so an ordinary run takes each of these tests on one database. `--whole` takes both."""
-_DATABASE = re.compile(r"(?<=[\[-])(sqlite|postgres)(?=[\]-])")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="long proofs: the whole, not the slice (make faults)")
+    parser.addoption("--quick", action="store_true", help="SQLite only, no other processes (make quick)")
     parser.addoption(
         "--failed-to", metavar="FILE", help="write the names of tests that failed to FILE (tests/repeat.py)"
     )
@@ -88,26 +83,25 @@ def pytest_report_header() -> str:
     return f"deadlines: {deadlines.factor():.2f} times those of a quiet machine"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A quick run does not even import the tests that start processes."""
+    return True if config.getoption("--quick") and selection.is_for_processes(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """The time limits of whole tests are deadlines too."""
-    if not config.getoption("--whole"):
-        _keep_one_database(items, config)
+    """Keep the tests that this run takes. The time limits of whole tests are deadlines too."""
+    others: set[pytest.Item] = set()
+    if config.getoption("--quick"):
+        others = {item for item in items if not selection.in_quick_run(item)}
+    elif not config.getoption("--whole"):
+        others = selection.other_database(items)
+    if others:
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
     for item in items:
         mark = item.get_closest_marker("timeout")
         seconds = float(mark.args[0] if mark is not None else config.getini("timeout"))
         item.add_marker(pytest.mark.timeout(deadlines.scaled(seconds)), append=False)
-
-
-def _keep_one_database(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Deselect one of two tests that differ only in their database. The name of the test decides which one."""
-    pairs: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.nodeid.startswith(ONE_DATABASE) and len(_DATABASE.findall(item.nodeid)) == 1:
-            pairs[_DATABASE.sub("*", item.nodeid)].append(item)
-    others = {pair[zlib.crc32(name.encode()) % 2] for name, pair in pairs.items() if len(pair) == 2}
-    if others:
-        config.hook.pytest_deselected(items=sorted(others, key=lambda item: item.nodeid))
-        items[:] = [item for item in items if item not in others]
 
 
 def _is_roomy(place: Path) -> bool:
@@ -120,6 +114,8 @@ def _is_roomy(place: Path) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """In xdist's controlling process, before a worker starts."""
+    if node.config.getoption("--quick"):
+        return
     if shared_cluster not in node.config.stash:
         node.config.stash[shared_cluster] = start_cluster()
     node.workerinput["postgres_url"] = node.config.stash[shared_cluster].url
@@ -136,9 +132,18 @@ def whole(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--whole"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_processes_if_quick(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In a quick run, no test starts a process."""
+    with selection.without_processes() if request.config.getoption("--quick") else nullcontext():
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The run's PostgreSQL server. Databases made through it are dropped at the end."""
+    if request.config.getoption("--quick"):
+        pytest.skip(selection.NO_POSTGRES)
     workerinput = getattr(request.config, "workerinput", None)
     with Cluster(workerinput["postgres_url"]) if workerinput else start_cluster() as cluster:
         yield cluster
