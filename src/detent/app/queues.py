@@ -15,7 +15,7 @@ from detent.model.limit_records import LimitFilter, LimitRow
 from detent.model.records import Moved
 from detent.model.service_records import RecoveryRow, WorkerRow
 from detent.store.contract import Verbs
-from detent.store.limiting import ALL_LIMITS
+from detent.store.limits.contract import ALL_LIMITS
 from detent.views.queues import Queue, queues
 
 __all__ = ["Limits", "Queues", "Workers"]

@@ -56,18 +56,19 @@ from detent.model.records import (
     Violation,
 )
 from detent.model.service_records import WalkPlace, WalkStep
-from detent.store.alerting import AlertVerbs
+from detent.store.alerts.contract import AlertVerbs
 from detent.store.batches.contract import BatchVerbs
 from detent.store.entities.contract import EntityVerbs
 from detent.store.jobs.contract import ClaimTerms, JobVerbs
 from detent.store.jobs.contract_lists import JobListVerbs
 from detent.store.jobs.contract_upkeep import JobUpkeepVerbs
-from detent.store.keeping import KeepingVerbs
-from detent.store.limiting import LimitVerbs
+from detent.store.limits.contract import LimitVerbs
 from detent.store.operations.contract import OperationVerbs
 from detent.store.ops.contract import OpsVerbs
 from detent.store.pipelines.contract import PipelineVerbs
+from detent.store.schedules.contract import ScheduleVerbs
 from detent.store.verb import catalogue_of
+from detent.store.workers.contract import WorkerVerbs
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]
 
@@ -81,8 +82,9 @@ class Verbs(
     JobUpkeepVerbs,
     OperationVerbs,
     EntityVerbs,
-    KeepingVerbs,
     LimitVerbs,
+    ScheduleVerbs,
+    WorkerVerbs,
     AlertVerbs,
     BatchVerbs,
     OpsVerbs,

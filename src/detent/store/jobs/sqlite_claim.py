@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
+from detent.store.limits.room import Room
+from detent.store.limits.sqlite_lanes import LANE_BITS, Reached, SqliteLanes, Wanted
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import begun_micros, ids_json, micros
-from detent.store.sqlite.verbs.lanes import LANE_BITS, LaneVerbs, Reached, Wanted
-from detent.store.sqlite.verbs.room import Room
 
 __all__ = ["CLAIM", "GIVE_KEYS_BACK", "LANES_MAX", "NEW_LEASE", "SqliteClaim"]
 
@@ -142,7 +142,7 @@ def _chosen(heads: Sequence[Row]) -> _Chosen:
     return _Chosen(ids_json(head[1] for head in heads), len(heads), ends, any(head[3] for head in heads))
 
 
-class SqliteClaim(LaneVerbs):
+class SqliteClaim(SqliteLanes):
     """`job_claim`, `claim_find`, `job_start`, `lease_renew` and `cancel_find`."""
 
     def job_claim(

@@ -16,8 +16,8 @@ from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
+from detent.store.limits.sqlite_room import SqliteLimitRoom
 from detent.store.sqlite.verb_base import Job, ids_json, micros
-from detent.store.sqlite.verbs.limits import LimitVerbs
 
 __all__ = ["HELD", "LEASE_GOES", "Holding", "SqliteEndings"]
 
@@ -164,7 +164,7 @@ class _End(NamedTuple):
     expires_at: int | None
 
 
-class SqliteEndings(SqliteEnqueue, LimitVerbs):
+class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
     """`job_commit`, `job_finish`, `job_abort`, `lease_reap` and `job_recover`."""
 
     def job_commit(self, item: Commit) -> Committed | DetentError:

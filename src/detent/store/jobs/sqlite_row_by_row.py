@@ -19,11 +19,11 @@ from detent.store.jobs.sqlite_claim import CLAIM, GIVE_KEYS_BACK, LANES_MAX, NEW
 from detent.store.jobs.sqlite_endings import HELD, LEASE_GOES, SqliteEndings
 from detent.store.jobs.sqlite_moves import SqliteMoves
 from detent.store.jobs.sqlite_upkeep import TO_READY
+from detent.store.limits.sqlite_lanes import Wanted
 from detent.store.row_errors import cause_of, is_of_one_row
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.driver.failures import translated
 from detent.store.sqlite.verb_base import Job, ids_json, micros
-from detent.store.sqlite.verbs.lanes import Wanted
 
 __all__ = ["SqliteRowByRow"]
 

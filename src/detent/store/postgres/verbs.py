@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detent.store.alerts.postgres import PostgresAlerts
 from detent.store.batches.postgres import PostgresBatches
 from detent.store.entities.postgres import PostgresEntities
 from detent.store.jobs.postgres_attempts import PostgresAttempts
@@ -10,11 +11,12 @@ from detent.store.jobs.postgres_enqueue import PostgresEnqueue
 from detent.store.jobs.postgres_lists import PostgresLists
 from detent.store.jobs.postgres_moves import PostgresMoves
 from detent.store.jobs.postgres_upkeep import PostgresUpkeep
+from detent.store.limits.postgres import PostgresLimits
 from detent.store.operations.postgres import PostgresOperations
 from detent.store.ops.postgres import PostgresOps
 from detent.store.pipelines.postgres import PostgresPipelines
-from detent.store.postgres.verbs_alerting import PostgresAlerting
-from detent.store.postgres.verbs_keeping import PostgresKeeping
+from detent.store.schedules.postgres import PostgresSchedules
+from detent.store.workers.postgres import PostgresWorkers
 
 __all__ = ["PostgresVerbs"]
 
@@ -28,9 +30,11 @@ class PostgresVerbs(
     PostgresUpkeep,
     PostgresOperations,
     PostgresEntities,
-    PostgresKeeping,
-    PostgresAlerting,
     PostgresBatches,
+    PostgresLimits,
+    PostgresSchedules,
+    PostgresWorkers,
+    PostgresAlerts,
     PostgresOps,
     PostgresPipelines,
 ):

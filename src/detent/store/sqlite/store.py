@@ -20,6 +20,7 @@ from detent.store.installed import is_newer, refuse_if_newer
 from detent.store.invariants.walk import step
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.identities import Identities
+from detent.store.limits.sqlite_lanes import Reached
 from detent.store.migrate import Applied
 from detent.store.repair import repair
 from detent.store.sqlite import schema
@@ -36,7 +37,6 @@ from detent.store.sqlite.installed import installed
 from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
-from detent.store.sqlite.verbs.lanes import Reached
 from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]

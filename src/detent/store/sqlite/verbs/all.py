@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from detent.store.alerts.sqlite_deliveries import SqliteAlertDeliveries
+from detent.store.alerts.sqlite_measures import SqliteAlertMeasures
 from detent.store.batches.sqlite import SqliteBatches
 from detent.store.contract import CATALOGUE
 from detent.store.entities.sqlite import SqliteEntities
@@ -13,15 +15,12 @@ from detent.store.jobs.sqlite_lists import SqliteLists
 from detent.store.jobs.sqlite_retention import SqliteRetention
 from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
 from detent.store.jobs.sqlite_upkeep import SqliteUpkeep
+from detent.store.limits.sqlite import SqliteLimits
 from detent.store.operations.sqlite import SqliteOperations
 from detent.store.ops.sqlite import SqliteOps
 from detent.store.pipelines.sqlite_consolidation import SqliteConsolidation
-from detent.store.sqlite.verbs.alert_measures import AlertMeasureVerbs
-from detent.store.sqlite.verbs.alert_telling import AlertTellingVerbs
-from detent.store.sqlite.verbs.declarations import DeclarationVerbs
-from detent.store.sqlite.verbs.retention import RetentionVerbs
-from detent.store.sqlite.verbs.schedules import ScheduleVerbs
-from detent.store.sqlite.verbs.workers import WorkerVerbs
+from detent.store.schedules.sqlite import SqliteSchedules
+from detent.store.workers.sqlite import SqliteWorkers
 
 __all__ = ["EachAlone", "SqliteVerbs"]
 
@@ -36,15 +35,14 @@ class SqliteVerbs(
     SqliteEntities,
     SqliteBatches,
     SqliteRetention,
-    RetentionVerbs,
-    WorkerVerbs,
-    ScheduleVerbs,
+    SqliteLimits,
+    SqliteWorkers,
+    SqliteSchedules,
     SqliteUpkeep,
     SqliteLists,
-    AlertMeasureVerbs,
-    AlertTellingVerbs,
     SqliteConsolidation,
-    DeclarationVerbs,
+    SqliteAlertMeasures,
+    SqliteAlertDeliveries,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 

@@ -1,0 +1,1 @@
+"""Alerts, their policies, and their delivery."""

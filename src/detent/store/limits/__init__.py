@@ -1,0 +1,1 @@
+"""Limits, and the lanes in which jobs wait under them."""

@@ -1,0 +1,282 @@
+-- limit_put: make a limit, or change the one of that key.
+-- takes:   the key, jobs per seconds, burst, how many at once (null is no bound), and the tasks and queues it is for; those
+--          that it has already stay its own
+-- gives:   nothing
+-- locks:   the limit's row, and those of the keys that have its bounds
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.limit_put_v1(
+  p_key text, p_rate double precision, p_per double precision, p_burst double precision, p_concurrency_max integer,
+  p_tasks text[], p_queues text[]
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  INSERT INTO detent.rate_limit AS l (key, rate, per, burst, concurrency_max, tokens, refilled_at)
+    VALUES (p_key, p_rate, p_per, p_burst, p_concurrency_max, p_burst, t)
+    ON CONFLICT (key) DO NOTHING;
+  -- In the order of a claim: limits of tasks and queues before those of keys.
+  PERFORM 1 FROM detent.rate_limit l WHERE l.key = p_key FOR UPDATE;
+  PERFORM 1 FROM detent.rate_limit l WHERE l.template = p_key ORDER BY l.key FOR UPDATE;
+  UPDATE detent.rate_limit l
+     SET rate = p_rate, per = p_per, burst = p_burst, concurrency_max = p_concurrency_max,
+         template = CASE WHEN l.key <> p_key THEN l.template END,
+         tokens = CASE WHEN l.rate IS NULL THEN p_burst ELSE least(detent.limit_tokens(l, t), p_burst) END,
+         refilled_at = greatest(l.refilled_at, t)
+   WHERE l.key = p_key OR l.template = p_key;
+  INSERT INTO detent.limit_member AS m (kind, name, limit_key)
+    SELECT 'task', u.name, p_key FROM unnest(p_tasks) AS u (name)
+    UNION SELECT 'queue', u.name, p_key FROM unnest(p_queues) AS u (name)
+     ORDER BY 1, 2
+    ON CONFLICT (kind, name) DO UPDATE SET limit_key = p_key WHERE m.limit_key <> p_key;
+  -- What is running already counts too, under its own key where it has one; it has taken no tokens.
+  PERFORM detent.limit_make(u.key, p_key, t)
+     FROM (SELECT DISTINCT j.limit_key AS key
+             FROM detent.lease l
+             JOIN detent.job j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
+            WHERE j.task = ANY (p_tasks) AND j.limit_key IS NOT NULL ORDER BY 1) u;
+  INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
+    SELECT CASE WHEN j.task = ANY (p_tasks) THEN coalesce(j.limit_key, p_key) ELSE p_key END, j.id, j.attempt, 0
+      FROM detent.lease l
+      JOIN detent.job j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
+     WHERE j.task = ANY (p_tasks) OR j.queue = ANY (p_queues)
+    ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt;
+END $$;
+
+-- limit_list: limits as they stand, by key.
+-- takes:   keys, tasks, queues (limits with one of these keys and limits of these tasks and queues; all limits if each is
+--          null), the key to go on after, how many
+-- gives:   one row per limit
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.limit_list_v2(
+  p_keys text[], p_tasks text[], p_queues text[], p_after text, p_limit integer
+) RETURNS TABLE (
+  key text, rate double precision, per double precision, burst double precision, concurrency_max integer, tasks text[],
+  queues text[], tokens double precision, running integer, paused_until timestamptz, throttled integer,
+  open_until timestamptz, template text, held_at timestamptz
+)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  found text[];
+BEGIN
+  IF p_keys IS NULL AND p_tasks IS NULL AND p_queues IS NULL THEN
+    found := ARRAY(SELECT l.key FROM detent.rate_limit l WHERE l.key > p_after ORDER BY l.key LIMIT p_limit);
+  ELSE
+    found := ARRAY(SELECT u.key FROM (
+      SELECT unnest(p_keys) AS key
+      UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'task' AND m.name = ANY (p_tasks)
+      UNION SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'queue' AND m.name = ANY (p_queues)) u
+      WHERE u.key > p_after ORDER BY u.key LIMIT p_limit);
+  END IF;
+  RETURN QUERY
+    SELECT l.key, l.rate, l.per, l.burst, l.concurrency_max,
+           coalesce(m.tasks, '{}'), coalesce(m.queues, '{}'),
+           detent.limit_tokens(l, detent.clock()),
+           (SELECT count(*)::integer FROM detent.limit_slot s
+              JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+             WHERE s.limit_key = l.key),
+           l.paused_until, l.throttled, l.open_until, l.template, l.held_at
+      FROM detent.rate_limit l
+      LEFT JOIN (
+        SELECT n.limit_key, array_agg(n.name ORDER BY n.name COLLATE "C") FILTER (WHERE n.kind = 'task') AS tasks,
+               array_agg(n.name ORDER BY n.name COLLATE "C") FILTER (WHERE n.kind = 'queue') AS queues
+          FROM detent.limit_member n WHERE n.limit_key = ANY (found) GROUP BY n.limit_key) m ON m.limit_key = l.key
+     WHERE l.key = ANY (found) ORDER BY l.key;
+END $$;
+
+-- limit_refill: in how many seconds the quickest bucket on some tasks and queues fills up.
+-- takes:   queues (null is all of them), tasks
+-- gives:   the seconds; infinity if none of their limits has a rate; null if they have no limit
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.limit_refill_v1(p_queues text[], p_tasks text[]) RETURNS double precision
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (
+    SELECT min(coalesce(l.burst * l.per / l.rate, 'infinity'))
+      FROM detent.rate_limit l
+     WHERE l.key IN (
+       SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'task' AND m.name = ANY (p_tasks)
+       UNION
+       SELECT m.limit_key FROM detent.limit_member m WHERE m.kind = 'queue' AND (p_queues IS NULL OR m.name = ANY (p_queues))));
+END $$;
+
+-- limit_close: close the breakers under which an attempt has succeeded.
+-- takes:   the key to go on after, how many open breakers to look at
+-- gives:   the key to go on after, null at the end
+-- locks:   the limits it looks at; it passes over those that others hold
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.limit_close_v1(p_after text, p_limit integer) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t      timestamptz := detent.clock();
+  looked text[] := ARRAY(
+    SELECT l.key FROM detent.rate_limit l WHERE l.open_until IS NOT NULL AND l.key > p_after ORDER BY l.key LIMIT p_limit);
+BEGIN
+  PERFORM detent.limit_sweep(u.key, t)
+     FROM (SELECT l.key FROM detent.rate_limit l WHERE l.key = ANY (looked) ORDER BY l.key FOR UPDATE SKIP LOCKED) u;
+  RETURN CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
+END $$;
+
+-- limit_pause: let no job begin under a limit until it is reset.
+-- takes:   the key, who, why. A key that jobs have and that nobody has claimed under yet is made a limit by that
+-- gives:   whether that changed anything; null where there is no such limit
+-- locks:   the limit's row
+-- refuses: a limit that is not there
+CREATE OR REPLACE FUNCTION detent.limit_pause_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t timestamptz := detent.clock();
+  l detent.rate_limit;
+BEGIN
+  PERFORM detent.limit_make(p_key, min(m.limit_key), t)
+     FROM detent.lane n JOIN detent.limit_member m ON m.kind = 'task' AND m.name = n.task
+    WHERE n.limit_key = p_key AND p_key <> '';
+  SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
+  IF l.key IS NULL OR l.held_at IS NOT NULL THEN
+    RETURN CASE WHEN l.key IS NOT NULL THEN false END;
+  END IF;
+  UPDATE detent.rate_limit k SET held_at = t WHERE k.key = p_key;
+  PERFORM detent.limit_log(
+    p_key, CASE WHEN l.open_until IS NULL THEN 'closed' ELSE 'half open' END, 'paused', 'pause', p_actor, p_reason, t);
+  RETURN true;
+END $$;
+
+-- limit_reset: end a limit's pause, whoever made it, close its breaker and fill its bucket.
+-- takes:   the key, who, why
+-- gives:   whether there was a pause or an open breaker; null where there is no such limit
+-- locks:   the limit's row
+-- refuses: a limit that is not there
+CREATE OR REPLACE FUNCTION detent.limit_reset_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t     timestamptz := detent.clock();
+  l     detent.rate_limit;
+  found text;
+BEGIN
+  SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
+  IF l.key IS NULL THEN
+    RETURN NULL;
+  END IF;
+  found := CASE WHEN l.open_until IS NOT NULL THEN 'open'
+                WHEN l.held_at IS NOT NULL OR l.paused_until > t THEN 'paused' END;
+  UPDATE detent.rate_limit k
+     SET paused_until = NULL, held_at = NULL, throttled = 0, throttled_at = NULL, open_until = NULL, tokens = k.burst,
+         refilled_at = greatest(k.refilled_at, t)
+   WHERE k.key = p_key;
+  IF found IS NOT NULL THEN
+    PERFORM detent.limit_log(p_key, found, 'closed', 'reset', p_actor, p_reason, t);
+    PERFORM detent.wake_waiters(false);
+  END IF;
+  RETURN found IS NOT NULL;
+END $$;
+
+-- limit_remove: take a limit away, with the keys that have its bounds.
+-- takes:   the key, who, why
+-- gives:   how many jobs wait or run under it, and then it stays; 0 where it is gone; null where there is no such limit
+-- locks:   the limit's row, and those of the keys that have its bounds
+-- refuses: a limit that is not there; one that jobs need
+CREATE OR REPLACE FUNCTION detent.limit_remove_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t       timestamptz := detent.clock();
+  l       detent.rate_limit;
+  keys    text[];
+  lanes   bigint[];
+  needing bigint;
+BEGIN
+  -- In the order of a claim: limits of tasks and queues before those of keys.
+  PERFORM 1 FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
+  PERFORM 1 FROM detent.rate_limit k WHERE k.template = p_key ORDER BY k.key FOR UPDATE;
+  SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key;
+  IF l.key IS NULL THEN
+    RETURN NULL;
+  END IF;
+  keys := ARRAY(SELECT k.key FROM detent.rate_limit k WHERE k.key = p_key OR k.template = p_key);
+  -- A key of many is needed by the jobs that have it; any other limit by those of its tasks and queues.
+  lanes := ARRAY(
+    SELECT n.id FROM detent.lane n
+     WHERE CASE WHEN l.template IS NOT NULL THEN n.limit_key = p_key
+                ELSE EXISTS (SELECT 1 FROM detent.limit_member m WHERE m.limit_key = p_key
+                              AND (m.kind = 'task' AND m.name = n.task OR m.kind = 'queue' AND m.name = n.queue)) END);
+  needing := (SELECT count(*) FROM detent.ready r WHERE r.lane_id = ANY (lanes))
+           + (SELECT count(*) FROM detent.waiting w WHERE w.lane_id = ANY (lanes))
+           + (SELECT count(DISTINCT s.job_id) FROM detent.limit_slot s
+                JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+               WHERE s.limit_key = ANY (keys));
+  IF needing > 0 THEN
+    RETURN needing;
+  END IF;
+  PERFORM detent.limit_log(p_key, CASE WHEN l.held_at IS NOT NULL THEN 'paused' ELSE 'closed' END, 'removed', 'remove',
+                           p_actor, p_reason, t);
+  DELETE FROM detent.limit_slot s WHERE s.limit_key = ANY (keys);
+  DELETE FROM detent.limit_member m WHERE m.limit_key = p_key;
+  DELETE FROM detent.rate_limit k WHERE k.key = ANY (keys);
+  RETURN 0;
+END $$;
+
+-- limit_prune: delete slots of attempts that have ended, and limits that a template made and that say nothing the template
+-- does not: the bucket is full and nothing runs under the key.
+-- takes:   the key to go on after, how many limits to look at
+-- gives:   how many went, and the key to go on after, null at the end
+-- locks:   the limits that have such slots, and the limits that go; whatever others hold stays for a later pass
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.limit_prune_v1(p_after text, p_limit integer) RETURNS TABLE (limits integer, next_key text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t      timestamptz := detent.clock();
+  looked text[] := ARRAY(SELECT l.key FROM detent.rate_limit l WHERE l.key > p_after ORDER BY l.key LIMIT p_limit);
+  idle   text[];
+  gone   text[];
+BEGIN
+  PERFORM detent.limit_sweep(u.key, t)
+     FROM (SELECT l.key FROM detent.rate_limit l
+            WHERE l.key = ANY (looked)
+              AND EXISTS (
+                SELECT 1 FROM detent.limit_slot s
+                  LEFT JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+                 WHERE s.limit_key = l.key AND j.id IS NULL)
+            ORDER BY l.key FOR UPDATE SKIP LOCKED) u;
+  idle := ARRAY(
+    SELECT l.key FROM detent.rate_limit l
+     WHERE l.key = ANY (looked)
+       AND l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
+       AND coalesce(l.paused_until <= t, true) AND (l.rate IS NULL OR detent.limit_tokens(l, t) >= l.burst)
+       FOR UPDATE SKIP LOCKED);
+  -- Slots are looked at after the limits are locked. A claim adds a slot without changing its limit, so a claim that ended
+  -- just before the lock would be missed otherwise.
+  WITH went AS (
+    DELETE FROM detent.rate_limit l
+     WHERE l.key = ANY (idle)
+       AND NOT EXISTS (
+         SELECT 1 FROM detent.limit_slot s
+           JOIN detent.job j ON j.id = s.job_id AND j.attempt = s.attempt AND j.state = 'running'
+          WHERE s.limit_key = l.key)
+    RETURNING key
+  )
+  SELECT array_agg(w.key) INTO gone FROM went w;
+  DELETE FROM detent.limit_slot s WHERE s.limit_key = ANY (gone);
+  limits := coalesce(cardinality(gone), 0);
+  next_key := CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
+  RETURN NEXT;
+END $$;
+
+-- A change of a limit goes on record, and a breaker's is told at once to whoever runs this, and to the server's log.
+CREATE OR REPLACE FUNCTION detent.limit_log(
+  p_key text, p_from text, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+    VALUES ('limit', p_key, p_from, p_to, p_trigger, p_actor, p_reason, t);
+  IF p_to = 'open' THEN
+    RAISE WARNING USING ERRCODE = 'DT010', MESSAGE = format('the breaker of limit %L is open: %s', p_key, p_reason);
+  ELSIF p_from = 'open' THEN
+    RAISE NOTICE USING ERRCODE = 'DT010', MESSAGE = format('the breaker of limit %L is closed: %s', p_key, coalesce(p_reason, 'by ' || p_actor));
+  END IF;
+END $$;

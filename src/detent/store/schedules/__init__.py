@@ -1,0 +1,1 @@
+"""Schedules, and what programs declare in code."""

@@ -1,0 +1,122 @@
+-- worker_seen: a worker lives.
+-- takes:   who it is, where it is, what it knows (names in JSON arrays), how much it can hold and holds, whether it stops
+-- gives:   nothing
+-- locks:   once a second the row of the watch; its own row; rows of workers long gone are passed over where others hold them
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.worker_seen_v1(
+  p_id bigint, p_name text, p_host text, p_pid integer, p_queues text, p_tasks text, p_slots integer, p_running integer,
+  p_stopping boolean
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  UPDATE detent.watch w
+     SET gap_from = CASE WHEN w.watched_at < t - interval '5 seconds' THEN w.watched_at ELSE w.gap_from END,
+         gap_to = CASE WHEN w.watched_at < t - interval '5 seconds' THEN t ELSE w.gap_to END, watched_at = t
+   WHERE (w.watched_at BETWEEN t - interval '1 second' AND t) IS NOT TRUE;
+  UPDATE detent.worker
+     SET name = p_name, host = p_host, pid = p_pid, queues = p_queues, tasks = p_tasks, slots = p_slots,
+         running = p_running, stopping = p_stopping, seen_at = greatest(seen_at, t)
+   WHERE id = p_id;
+  IF NOT FOUND THEN
+    INSERT INTO detent.worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
+      VALUES (p_id, p_name, p_host, p_pid, p_queues, p_tasks, p_slots, p_running, p_stopping, t, t)
+      ON CONFLICT (id) DO NOTHING;
+    DELETE FROM detent.worker WHERE id = ANY (ARRAY(
+      SELECT w.id FROM detent.worker w WHERE w.seen_at < t - interval '1 day' FOR UPDATE SKIP LOCKED));
+  END IF;
+END $$;
+
+-- worker_gone: a worker has ended and says so.
+-- takes:   its id
+-- gives:   nothing
+-- locks:   its row
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.worker_gone_v1(p_id bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  DELETE FROM detent.worker w WHERE w.id = p_id;
+END $$;
+
+-- worker_list: the workers that live.
+-- takes:   within how many seconds they were seen
+-- gives:   workers by name and id
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.worker_list_v1(p_within double precision) RETURNS SETOF detent.worker
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY
+    SELECT w.* FROM detent.worker w WHERE w.seen_at >= detent.clock() - make_interval(secs => p_within)
+     ORDER BY w.name COLLATE "C", w.id;
+END $$;
+
+-- service_take: do a service that one at a time does.
+-- takes:   the service, who, for how many seconds
+-- gives:   the term; null where somebody else has it
+-- locks:   the service's row
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.service_take_v1(p_name text, p_holder bigint, p_seconds double precision)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  t       timestamptz := detent.clock();
+  my_term bigint;
+BEGIN
+  INSERT INTO detent.service AS s (name, holder, term, expires_at)
+    VALUES (p_name, p_holder, 1, t + make_interval(secs => p_seconds))
+    ON CONFLICT (name) DO UPDATE
+      SET holder = p_holder, expires_at = excluded.expires_at,
+          term = s.term + (s.holder <> p_holder OR s.expires_at <= t)::integer
+      -- Nobody takes a service for so long: a term that ends later is damage, and must not keep it from all workers.
+      WHERE s.holder = p_holder OR s.expires_at <= t OR s.expires_at > t + make_interval(secs => greatest(p_seconds, 3600))
+    RETURNING s.term INTO my_term;
+  RETURN my_term;
+END $$;
+
+-- service_drop: let others have a service at once.
+-- takes:   the service, who
+-- gives:   nothing
+-- locks:   the service's row
+-- refuses: nothing: whoever does not have it changes nothing
+CREATE OR REPLACE FUNCTION detent.service_drop_v1(p_name text, p_holder bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  UPDATE detent.service s SET expires_at = t WHERE s.name = p_name AND s.holder = p_holder AND s.expires_at > t;
+END $$;
+
+-- agenda: what there is to do besides jobs, and when.
+-- takes:   nothing
+-- gives:   the time, and the earliest time of each kind; null where there is none of it
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.agenda_v2() RETURNS TABLE (
+  now timestamptz, promote_at timestamptz, expire_at timestamptz, reap_at timestamptz, stir bigint,
+  schedule_at timestamptz, reconcile_at timestamptz, operations boolean, recovery boolean, untold boolean,
+  firing boolean, notices boolean
+)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '2s' AS $$
+BEGIN
+  RETURN QUERY SELECT
+    detent.clock(),
+    detent.calendar_time((SELECT min(w.due_at) FROM detent.waiting w WHERE w.limit_key IS NULL)),
+    detent.calendar_time(
+      least((SELECT min(r.expires_at) FROM detent.ready r WHERE r.expires_at IS NOT NULL),
+            (SELECT min(w.expires_at) FROM detent.waiting w WHERE w.expires_at IS NOT NULL))),
+    detent.calendar_time(held.first_at),
+    held.stir,
+    detent.calendar_time((SELECT min(s.next_at) FROM detent.schedule s WHERE s.paused_at IS NULL)),
+    detent.calendar_time((SELECT min(b.reconcile_at) FROM detent.batch_run b WHERE b.reconcile_at IS NOT NULL)),
+    EXISTS (SELECT 1 FROM detent.operation o WHERE o.state = 'running'),
+    EXISTS (SELECT 1 FROM detent.recovery r),
+    EXISTS (SELECT 1 FROM detent.untold u),
+    EXISTS (SELECT 1 FROM detent.alert a WHERE a.state = 'firing'),
+    EXISTS (SELECT 1 FROM detent.alert_notice n WHERE NOT n.spread)
+      OR EXISTS (SELECT 1 FROM detent.alert_delivery d WHERE d.state = 'pending')
+  FROM (SELECT min(x.expires_at) AS first_at, sum(extract(epoch FROM detent.calendar_time(x.expires_at)) * 1000000)::bigint AS stir
+          FROM (SELECT l.expires_at FROM detent.lease l ORDER BY l.expires_at LIMIT 100) x) held;
+END $$;

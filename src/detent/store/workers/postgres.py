@@ -1,0 +1,71 @@
+"""Workers and services on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
+from detent.store.postgres.statement import Row, Statement, named
+from detent.store.postgres.verb_base import VerbBase, runs
+
+__all__ = ["PostgresWorkers"]
+
+_SEEN = f"""
+SELECT {", ".join(Agenda.__struct_fields__)}
+  FROM detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
+                             %s::boolean),
+       LATERAL detent.agenda_v2()
+"""
+_WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
+_TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
+
+
+def worker_seen(seen: WorkerSeen) -> Statement[Agenda]:
+    """Record the worker and read the agenda in one round trip. Lists of names are sent as JSON."""
+    params = (
+        *(seen.id, seen.name, seen.host, seen.pid, None if seen.queues is None else _json(seen.queues)),
+        *(_json(seen.tasks), seen.slots, seen.running, seen.stopping),
+    )
+    return Statement(_SEEN, params, lambda rows: Agenda(**named(Agenda.__struct_fields__, rows[0])))
+
+
+def worker_gone(worker_id: int) -> Statement[None]:
+    return Statement("SELECT detent.worker_gone_v1(%s::bigint)", (worker_id,), lambda rows: None)
+
+
+def worker_list(within: float) -> Statement[list[WorkerRow]]:
+    return Statement(_WORKERS, (float(within),), lambda rows: [_worker(row) for row in rows], writes=False)
+
+
+def _worker(row: Row) -> WorkerRow:
+    fields = named(WorkerRow.__struct_fields__, row)
+    queues = None if fields["queues"] is None else _names(fields["queues"])
+    return WorkerRow(**fields | {"queues": queues, "tasks": _names(fields["tasks"])})
+
+
+def _json(names: Sequence[str]) -> str:
+    return msgspec.json.encode(names).decode()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return msgspec.json.decode(text, type=tuple[str, ...])
+
+
+def service_take(name: str, holder: int, seconds: float) -> Statement[int | None]:
+    return Statement(_TAKE, (name, holder, float(seconds)), lambda rows: rows[0][0])
+
+
+def service_drop(name: str, holder: int) -> Statement[None]:
+    return Statement("SELECT detent.service_drop_v1(%s::text, %s::bigint)", (name, holder), lambda rows: None)
+
+
+class PostgresWorkers(VerbBase):
+    """The verbs of workers and services."""
+
+    worker_seen = runs(worker_seen)
+    worker_gone = runs(worker_gone)
+    worker_list = runs(worker_list)
+    service_take = runs(service_take)
+    service_drop = runs(service_drop)
