@@ -135,7 +135,7 @@ class Consolidating:
 
     def skipped(self, ctx: Context, run_id: int) -> None:
         """P3: partitions failed. Somebody is told; where the pipeline says so, the run waits for them. When this ends,
-        and nobody has forced the run, it fails."""
+        and the run was not forced, it fails."""
         run = self._ground.run(run_id)
         if run.state != "consolidation_skipped":
             return

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from detent.errors import ReleaseTooOld
 from detent.model import release
 from detent.store.lifecycle_sql import values
-from detent.store.texts import Dialect, Part, parts, texts
+from detent.store.texts import Dialect, Part, parts, sql_text, texts
 
 __all__ = ["Installed", "fingerprint", "is_newer", "refuse_if_newer", "this_release"]
 
@@ -42,9 +42,10 @@ def fingerprint(dialect: Dialect) -> str:
     import hashlib
 
     digest = hashlib.sha256(repr(sorted(values(dialect).items())).encode())
-    for folder in (f"{dialect}/schema", f"{dialect}/ops"):
-        for name, text in texts(folder):
-            digest.update(f"{name}\n{text}".encode())
+    for name, text in texts(f"{dialect}/schema"):
+        digest.update(f"{name}\n{text}".encode())
+    if dialect == "postgres":
+        digest.update(sql_text("ops/ops_schema.sql").encode())
     for part in _PARTS:
         for text in parts(dialect, part):
             digest.update(text.encode())

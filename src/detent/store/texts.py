@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["NOUNS", "Dialect", "Part", "closing_parenthesis", "parts", "sql_files", "texts"]
+__all__ = ["NOUNS", "Dialect", "Part", "closing_parenthesis", "parts", "sql_files", "sql_text", "texts"]
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
 Part: TypeAlias = Literal["functions", "triggers", "views"]
@@ -42,7 +42,7 @@ def sql_files(folder: str) -> list[Path]:
 
 def texts(folder: str) -> list[tuple[str, str]]:
     """Return the names and texts of the `.sql` files in a folder of the store."""
-    return [(file.stem, _text(file)) for file in sql_files(folder)]
+    return [(file.stem, file.read_text(encoding="utf-8")) for file in sql_files(folder)]
 
 
 def parts(dialect: Dialect, part: Part) -> list[str]:
@@ -57,11 +57,12 @@ def parts(dialect: Dialect, part: Part) -> list[str]:
         else:
             own = [f"{noun}/{dialect}_views.sql"]
         files += [file for name in own if (file := _HERE / name).exists()]
-    return [_text(file) for file in files]
+    return [file.read_text(encoding="utf-8") for file in files]
 
 
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
+def sql_text(file: str) -> str:
+    """Return the text of one `.sql` file of the store."""
+    return (_HERE / file).read_text(encoding="utf-8")
 
 
 def closing_parenthesis(text: str, start: int) -> int:

@@ -151,5 +151,5 @@ def test_a_partition_that_fails_skips_the_consolidation(store: Store, after_page
     assert row.state == "failed"
     assert row.error == "1 of 2 partitions failed: nothing was consolidated"
     why = [(line.to_state, line.reason) for line in store.transitions("pipeline_run", str(run.id))][-2:]
-    assert why == [("consolidation_skipped", "1 of 2 partitions failed"), ("failed", "nobody has forced it")]
+    assert why == [("consolidation_skipped", "1 of 2 partitions failed"), ("failed", "it was not forced")]
     assert store.watermark_list() == []

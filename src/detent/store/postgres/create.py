@@ -13,11 +13,11 @@ from detent.errors import SchemaMissing
 from detent.store.installed import Installed, fingerprint, is_newer, this_release
 from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.migrate import Applied, Migration, is_complete, names, pending
+from detent.store.ops.ops_schema import is_ours, ops_schema
 from detent.store.postgres import schema
 from detent.store.postgres.differences import differences, different_checks
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.facade import facade, is_ours
 from detent.store.postgres.installed import functions, functions_of_views, guard_functions, triggers, views
 from detent.store.postgres.roles import ARE_THERE, roles_sql
 
@@ -114,7 +114,7 @@ def _checks_again(connection: Connection) -> list[str]:
 def _granted(connection: Connection) -> list[str]:
     parts = [_NOT_FOR_ALL]
     if is_ours(connection):
-        parts += facade()
+        parts.append(ops_schema())
     if connection.execute(ARE_THERE).fetchone() == (True,):
         parts.append(roles_sql())
     return [part.rstrip().rstrip(";") for part in parts]

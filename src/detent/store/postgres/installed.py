@@ -3,7 +3,7 @@
 - functions: the verbs and the functions that they share
 - triggers: guards and what follows from a move, with the functions that they call
 - views, with the functions that they call
-- the schema `ops` (see `facade`)
+- the schema `ops` (see `ops/ops_schema.py`)
 - CHECKs of the migrations that depend on a lifecycle
 
 `detent.store.texts` says in which files they are.
