@@ -35,6 +35,7 @@ def orders(shop: Shop) -> Iterator[Any]:
         connection.execute("INSERT INTO orders VALUES (1, 'placed')")
         connection.commit()
         yield connection
+    assert shop.app.record.verify() == [], "the guards of the table are definitions too"
 
 
 def test_a_declared_move_and_its_history(shop: Shop, orders: Any) -> None:

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from detent.testing.harness import Harness
+from detent.testing.stores import row_violations
 
 
 @pytest.fixture
@@ -15,4 +16,4 @@ def harness(store_url: str) -> Iterator[Harness]:
     """An application's database, its clock, and a worker that works when it is told to."""
     with closing(Harness(store_url)) as opened:
         yield opened
-        assert opened.store.verify() == []
+        assert row_violations(opened.store, store_url) == []

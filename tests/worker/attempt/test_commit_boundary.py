@@ -15,6 +15,7 @@ import pytest
 from detent import Context, Job, Retry
 from detent.errors import SchemaMissing, WrongPlace
 from detent.testing.harness import Harness
+from detent.testing.stores import row_violations
 from detent.worker.attempt.commit_boundary import Boundary
 from detent.worker.attempt.context import AttemptContext
 from tests.deadlines import scaled
@@ -60,7 +61,7 @@ class Place:
 def place(store_url: str) -> Iterator[Place]:
     with closing(Harness(store_url)) as harness:
         yield Place(harness)
-        assert harness.app.record.verify() == []
+        assert row_violations(harness.store, store_url) == []
 
 
 def _execute(sql: str, ctx: Context, tx: Any) -> None:

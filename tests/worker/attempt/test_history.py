@@ -10,6 +10,7 @@ import pytest
 
 from detent import Context, Detent, Fatal, Job, Probed, Retry, Snooze, errors
 from detent.testing.harness import Harness
+from detent.testing.stores import row_violations
 
 ONCE = Retry(0)
 AGAIN = Retry(1, base=1, jitter=0)
@@ -68,7 +69,7 @@ class Place:
 def place(store_url: str) -> Iterator[Place]:
     with closing(Harness(store_url)) as harness:
         yield Place(harness, Bank())
-        assert harness.app.record.verify() == []
+        assert row_violations(harness.store, store_url) == []
 
 
 def test_it_had_happened(place: Place) -> None:
