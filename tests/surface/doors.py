@@ -7,15 +7,17 @@ HTTP, joins by a function that returns such a mapping.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 
 import click
 
 from detent.cli.command import COMMON
 from detent.cli.main import root
+from detent.http.api import list_verbs
 from tests.surface.nouns import NOUNS, public_methods
 
-__all__ = ["Door", "command_line", "python"]
+__all__ = ["Door", "command_line", "http", "python"]
 
 Door = dict[tuple[str, str], set[str]]
 
@@ -58,6 +60,20 @@ def python() -> Door:
 def command_line() -> Door:
     """Return what `detent NOUN VERB` offers."""
     return dict(_commands(root, ""))
+
+
+def http() -> Door:
+    """Return what the HTTP API offers. An id in the path is an argument, and so is the actor, which the server knows."""
+    found: Door = {}
+    for verb in list_verbs():
+        arguments = {
+            *re.findall(r"{(\w+)", verb.path),
+            *verb.arguments.__struct_fields__,
+            *verb.filters.__struct_fields__,
+        }
+        name = verb.name.removeprefix("bulk_").rstrip("_")
+        found.setdefault((verb.noun, name), set()).update(arguments, ("actor",))
+    return found
 
 
 def _commands(group: click.Group, path: str) -> Iterator[tuple[tuple[str, str], set[str]]]:

@@ -34,7 +34,7 @@ from detent.model.batch_records import (
 )
 from detent.model.records import EventRow, Moved, TransitionRow
 
-__all__ = ["BatchRun", "BatchRunSnapshot", "TargetChange", "begin_batch_run"]
+__all__ = ["BatchRun", "BatchRunSnapshot", "TargetChange", "begin_batch_run", "target_change"]
 
 log = logging.getLogger("detent.batch")
 
@@ -344,7 +344,7 @@ class BatchRun(BatchRunSnapshot):
         self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
     ) -> Iterator[tuple[list[TargetChange], float]]:
         for rows, pause in self._targets_pages(state=state, only=only, changed=changed):
-            yield [_change(row) for row in rows], pause
+            yield [target_change(row) for row in rows], pause
 
     def targets(
         self, *, state: str | None = None, only: Collection[str] | None = None, changed: bool | None = None
@@ -471,7 +471,7 @@ def begin_batch_run(
     return one(engine.store.batch_create(new, registry.batch_ground.job(tasks.plan.call(**asked), new)))
 
 
-def _change(row: TargetRow) -> TargetChange:
+def target_change(row: TargetRow) -> TargetChange:
     return TargetChange(
         ref=row.ref,
         state=row.state,

@@ -1,0 +1,1 @@
+"""The HTTP API: the nouns and verbs of Python as paths."""

@@ -1,0 +1,128 @@
+"""The HTTP API as an ASGI application: serve it with `detent server`, or mount it in an application of your own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+import detent
+from detent.app.detent import Detent
+from detent.client.job import Job
+from detent.errors import DetentError, InvalidInput
+from detent.http.arguments import read_body, read_query
+from detent.http.bodies import answer_of, encode
+from detent.http.description import describe
+from detent.http.problems import answer_error, answer_http_error, too_large
+from detent.http.request_checks import RequestChecks
+from detent.http.special_verbs import special_verbs
+from detent.http.verbs import Verb, surface_verbs
+from detent.ops.run import OpsRun
+
+__all__ = ["build_api", "list_verbs"]
+
+_ROOT = "/api/v1"
+_BODY_EXTRA = 64 * 1024
+"""Bytes that a request may have besides its payload."""
+
+
+def list_verbs() -> list[Verb]:
+    """Return all verbs. Those of a collection come before those of one thing, and paths that may hold slashes last."""
+    found = [*special_verbs(), *surface_verbs()]
+    return sorted(found, key=lambda verb: ("{" in verb.path, ":path}" in verb.path, verb.path.endswith("}")))
+
+
+def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http") -> FastAPI:
+    """Return the API of an application. `hosts` are names, besides those of this machine, under which it is reached."""
+    api = FastAPI(title="Detent", version=detent.__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    api.add_exception_handler(DetentError, answer_error)
+    api.add_exception_handler(HTTPException, answer_http_error)
+    api.add_middleware(RequestChecks, hosts=tuple(hosts))
+    verbs = list_verbs()
+    description = encode(describe(verbs, version=detent.__version__))
+
+    async def openapi() -> Response:
+        return Response(description, media_type="application/json")
+
+    api.add_api_route(f"{_ROOT}/openapi.json", openapi, include_in_schema=False)
+    api.add_api_route("/healthz", _healthy, include_in_schema=False)
+    api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
+    for verb in verbs:
+        method = "POST" if verb.changes else "GET"
+        api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb, actor), methods=[method], include_in_schema=False)
+    return api
+
+
+async def _healthy() -> Response:
+    """Answer that the process serves requests."""
+    return _json({"status": "ok"})
+
+
+def _readiness(app: Detent) -> Callable[[], Awaitable[Response]]:
+    async def ready() -> Response:
+        """Answer that the database answers too, and has the schema that this version needs."""
+        await run_in_threadpool(app.store.now)
+        return _json({"status": "ok"})
+
+    return ready
+
+
+def _endpoint(app: Detent, verb: Verb, actor: str) -> Callable[[Request], Awaitable[Response]]:
+    def act(ids: dict[str, str], given: dict[str, Any]) -> tuple[bytes, bool]:
+        with app.acting_as(actor):
+            found = verb.call(app, ids, SimpleNamespace(**given))
+            # Encoded here, on the thread: lists may be long.
+            is_new = isinstance(found, Job | OpsRun) and found.created if verb.noun != "runs" else True
+            return encode(answer_of(verb.name, found)), verb.makes_new and is_new
+
+    async def endpoint(request: Request) -> Response:
+        if verb.changes:
+            given = read_query(request.query_params, verb.filters)
+            given |= read_body(await _body(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
+            _take_key(given, request)
+        else:
+            given = read_query(request.query_params, verb.arguments)
+        body, is_new = await run_in_threadpool(act, dict(request.path_params), given)
+        if verb.changes:
+            return Response(body, 201 if is_new else 200, media_type="application/json")
+        tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        return Response(body, headers={"ETag": tag, "Cache-Control": "no-cache"}, media_type="application/json")
+
+    endpoint.__name__ = f"{verb.noun}_{verb.name}".replace(" ", "_")
+    return endpoint
+
+
+def _take_key(given: dict[str, Any], request: Request) -> None:
+    """Take the key of the header `Idempotency-Key`, if the verb has a key. `InvalidInput`."""
+    key = request.headers.get("idempotency-key")
+    if key is None or "key" not in given:
+        return
+    if given["key"] not in (None, key):
+        raise InvalidInput("Idempotency-Key", key[:80], f"the key in the body, {given['key']!r:.80}, or none")
+    given["key"] = key
+
+
+async def _body(request: Request, size_max: int) -> bytes:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise InvalidInput("Content-Type", kind[:80], "application/json")
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > size_max:
+            raise too_large(size_max)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _json(value: Any) -> Response:
+    return Response(encode(value), media_type="application/json")

@@ -1,0 +1,115 @@
+"""Answers as JSON: what a verb returns, in the form that the command line's `--json` has too.
+
+Ids are strings, times are ISO 8601 in UTC, and stored JSON stands as itself.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from detent.client.handle import Handle
+from detent.client.job import JobSnapshot
+from detent.client.listing import ListPage
+from detent.lifecycle.declare import Lifecycle
+
+__all__ = ["answer_of", "body_type", "encode", "to_body"]
+
+_IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"})
+_JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
+_PRIVATE = frozenset({"nonce"})
+"""Which client process sent a job is the engine's own business."""
+
+
+def encode(value: Any) -> bytes:
+    """Return the JSON text of what `to_body` made."""
+    return msgspec.json.encode(value)
+
+
+def answer_of(name: str, value: Any) -> Any:
+    """Return the JSON object that answers a verb of this name. A list is its only page; a single value has the verb's
+    name: `{"why": "it waits for …"}`."""
+    body = to_body(value)
+    if isinstance(body, list):
+        return {"items": body, "next": None}
+    return body if isinstance(body, dict) else {name: body}
+
+
+def to_body(value: Any) -> Any:
+    """Return what a verb returned as JSON values."""
+    match value:
+        case JobSnapshot() if value._row is None:
+            return {"id": str(value.id), "created": value.created}
+        case JobSnapshot() | Handle():
+            return _record(value.row)
+        case ListPage():
+            return {"items": [to_body(one) for one in value], "next": value.next}
+        case list() | tuple() | Iterator():
+            return [to_body(one) for one in value]
+        case dict():
+            return {str(name): to_body(one) for name, one in value.items()}
+        case Lifecycle():
+            return {"name": value.name, "states": list(value.states), "final": sorted(value.final)}
+        case msgspec.Struct():
+            return _record(value)
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {one.name: _field(one.name, getattr(value, one.name)) for one in fields(value)}
+        case _:
+            return value
+
+
+def _record(row: Any) -> dict[str, Any]:
+    return {name: _field(name, getattr(row, name)) for name in row.__struct_fields__ if name not in _PRIVATE}
+
+
+def _field(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, datetime):
+        return value
+    if name in _IDS:
+        return str(value)
+    if name in _JSON_TEXT and isinstance(value, str):
+        return _stored_json(value)
+    return to_body(value)
+
+
+def _stored_json(text: str) -> Any:
+    """The text itself, digit for digit, so that no number is rounded on the way; damaged text as a string."""
+    try:
+        msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    return msgspec.Raw(text.encode())
+
+
+_bodies: dict[type[msgspec.Struct], type[msgspec.Struct]] = {}
+
+
+def body_type(kind: Any) -> Any:
+    """Return the type that describes the JSON of a record: as the record, with ids as strings and JSON as any value."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return Union[tuple(body_type(one) for one in get_args(kind))]  # noqa: UP007 - known at run time only
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return kind
+    if kind not in _bodies:
+        described = [
+            (one.name, _described(one.name, one.type))
+            for one in msgspec.structs.fields(kind)
+            if one.name not in _PRIVATE
+        ]
+        name = kind.__name__.removesuffix("Row")
+        _bodies[kind] = msgspec.defstruct(name, described, kw_only=True, namespace={"__doc__": kind.__doc__})
+    return _bodies[kind]
+
+
+def _described(name: str, kind: Any) -> Any:
+    is_optional = type(None) in get_args(kind)
+    if name in _IDS:
+        return str | None if is_optional else str
+    if name in _JSON_TEXT:
+        return Any
+    return body_type(kind)

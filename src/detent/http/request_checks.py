@@ -1,0 +1,65 @@
+"""Checks of every request before it reaches a route: its host, and where it comes from.
+
+A page of another site can make a browser send requests to a server on this machine. The server answers only under names
+that it knows (against DNS rebinding), and refuses changes that come from another origin.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from detent.http.problems import refuse
+
+__all__ = ["LOOPBACK", "RequestChecks"]
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class RequestChecks:
+    """ASGI middleware that refuses requests under unknown host names and changes from other origins."""
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
+        self._app = app
+        self._hosts = {host.lower() for host in (*LOOPBACK, *hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            if _name(host) not in self._hosts:
+                answer = refuse(421, f"this server is not reached as {host[:80]!r}; allow the name with --allow-host")
+                return await answer(scope, receive, send)
+            origin = headers.get("origin")
+            if scope["method"] not in _SAFE and origin is not None and urlsplit(origin).netloc != host:
+                answer = refuse(403, f"a change from another origin, {origin[:80]!r}, is refused")
+                return await answer(scope, receive, send)
+        return await self._app(scope, receive, _with_headers(send))
+
+
+def _with_headers(send: Send) -> Send:
+    """Return a `send` that adds headers to every answer: browsers must not guess its type, nor show it in a frame."""
+
+    async def send_with(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+        await send(message)
+
+    return send_with
+
+
+def _name(host: str) -> str:
+    """Return the name in a `Host` header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()

@@ -1,0 +1,81 @@
+"""Serves the HTTP API with uvicorn, and stops cleanly while streams are open."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import uvicorn
+
+from detent.app.detent import Detent
+from detent.errors import InvalidInput
+from detent.http.api import build_api
+
+__all__ = ["Server", "check_address"]
+
+log = logging.getLogger("detent.server")
+
+_STOP_SECONDS_MAX = 2
+
+
+def check_address(host: str) -> str:
+    """Return the address to listen on. `InvalidInput` if other machines could reach it: requests carry no password."""
+    if host == "localhost":
+        return "127.0.0.1"
+    try:
+        is_local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise InvalidInput("host", repr(host)[:80], "an IP address of this machine, such as 127.0.0.1") from None
+    if not is_local:
+        allowed = "127.0.0.1 or ::1. Put a reverse proxy with a login of its own in front of it to let others in"
+        raise InvalidInput("host", repr(host), allowed)
+    return host
+
+
+class Server:
+    """The HTTP API of an application on one address. Port 0 takes any free port."""
+
+    def __init__(self, app: Detent, *, host: str = "127.0.0.1", port: int = 8321, hosts: Sequence[str] = ()) -> None:
+        self._app = app
+        self._host = check_address(host)
+        self._port = port
+        self._hosts = hosts
+
+    def run(self, *, ready: Callable[[str], None]) -> None:
+        """Serve until a signal says stop (SIGINT or SIGTERM). `ready` is called with the URL once it answers."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((self._host, self._port))
+            except OSError as error:
+                allowed = "a free port; `--port 0` takes any"
+                raise InvalidInput("port", f"{self._port}: {error.strerror}", allowed) from None
+            api = build_api(self._app, hosts=self._hosts, actor=self._app.settings.actor)
+            config = uvicorn.Config(
+                api, log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS_MAX, server_header=False
+            )
+            port = listener.getsockname()[1]
+            shown = f"[{self._host}]" if ":" in self._host else self._host
+            _Uvicorn(config, lambda: ready(f"http://{shown}:{port}")).run(sockets=[listener])
+
+
+class _Uvicorn(uvicorn.Server):
+    """Tells when it has started, and ends by itself on a signal instead of raising it again."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._tell_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets)
+        self._tell_started()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop."""
+        log.info("Signal %d: stopping.", sig)
+        self.should_exit = True
