@@ -43,7 +43,8 @@ def test_every_change_is_on_record_with_actor_and_reason(world: World) -> None:
 def test_lists_page_by_page(world: World) -> None:
     """U3: `next` of a page is the `after` of the next, until there is none."""
     made = [world.post("jobs", task="add", payload={"a": n, "b": n})["id"] for n in range(5)]
-    seen, after = [], {}
+    seen: list[str] = []
+    after: dict[str, str] = {}
     while True:
         page = world.get("jobs", limit=2, state="pending", **after)
         seen += [job["id"] for job in page["items"]]
@@ -101,7 +102,10 @@ def test_an_ops_run(world: World) -> None:
     claimed = world.post("ops/claim", worker="runner-1")
     assert claimed["id"] == run["id"]
     world.post(f"ops/{run['id']}/event", message="building", token=claimed["token"])
-    assert [line["message"] for line in world.get(f"ops/{run['id']}/events")["items"]] == ["building"]
+    assert [line["message"] for line in world.get(f"ops/{run['id']}/events")["items"]] == [
+        "Run claimed by worker",
+        "building",
+    ]
     ended = world.post(f"ops/{run['id']}/finish", state="success", token=claimed["token"])
     assert (ended["state"], world.get(f"ops/{run['id']}")["state"]) == ("success", "success")
 

@@ -63,7 +63,7 @@ def command_line() -> Door:
 
 
 def http() -> Door:
-    """Return what the HTTP API offers. An id in the path is an argument, and so is the actor, which the server knows."""
+    """Return what the HTTP API offers. An id in the path is an argument; the server knows the actor."""
     found: Door = {}
     for verb in list_verbs():
         arguments = {

@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-import detent
 from detent.app.detent import Detent
 from detent.client.job import Job
 from detent.errors import DetentError, InvalidInput
@@ -24,11 +23,13 @@ from detent.http.problems import answer_error, answer_http_error, too_large
 from detent.http.request_checks import RequestChecks
 from detent.http.special_verbs import special_verbs
 from detent.http.verbs import Verb, surface_verbs
+from detent.model.release import RELEASE
 from detent.ops.run import OpsRun
 
 __all__ = ["build_api", "list_verbs"]
 
 _ROOT = "/api/v1"
+_VERSION = ".".join(map(str, RELEASE))
 _BODY_EXTRA = 64 * 1024
 """Bytes that a request may have besides its payload."""
 
@@ -41,12 +42,12 @@ def list_verbs() -> list[Verb]:
 
 def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http") -> FastAPI:
     """Return the API of an application. `hosts` are names, besides those of this machine, under which it is reached."""
-    api = FastAPI(title="Detent", version=detent.__version__, openapi_url=None, docs_url=None, redoc_url=None)
+    api = FastAPI(title="Detent", version=_VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     api.add_exception_handler(DetentError, answer_error)
     api.add_exception_handler(HTTPException, answer_http_error)
     api.add_middleware(RequestChecks, hosts=tuple(hosts))
     verbs = list_verbs()
-    description = encode(describe(verbs, version=detent.__version__))
+    description = encode(describe(verbs, version=_VERSION))
 
     async def openapi() -> Response:
         return Response(description, media_type="application/json")
