@@ -10,6 +10,7 @@ from detent import errors
 from detent.declare.settings import Settings
 from tests.docs.alerts_page import alerts_page
 from tests.docs.cli_page import cli_page
+from tests.docs.http_page import http_page
 from tests.docs.python_page import python_page
 
 ROOT = Path(__file__).parents[2]
@@ -82,6 +83,7 @@ PAGES = {
     "docs/alerts.md": alerts_page,
     "docs/python.md": python_page,
     "docs/cli.md": cli_page,
+    "docs/http.md": http_page,
 }
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ COMMANDS = {
     "repair": "record",
     "runs": "runs",
     "schedules": "schedules",
+    "server": "server",
     "top": "top",
     "verify": "record",
     "watermarks": "runs",

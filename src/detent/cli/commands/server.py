@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from detent.cli import render
+from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import USAGE, CommandFailed
 from detent.cli.session import Session
 
-__all__ = ["command"]
+__all__ = ["server"]
 
 
 @click.command("server", cls=Command)
@@ -20,7 +20,7 @@ __all__ = ["command"]
     "--allow-host", metavar="NAME", multiple=True, help="Another name that the server is reached by (repeatable)."
 )
 @click.pass_obj
-def command(session: Session, app: str | None, host: str, port: int, allow_host: tuple[str, ...]) -> None:
+def server(session: Session, app: str | None, host: str, port: int, allow_host: tuple[str, ...]) -> None:
     """Serve the HTTP API.
 
     Without an application the server can show and change what is on record; with one it can also enqueue jobs and start
@@ -33,13 +33,13 @@ def command(session: Session, app: str | None, host: str, port: int, allow_host:
         raise CommandFailed(missing, USAGE) from None
     session.app = app or session.app
     with session.open() as found:
-        server = Server(found, host=host, port=port, hosts=allow_host)
-        server.run(ready=lambda url: _tell(session, url))
+        api = Server(found, host=host, port=port, hosts=allow_host)
+        api.run(ready=lambda url: _tell(session, url))
 
 
 def _tell(session: Session, url: str) -> None:
     if session.json:
-        render.json_line({"url": url})
+        output.print_json_line({"url": url})
     else:
-        render.out(f"Serving the HTTP API on {url}/api/v1")
-        render.flush()
+        output.print_text(f"Serving the HTTP API on {url}/api/v1")
+        output.flush()
