@@ -17,9 +17,9 @@ _HEAD = """\
 
 ```sh
 detent server shop:app                  # http://127.0.0.1:8321/api/v1
-curl -s localhost:8321/api/v1/jobs -d '{"task": "shop.welcome", "payload": {"user_id": 7}}' -H 'Content-Type: application/json'
-curl -s 'localhost:8321/api/v1/jobs?state=quarantined&limit=20'
-curl -s -X POST localhost:8321/api/v1/queues/mail/pause -d '{"reason": "the provider is down"}' -H 'Content-Type: application/json'
+curl localhost:8321/api/v1/jobs --json '{"task": "shop.welcome", "payload": {"user_id": 7}}'
+curl 'localhost:8321/api/v1/jobs?state=quarantined&limit=20'
+curl localhost:8321/api/v1/queues/mail/pause --json '{"reason": "the provider is down"}'
 ```
 
 To serve it inside an application of your own, mount it:
@@ -38,13 +38,13 @@ shop.mount("/detent", build_api(app, hosts=["shop.example"]))
 ## Rules
 
 - **Requests.** A GET takes its arguments in the query, a POST as a JSON object. An unknown argument is refused.
-- **Answers** are JSON objects. Ids are strings, times are ISO 8601 in UTC. A verb that returns a single value answers with
-  an object that has the verb's name: `{"why": "it is ready …"}`.
+- **Answers** are JSON objects. Ids are strings, times are ISO 8601 in UTC. A verb that returns a single value
+  answers with an object that has the verb's name: `{"why": "it is ready …"}`.
 - **Lists** have `items` and `next`. Give `next` as `after` to get the next page; at the end it is null.
 - **Errors** are `application/problem+json`: `title` is the class of the error, `code` its code in
   [errors.md](errors.md), `detail` the sentence, and `fields` its parts.
-- **`Idempotency-Key`** is the key of the job or ops run that the request creates. A repeated request answers 200 with the
-  job that is there, instead of 201.
+- **`Idempotency-Key`** is the key of the job or ops run that the request creates. A repeated request answers 200 with
+  the job that is there, instead of 201.
 - **Bulk verbs** take the filters of `GET /jobs` in the query. With `dry_run=true` they count and change nothing.
 - **`ETag`**: send it back as `If-None-Match`, and an answer that has not changed is 304 without a body.
 - **Who acts**: changes are recorded under the actor of the application. `reason` in the body is recorded with them.
