@@ -32,6 +32,7 @@ from detent.http.api import build_api
 
 shop = FastAPI()
 app = Detent("sqlite:///shop.db")
+app.migrate()
 shop.mount("/detent", build_api(app, hosts=["shop.example"]))
 ```
 
