@@ -12,7 +12,7 @@ from detent.store.contract import Verbs
 from detent.store.open import open_store
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verb_base import ids_json
-from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs import SqliteVerbs
 from detent.testing.stores import START, is_sqlite, plain_connection
 
 __all__ = ["Rows", "work_of"]

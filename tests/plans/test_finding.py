@@ -18,7 +18,7 @@ from detent.store.jobs.filters import JobSearch, RecordSearch
 from detent.store.jobs.postgres_lists import job_list
 from detent.store.postgres.statement import Statement
 from detent.store.sqlite.driver.executor import SqliteExecutor
-from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs import SqliteVerbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, quarantined
 

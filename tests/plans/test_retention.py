@@ -13,7 +13,7 @@ from typing import Any
 
 from detent.model.clock import TurnableClock, to_micros
 from detent.store.sqlite.driver.executor import SqliteExecutor
-from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs import SqliteVerbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim, enqueue, finish
 

@@ -28,7 +28,7 @@ from detent.store.invariants import walk
 from detent.store.open import open_store
 from detent.store.sqlite.driver.executor import Params, Row, SqliteExecutor
 from detent.store.sqlite.verb_base import ids_json
-from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs import SqliteVerbs
 from detent.testing.stores import START
 from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.plans.crowd import KNOWN_TASK, PAUSED, SIZE, fill

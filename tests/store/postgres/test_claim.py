@@ -11,7 +11,7 @@ import pytest
 from detent.model.clock import TurnableClock
 from detent.model.records import NewEvent
 from detent.store.open import open_store
-from detent.store.postgres.driver.bounds import SECONDS_MAX, Bounds
+from detent.store.postgres.driver.lane_memory import SECONDS_MAX, ClaimBounds
 from detent.store.postgres.store import PostgresStore
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, new_job
 
@@ -37,7 +37,7 @@ def test_what_others_hold_is_passed_over(postgres_store_url: str, lanes: int) ->
 
 def test_bounds_are_kept_for_a_second_at_most() -> None:
     clock = TurnableClock()
-    bounds = Bounds(clock)
+    bounds = ClaimBounds(clock)
     bounds.reach({1: (clock.now(), 7)})
     assert bounds.known() == {1: (clock.now(), 7)}
     clock.advance(SECONDS_MAX)

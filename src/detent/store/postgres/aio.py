@@ -17,7 +17,7 @@ from detent.store.jobs.postgres_lists import job_get
 from detent.store.jobs.postgres_moves import job_cancel, job_retry
 from detent.store.postgres.driver import asyncpg_adapter
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.driver.lanes import Lanes
+from detent.store.postgres.driver.lane_memory import KnownLanes
 from detent.store.postgres.driver.session import alchemy_dialect, name_of
 from detent.store.postgres.statement import Statement
 
@@ -33,7 +33,7 @@ class AsyncPostgresVerbs:
     over one of them; refuses the rest with `WrongPlace`.
     """
 
-    def __init__(self, connection: Any, name: str, lanes: Lanes) -> None:
+    def __init__(self, connection: Any, name: str, lanes: KnownLanes) -> None:
         is_driver = isinstance(connection, psycopg.AsyncConnection) or asyncpg_adapter.is_connection(connection)
         if not is_driver and not (hasattr(connection, "sync_connection") or hasattr(connection, "sync_session")):
             raise _refusal(f"{type(connection).__module__}.{type(connection).__qualname__}")

@@ -28,12 +28,11 @@ from detent.store.jobs.postgres_claim import job_claim
 from detent.store.jobs.postgres_enqueue import is_plain, job_enqueue_one, lanes_make
 from detent.store.postgres.aio import AsyncPostgresVerbs
 from detent.store.postgres.commit_block import commit_block, holders_block
-from detent.store.postgres.driver.bounds import Bounds
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.deadline import answering_within
 from detent.store.postgres.driver.failures import database_name, translating
-from detent.store.postgres.driver.lanes import Lanes
+from detent.store.postgres.driver.lane_memory import ClaimBounds, KnownLanes
 from detent.store.postgres.driver.long_reads import LongReads
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
 from detent.store.postgres.server import up_for, wake_announce, wake_ring, which
@@ -79,8 +78,8 @@ class PostgresStore(PostgresVerbs):
         self._identities = Identities(lambda: self._name, self.identity_list)
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
         self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_ring()))
-        self._lanes_first = Lanes(lambda missing: self._pooled.run(lanes_make(missing)))
-        super().__init__(self._pooled, name, Bounds(self._clock))
+        self._lanes_first = KnownLanes(lambda missing: self._pooled.run(lanes_make(missing)))
+        super().__init__(self._pooled, name, ClaimBounds(self._clock))
 
     @property
     def name(self) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from detent.store.postgres.driver.bounds import Bounds
-from detent.store.postgres.driver.lanes import Lanes
+from detent.store.postgres.driver.lane_memory import ClaimBounds, KnownLanes
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Statement
 
@@ -20,7 +19,9 @@ V = TypeVar("V", bound="VerbBase")
 class VerbBase:
     """A session to run statements in. `bounds` is how far claims have come; None in a caller's own transaction."""
 
-    def __init__(self, session: Session, name: str, bounds: Bounds | None = None, lanes: Lanes | None = None) -> None:
+    def __init__(
+        self, session: Session, name: str, bounds: ClaimBounds | None = None, lanes: KnownLanes | None = None
+    ) -> None:
         self._session = session
         self._lanes = lanes
         self._name = name

@@ -18,7 +18,7 @@ from detent.store.sqlite.driver.database_file import file_url
 from detent.store.sqlite.driver.executor import Executor, Params, Row, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated, values_checked
 from detent.store.sqlite.driver.write_connection import WriteConnection
-from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 
 __all__ = ["CallersVerbs", "executor_over"]
 

@@ -17,7 +17,7 @@ from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import values_checked
 from detent.store.sqlite.driver.group_commit import CommitGroup
-from detent.store.sqlite.verbs.all import SqliteVerbs
+from detent.store.sqlite.verbs import SqliteVerbs
 
 __all__ = ["CommitBlock", "HoldersBlock", "SqliteTx"]
 

@@ -36,7 +36,7 @@ from detent.store.sqlite.facts import facts
 from detent.store.sqlite.installed import installed
 from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.verb_base import ids_json
-from detent.store.sqlite.verbs.all import EachAlone, SqliteVerbs
+from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
 
 __all__ = ["SqliteStore"]

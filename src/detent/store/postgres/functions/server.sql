@@ -1,0 +1,85 @@
+-- now: the database's clock.
+-- takes:   nothing
+-- gives:   the time
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.now_v1() RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN detent.clock();
+END $$;
+
+-- up_for: for how long the server has been answering. By the server's own clock, which no test replaces.
+-- takes:   nothing
+-- gives:   seconds
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.up_for_v1() RETURNS double precision
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN extract(epoch FROM clock_timestamp() - pg_postmaster_start_time());
+END $$;
+
+-- installed: which release has put its functions, triggers, views and state lists in this database.
+-- takes:   nothing
+-- gives:   the release, the fingerprint of what it installs, and whether it has finished; no row if nothing is installed
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.installed_v1() RETURNS TABLE (release text, fingerprint text, complete boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY SELECT i.release, i.fingerprint, i.complete FROM detent.installed i;
+END $$;
+
+-- migrations: which steps of the schema this database has taken.
+-- takes:   nothing
+-- gives:   version, checksum and the oldest code that may run with it
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.migrations_v1() RETURNS TABLE (version integer, checksum text, oldest_code integer)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY SELECT m.version, m.checksum, m.oldest_code FROM detent.migration m ORDER BY m.version;
+END $$;
+
+-- wake_announce: somebody is about to wait for work.
+-- takes:   for how many seconds
+-- gives:   nothing
+-- locks:   the one row that says so; left alone where it says so for half of that time already
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.wake_announce_v1(p_seconds double precision) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  IF EXISTS (SELECT 1 FROM detent.service s
+              WHERE s.name = 'wake' AND s.expires_at >= t + make_interval(secs => p_seconds / 2)) THEN
+    RETURN;
+  END IF;
+  INSERT INTO detent.service (name, holder, term, expires_at)
+    VALUES ('wake', 0, 0, t + make_interval(secs => p_seconds))
+    ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at;
+END $$;
+
+-- Somebody may have work now: tell those who wait, once, and only while somebody does. The first who tells takes the sign
+-- down, so that many enqueuers pay for one NOTIFY, which lets commits queue up behind one another.
+-- Inside a caller's own transaction (p_always) the row is left alone: it would stay locked for as long as that lasts.
+CREATE OR REPLACE FUNCTION detent.wake_waiters(p_always boolean) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT p_always THEN
+    PERFORM 1 FROM detent.service s WHERE s.name = 'wake' AND s.expires_at > detent.clock() FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+      RETURN;
+    END IF;
+    UPDATE detent.service SET expires_at = '-infinity' WHERE name = 'wake';
+  END IF;
+  PERFORM pg_notify('detent', '');
+END $$;
+
+-- A time that every calendar has: infinity, and what lies before 1970 or beyond 9000, only a damaged row can have.
+CREATE OR REPLACE FUNCTION detent.calendar_time(p_at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_at IS NULL THEN NULL
+              ELSE least(greatest(p_at, '1970-01-01 00:00:00+00'::timestamptz), '9000-01-01 00:00:00+00'::timestamptz) END
+$$;
