@@ -1,4 +1,4 @@
-"""Commands, options and verbs that the README and the docs mention exist."""
+"""Commands, options, verbs and files that the README and the docs mention exist."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SPAN = re.compile(r"`(detent [^`]+)`")
 LINE = re.compile(r"^(?:\w+=\$\()?(detent [a-z].*?)\)?(?:  +#.*)?$", re.MULTILINE)
 WORD = re.compile(r"[a-z][a-z-]*")
 VERB = re.compile(r"\bapp((?:\.[a-z_]+)+)")
+FILE = re.compile(r"`((?!build/)(?:[\w.-]+/)*\w+\.(?:py|sql|md)|(?:src|tests|examples|benchmarks)/[\w./-]+)`")
+FOLDERS = ("", "docs", "src/detent", "src/detent/store", "tests/faults")
+"""The folders that a path may be relative to."""
 
 
 @pages
@@ -62,3 +65,10 @@ def test_every_noun_and_verb_that_is_mentioned_exists(page: Path) -> None:
         names = of_application if path == "" else known.get(path)
         assert names is None or verb in names, f"app{mention}"
         assert path.split(".")[1] in of_application if path else True, f"app{mention}"
+
+
+@pages
+def test_every_file_that_is_mentioned_exists(page: Path) -> None:
+    prose = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for mention in FILE.findall(prose):
+        assert any((ROOT / folder / mention).exists() for folder in FOLDERS), mention
