@@ -38,6 +38,7 @@ ONLY_PLAIN = {
     "schedule": "declares; reads nothing",
     "settings": "reads nothing",
     "store": "for workers",
+    "open_existing": "for tools",
     "store_as_found": "for workers",
     "actor": "reads nothing",
     "task": "declares; reads nothing",

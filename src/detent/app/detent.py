@@ -416,6 +416,10 @@ class Detent(Nouns):
         """Store of the application, ready for use. For workers and tools."""
         return self._engine.store
 
+    def open_existing(self) -> Store:
+        """Open a database that has its schema, and return its store. Nothing is created. For tools. `SchemaMissing`."""
+        return self._engine.open_existing()
+
     @property
     def store_as_found(self) -> Store:
         """Store without a check of the schema, which may be missing or of another version. For workers and tools."""

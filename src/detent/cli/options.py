@@ -18,9 +18,11 @@ __all__ = [
     "bulk_options",
     "combined",
     "duration",
+    "flag",
     "is_filtered",
     "job_filters",
     "limit_option",
+    "option",
     "page_options",
     "past_time",
     "reason_option",
@@ -58,6 +60,37 @@ def past_time(text: str) -> datetime:
         raise click.BadParameter(refused) from None
 
 
+def option(
+    name: str,
+    help: str,
+    value: Any,
+    *,
+    to: str | None = None,
+    metavar: str | None = None,
+    default: Any = None,
+    **more: Any,
+) -> Decorator:
+    """Return an option with a value. `value` is the metavar of a text, the type of another value, or the choices. `to`
+    is the name of the argument, if it differs from that of the option. A default is shown in the help."""
+    kind: Any = None
+    if isinstance(value, str):
+        metavar = value
+    elif isinstance(value, Sequence):
+        kind = click.Choice(value)
+    else:
+        kind = value
+        metavar = metavar or ("N" if value in (int, float) or isinstance(value, click.IntRange) else "TIME")
+    if default is not None:
+        more |= {"default": default, "show_default": default != ""}
+    return click.option(name, *([to] if to else []), help=help, type=kind, metavar=metavar, **more)
+
+
+def flag(name: str, help: str, *, short: str | None = None, to: str | None = None, default: bool = False) -> Decorator:
+    """Return an option without a value. A pair, such as `--x/--no-x`, is None if it is not given."""
+    names = [one for one in (name, short, to) if one]
+    return click.option(*names, is_flag=True, default=default or (None if "/" in name else False), help=help)
+
+
 def combined(*options: Decorator) -> Decorator:
     """Return one decorator that adds all of these options, in this order."""
 
@@ -72,40 +105,22 @@ def combined(*options: Decorator) -> Decorator:
 def limit_option(most: int = 10_000) -> Decorator:
     """Return `--limit`, for lists of at most that many rows."""
     limit = click.IntRange(1, most)
-    return click.option("--limit", type=limit, default=100, show_default=True, help="Maximum number of rows to list.")
+    return option("--limit", "Maximum number of rows to list.", limit, default=100)
 
 
 page_options = combined(
     limit_option(),
-    click.option("--after", metavar="PLACE", help="Continue after this place, which the previous page printed."),
+    option("--after", "Continue after this place, which the previous page printed.", "PLACE"),
 )
-reason_option = click.option("--reason", metavar="TEXT", help="Reason, for the record.")
-required_reason_option = click.option("--reason", metavar="TEXT", required=True, help="Reason, for the record.")
-tenant_option = click.option("--tenant", metavar="NAME", default="", help="Tenant. Default: none.")
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-timeout_option = click.option(
-    "--timeout", type=duration, metavar="TIME", help="Stop waiting after this time, such as 30s or 5m. Exit code 124."
-)
-wait_options = combined(
-    click.option("--wait", is_flag=True, help="Wait for the end; the exit code is the outcome."), timeout_option
-)
+reason_option = option("--reason", "Reason, for the record.", "TEXT")
+required_reason_option = option("--reason", "Reason, for the record.", "TEXT", required=True)
+tenant_option = option("--tenant", "Tenant. Default: none.", "NAME", default="")
+yes_option = flag("--yes", "Do not ask for confirmation.", short="-y")
+timeout_option = option("--timeout", "Stop waiting after this time, such as 30s or 5m. Exit code 124.", duration)
+wait_options = combined(flag("--wait", "Wait for the end; the exit code is the outcome."), timeout_option)
 silence_options = combined(
-    click.option(
-        "--stale-after",
-        type=duration,
-        default="5m",
-        show_default=True,
-        metavar="TIME",
-        help="Maximum time from claim to start.",
-    ),
-    click.option(
-        "--stalled-after",
-        type=duration,
-        default="10m",
-        show_default=True,
-        metavar="TIME",
-        help="Maximum time without an event.",
-    ),
+    option("--stale-after", "Maximum time from claim to start.", duration, default="5m"),
+    option("--stalled-after", "Maximum time without an event.", duration, default="10m"),
 )
 
 
@@ -114,8 +129,8 @@ def time_options(noun: str) -> Decorator:
     since = f"Only {noun} since this time, or in the last 2h or 7d."
     until = f"Only {noun} before this time, or more than 2h or 7d ago."
     return combined(
-        click.option("--since", type=past_time, metavar="TIME", help=since),
-        click.option("--until", type=past_time, metavar="TIME", help=until),
+        option("--since", since, past_time),
+        option("--until", until, past_time),
     )
 
 
@@ -134,21 +149,21 @@ def _metadata(context: click.Context, option: click.Parameter, pairs: Sequence[s
 
 
 _FILTERS = {
-    "state": click.option("--state", type=click.Choice(list(JOB.states)), help="Only jobs in this state."),
-    "task": click.option("--task", metavar="NAME", help="Only jobs of this task."),
-    "queue": click.option("--queue", metavar="NAME", help="Only jobs of this queue."),
-    "tenant": click.option("--tenant", metavar="NAME", help="Only jobs of this tenant."),
-    "key": click.option("--key", metavar="KEY", help="Only the job enqueued with this key (of --tenant, if given)."),
-    "correlation_id": click.option("--correlation-id", metavar="ID", help="Only jobs with this correlation id."),
-    "run": click.option("--run", metavar="ID", help="Only jobs of this batch run or pipeline run."),
-    "worker": click.option("--worker", metavar="NAME", help="Only jobs that this worker holds or has attempted."),
-    "error": click.option("--error", metavar="TEXT", help="Only jobs with this text in one of their errors."),
-    "metadata": click.option(
+    "state": option("--state", "Only jobs in this state.", list(JOB.states)),
+    "task": option("--task", "Only jobs of this task.", "NAME"),
+    "queue": option("--queue", "Only jobs of this queue.", "NAME"),
+    "tenant": option("--tenant", "Only jobs of this tenant.", "NAME"),
+    "key": option("--key", "Only the job enqueued with this key (of --tenant, if given).", "KEY"),
+    "correlation_id": option("--correlation-id", "Only jobs with this correlation id.", "ID"),
+    "run": option("--run", "Only jobs of this batch run or pipeline run.", "ID"),
+    "worker": option("--worker", "Only jobs that this worker holds or has attempted.", "NAME"),
+    "error": option("--error", "Only jobs with this text in one of their errors.", "TEXT"),
+    "metadata": option(
         "--metadata",
+        "Only jobs with this metadata (repeatable). VALUE is text or JSON.",
+        "NAME=VALUE",
         multiple=True,
         callback=_metadata,
-        metavar="NAME=VALUE",
-        help="Only jobs with this metadata (repeatable). VALUE is text or JSON.",
     ),
 }
 _FILTER_NAMES = (*_FILTERS, "since", "until")
@@ -168,7 +183,7 @@ def is_filtered(chosen: dict[str, Any]) -> bool:
 
 bulk_options = combined(
     job_filters(),
-    click.option("--dry-run", is_flag=True, help="Only print how many jobs it would affect."),
+    flag("--dry-run", "Only print how many jobs it would affect."),
     yes_option,
     reason_option,
 )

@@ -195,16 +195,23 @@ def print_section(rows: Sequence[Any], columns: Columns) -> None:
         print_rows(rows, columns)
 
 
-def print_fields(values: Mapping[str, Cell]) -> None:
+def print_fields(values: Mapping[str, Any]) -> None:
     """Print fields below each other, without the empty ones. Long texts keep their lines."""
-    shown = {name: value for name, value in values.items() if value is not None and value != ""}
+    shown = {name: text for name, value in values.items() if (text := _field_text(value))}
     width = max(map(len, shown), default=0)
-    for name, value in shown.items():
-        text = escape.block(value) if isinstance(value, str) else cell(value)
+    for name, text in shown.items():
         first, *rest = text.rstrip("\n").split("\n")
         _write(f"{name:<{width}}{_GAP}{_coloured(first, [first])}".rstrip())
         for more in rest:
             _write(f"{'':<{width}}{_GAP}{more}".rstrip())
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, msgspec.Raw):
+        return escape.block(bytes(value).decode())
+    if isinstance(value, list | tuple):
+        return cell(", ".join(map(str, value)))
+    return escape.block(value) if isinstance(value, str) else cell(value)
 
 
 def cell(value: Cell) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from detent.cli import output
 from detent.cli.failures import USAGE, CommandFailed
@@ -60,7 +59,7 @@ class Session:
         """Open the application on an existing database, as the actor of this call. Creates nothing, so a mistyped URL
         is refused. `SchemaMissing`, and what `open_or_create` raises."""
         with self.open_or_create() as app, app.acting_as(self.actor_name):
-            app.store_as_found.ready(create=False)
+            app.open_existing()
             if ignored := self.ignored_url(app):
                 output.print_note(ignored)
             yield app
@@ -145,7 +144,7 @@ class Session:
         if self.json:
             output.print_json(value)
         else:
-            output.print_fields({name: _cell(field) for name, field in value.items()})
+            output.print_fields(value)
 
     def show_moved(self, what: str, moved: Moved, *, done: str | None = None) -> None:
         """Print the state of a queue, a schedule or the like after a change; for people, `done` if it has changed."""
@@ -154,14 +153,6 @@ class Session:
             {what: moved.entity_id, "state": moved.state, "changed": moved.changed},
             f"{what} {line(moved.entity_id)}: {outcome}",
         )
-
-
-def _cell(value: Any) -> output.Cell:
-    if isinstance(value, msgspec.Raw):
-        return bytes(value).decode()
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return value if isinstance(value, output.Cell) else str(value)
 
 
 def _import_app(where: str, named_in: str) -> Detent:

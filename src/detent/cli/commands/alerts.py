@@ -11,10 +11,10 @@ from detent.alerts.words import amount, span
 from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, OK
-from detent.cli.options import duration, limit_option, page_options, reason_option
+from detent.cli.options import duration, flag, limit_option, option, page_options, reason_option
 from detent.cli.session import Session
 from detent.model import jsondoor
-from detent.model.alert_records import EACH, MEASURES, AlertRow, Policy, Severity
+from detent.model.alert_records import EACH, MEASURES, Policy, Severity
 from detent.model.escape import line
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _NO_DELIVERIES = "no notification has been sent yet"
 
 
 @alerts.command("list")
-@click.option("--state", type=click.Choice(["firing", "resolved"]), help="Only alerts in this state.")
+@option("--state", "Only alerts in this state.", ["firing", "resolved"])
 @page_options
 @with_app
 def list_(session: Session, app: Detent, state: str | None, limit: int, after: str | None) -> None:
@@ -62,7 +62,7 @@ def get(session: Session, app: Detent, alert_id: str) -> None:
     if session.json:
         output.print_json(output.to_object(row, id=row.id) | {"deliveries": output.records(deliveries)})
         return
-    output.print_fields(_fields(row))
+    output.print_fields({"alert": row.id, **output.to_object(row)})
     output.print_text("")
     output.print_rows(deliveries, _DELIVERIES, empty=_NO_DELIVERIES)
 
@@ -98,11 +98,9 @@ def deliveries(session: Session, app: Detent, alert_id: str, limit: int) -> None
 @alerts.command("raise")
 @click.argument("policy", metavar="POLICY")
 @click.argument("message", metavar="MESSAGE")
-@click.option("--scope", default="", metavar="TEXT", help="Subject of the alert, such as host:db1.")
-@click.option(
-    "--severity", type=click.Choice(get_args(Severity)), default="warning", show_default=True, help="Severity."
-)
-@click.option("--facts", metavar="JSON", help="JSON object to keep with the alert.")
+@option("--scope", "Subject of the alert, such as host:db1.", "TEXT", default="")
+@option("--severity", "Severity.", get_args(Severity), default="warning")
+@option("--facts", "JSON object to keep with the alert.", "JSON")
 @click.pass_obj
 def raise_(session: Session, policy: str, message: str, scope: str, severity: Severity, facts: str | None) -> None:
     """Raise an alert of your own. Raised again, it stays one alert that is reported once."""
@@ -191,19 +189,15 @@ def list_policies(session: Session, app: Detent) -> None:
 
 @policies.command("set")
 @policy_argument
-@click.option("--on/--off", "enabled", default=None, help="Enable or disable the policy.")
-@click.option("--threshold", type=float, metavar="N", help="Value beyond which the alert fires; a rate is 0 to 1.")
-@click.option("--severity", type=click.Choice(get_args(Severity)), help="Severity of the alert.")
-@click.option("--window", type=duration, metavar="TIME", help="Period that is measured.")
-@click.option(
-    "--at-least", "count_min", type=click.IntRange(0), metavar="N", help="Ignore windows with fewer jobs than this."
-)
-@click.option("--calm", type=duration, metavar="TIME", help="How long the value must be good before it is resolved.")
-@click.option("--each", type=click.Choice(EACH), help="Measure the whole, or each queue, task or limit.")
-@click.option("--measure", type=click.Choice(MEASURES), help="What is measured. Required for a new policy.")
-@click.option(
-    "--message", metavar="TEXT", help="Message, which may have {value}, {threshold}, {count}, {scope} and {window}."
-)
+@flag("--on/--off", "Enable or disable the policy.", to="enabled")
+@option("--threshold", "Value beyond which the alert fires; a rate is 0 to 1.", float)
+@option("--severity", "Severity of the alert.", get_args(Severity))
+@option("--window", "Period that is measured.", duration)
+@option("--at-least", "Ignore windows with fewer jobs than this.", click.IntRange(0), to="count_min")
+@option("--calm", "How long the value must be good before it is resolved.", duration)
+@option("--each", "Measure the whole, or each queue, task or limit.", EACH)
+@option("--measure", "What is measured. Required for a new policy.", MEASURES)
+@option("--message", "Message, which may have {value}, {threshold}, {count}, {scope} and {window}.", "TEXT")
 @reason_option
 @click.pass_obj
 def set_policy(session: Session, /, name: str, reason: str | None, **changes: Any) -> None:
@@ -229,22 +223,3 @@ def _condition(policy: Policy) -> str:
         return "it happens"
     than = "<" if policy.measure in BELOW else ">"
     return f"{policy.measure} {than} {amount(policy.measure, policy.threshold)}"
-
-
-def _fields(row: AlertRow) -> dict[str, output.Cell]:
-    return {
-        "alert": row.id,
-        "state": row.state,
-        "severity": row.severity,
-        "message": row.message,
-        "since": row.since,
-        "last": row.last_at,
-        "resolved": row.resolved_at,
-        "raised": row.raised,
-        "episode": row.episode,
-        "facts": row.facts,
-        "reported": row.told_at,
-        "acknowledged": row.acknowledged_at,
-        "acknowledged by": row.acknowledged_by,
-        "reason": row.acknowledged_reason,
-    }

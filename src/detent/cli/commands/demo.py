@@ -14,6 +14,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK, USAGE, CommandFailed
+from detent.cli.options import flag
 from detent.cli.session import Session
 from detent.model.clock import SystemClock
 
@@ -27,7 +28,7 @@ _COLUMNS = output.columns("task", "jobs", "succeeded", "dead", "attempts", ("MOS
 
 
 @click.command(cls=Command)
-@click.option("--keep", is_flag=True, help="Keep the database, and print its URL.")
+@flag("--keep", "Keep the database, and print its URL.")
 @click.pass_obj
 def demo(session: Session, keep: bool) -> int:
     """Run a small load on two workers, and kill one of them.

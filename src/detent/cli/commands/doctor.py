@@ -12,6 +12,7 @@ from msgspec import Struct
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
+from detent.cli.options import option
 from detent.cli.session import Session
 from detent.errors import DetentError, SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased
 from detent.model.clock import SystemClock
@@ -37,7 +38,7 @@ class Finding(Struct):
 
 
 @click.command(cls=Command)
-@click.option("--worker", metavar="NAME", help="Only check that the worker of this name is alive and takes jobs.")
+@option("--worker", "Only check that the worker of this name is alive and takes jobs.", "NAME")
 @click.pass_obj
 def doctor(session: Session, worker: str | None) -> int:
     """Check the database, the record, queues, workers and alerts.
@@ -53,7 +54,7 @@ def doctor(session: Session, worker: str | None) -> int:
 
 def _worker(app: Detent, name: str) -> Finding:
     try:
-        app.store_as_found.ready(create=False)
+        app.open_existing()
         found = [one for one in app.workers.list(within=_SEEN_WITHIN) if one.name == name]
     except DetentError as error:
         return Finding("worker", "fail", str(error))
@@ -68,8 +69,7 @@ def _worker(app: Detent, name: str) -> Finding:
 def _findings(app: Detent) -> Iterator[Finding]:
     """Yield the result of each check. If the database or its schema cannot be used, there are no further checks."""
     try:
-        store = app.store_as_found
-        store.ready(create=False)
+        store = app.open_existing()
     except (SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased) as error:
         yield Finding("schema", "fail", str(error))
         return

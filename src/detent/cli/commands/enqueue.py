@@ -11,7 +11,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import USAGE, CommandFailed
-from detent.cli.options import duration, tenant_option
+from detent.cli.options import duration, option, tenant_option
 from detent.cli.session import Session
 
 __all__ = ["enqueue"]
@@ -32,20 +32,15 @@ def _time(text: str) -> datetime:
 @click.command(cls=Command)
 @click.argument("task", metavar="TASK")
 @click.argument("arguments", metavar="[JSON]", default="{}")
-@click.option("--key", metavar="TEXT", help="Idempotency key: the same key returns the same job.")
-@click.option("--key-ttl", type=duration, metavar="TIME", help="How long the key is kept. Default: for ever.")
-@click.option(
-    "--debounce",
-    type=duration,
-    metavar="TIME",
-    help="Wait this long; a later call with the same --key replaces this one while it waits.",
-)
-@click.option("--due-at", type=_time, metavar="TIME", help="Earliest start: ISO 8601 with a time zone. Default: now.")
-@click.option("--expires-at", type=_time, metavar="TIME", help="Cancel the job if no worker has claimed it by then.")
-@click.option("--priority", type=int, metavar="N", help="Priority; higher first. Default: the task's own.")
-@click.option("--queue", metavar="NAME", help="Queue. Default: the task's own.")
+@option("--key", "Idempotency key: the same key returns the same job.", "TEXT")
+@option("--key-ttl", "How long the key is kept. Default: for ever.", duration)
+@option("--debounce", "Wait this long; a later call with the same --key replaces this one while it waits.", duration)
+@option("--due-at", "Earliest start: ISO 8601 with a time zone. Default: now.", _time)
+@option("--expires-at", "Cancel the job if no worker has claimed it by then.", _time)
+@option("--priority", "Priority; higher first. Default: the task's own.", int)
+@option("--queue", "Queue. Default: the task's own.", "NAME")
 @tenant_option
-@click.option("--correlation-id", metavar="TEXT", help="Correlation id, kept with the job and its transitions.")
+@option("--correlation-id", "Correlation id, kept with the job and its transitions.", "TEXT")
 @click.pass_obj
 def enqueue(session: Session, /, task: str, arguments: str, **options: Any) -> None:
     """Enqueue one job by the name of its task. Needs an application.

@@ -10,7 +10,7 @@ import click
 
 from detent.cli import output
 from detent.cli.command import Command, with_app
-from detent.cli.options import past_time
+from detent.cli.options import option, past_time
 from detent.cli.session import Session
 
 if TYPE_CHECKING:
@@ -47,13 +47,10 @@ _OPS = output.columns(("OPS RUNS", "status"), "runs", ("MEAN", _MEAN), ("MAX", _
 
 
 @click.command(cls=Command)
-@click.option(
-    "--since",
-    type=past_time,
-    metavar="TIME",
-    help="Begin with the hour of this time, or 2h or 7d ago; at most 31 days. Default: 24 hours ago.",
+@option(
+    "--since", "Begin with the hour of this time, or 2h or 7d ago; at most 31 days. Default: 24 hours ago.", past_time
 )
-@click.option("--task", metavar="NAME", help="Only this task.")
+@option("--task", "Only this task.", "NAME")
 @with_app
 def figures(session: Session, app: Detent, since: datetime | None, task: str | None) -> None:
     """Show success rates, durations and transitions.

@@ -14,9 +14,11 @@ from detent.cli.job_actions import act_on_ids, act_on_jobs, act_on_matches
 from detent.cli.job_output import EXECUTIONS, job_object, show_job, show_jobs, show_past_job
 from detent.cli.options import (
     bulk_options,
+    flag,
     is_filtered,
     job_filters,
     limit_option,
+    option,
     page_options,
     past_time,
     required_reason_option,
@@ -72,7 +74,7 @@ def silent(session: Session, app: Detent, **chosen: Any) -> None:
 
 @jobs.command()
 @job_id_argument
-@click.option("--at", type=past_time, metavar="TIME", help="As it was at this time, or 2h or 7d ago.")
+@option("--at", "As it was at this time, or 2h or 7d ago.", past_time)
 @with_app
 def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None:
     """Show a job with its attempts and transitions.
@@ -89,7 +91,7 @@ def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None
 
 
 @jobs.command()
-@click.option("--at", type=past_time, metavar="TIME", help="At this time, or 2h or 7d ago. Default: now.")
+@option("--at", "At this time, or 2h or 7d ago. Default: now.", past_time)
 @with_app
 def counts(session: Session, app: Detent, at: datetime | None) -> None:
     """Count jobs by tenant, queue and state.
@@ -104,7 +106,7 @@ def counts(session: Session, app: Detent, at: datetime | None) -> None:
 
 @jobs.command()
 @job_id_argument
-@click.option("--follow", "-f", is_flag=True, help="Wait for more events until the job has ended.")
+@flag("--follow", "Wait for more events until the job has ended.", short="-f")
 @with_app
 def events(session: Session, app: Detent, job_id: str, follow: bool) -> None:
     """Print the events of a job. With --json --follow: one JSON object per line."""
@@ -164,8 +166,8 @@ def discard(session: Session, /, **chosen: Any) -> int:
 
 @jobs.command()
 @bulk_options
-@click.option("--to-queue", metavar="NAME", help="Queue to move the jobs to.")
-@click.option("--to-priority", type=int, metavar="N", help="Priority to give the jobs.")
+@option("--to-queue", "Queue to move the jobs to.", "NAME")
+@option("--to-priority", "Priority to give the jobs.", int)
 @click.pass_obj
 def move(session: Session, /, to_queue: str | None, to_priority: int | None, **chosen: Any) -> int:
     """Move pending jobs to another queue or priority.
@@ -208,8 +210,8 @@ def executions(session: Session, app: Detent, job_id: str) -> None:
 
 @jobs.command()
 @job_id_argument
-@click.option("--done/--not-done", default=None, help="Whether the side effect has happened (required).")
-@click.option("--result", metavar="JSON", help="Result to store, with --done.")
+@flag("--done/--not-done", "Whether the side effect has happened (required).")
+@option("--result", "Result to store, with --done.", "JSON")
 @required_reason_option
 @click.pass_obj
 def settle(session: Session, job_id: str, done: bool | None, result: str | None, reason: str) -> int:

@@ -9,7 +9,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_tasks
 from detent.cli.failures import NOT_FOUND, CommandFailed
-from detent.cli.options import reason_option
+from detent.cli.options import option, reason_option
 from detent.cli.session import Session
 from detent.lifecycle.declare import Lifecycle
 from detent.model import jsondoor
@@ -46,9 +46,7 @@ def list_(session: Session) -> None:
 
 @lifecycles.command()
 @click.argument("name", metavar="NAME")
-@click.option(
-    "--format", type=click.Choice(["mermaid", "svg"]), default="mermaid", show_default=True, help="Format to print."
-)
+@option("--format", "Format to print.", ["mermaid", "svg"], default="mermaid")
 @click.pass_obj
 def diagram(session: Session, name: str, format: Any) -> None:
     """Draw a lifecycle.
@@ -64,7 +62,7 @@ def diagram(session: Session, name: str, format: Any) -> None:
 @lifecycle_argument
 @entity_id_argument
 @click.argument("trigger", metavar="TRIGGER")
-@click.option("--metadata", metavar="JSON", help="JSON object to keep with the transition.")
+@option("--metadata", "JSON object to keep with the transition.", "JSON")
 @reason_option
 @with_tasks
 def move(

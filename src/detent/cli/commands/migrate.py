@@ -9,6 +9,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK
+from detent.cli.options import flag
 from detent.cli.session import Session
 
 __all__ = ["migrate"]
@@ -19,7 +20,7 @@ _UP_TO_DATE = "the schema is up to date"
 @click.command(cls=Command)
 @click.option("--check", "mode", flag_value="check", help="Only print what is missing or differs. Exit code 1 if any.")
 @click.option("--print", "mode", flag_value="print", help="Only print the SQL that would be run.")
-@click.option("--roles", is_flag=True, help="Also create the group roles for logins. PostgreSQL only.")
+@flag("--roles", "Also create the group roles for logins. PostgreSQL only.")
 @click.pass_obj
 def migrate(session: Session, mode: Literal["check", "print"] | None, roles: bool) -> int:
     """Bring the schema up to date.

@@ -9,7 +9,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.job_actions import show_operation
-from detent.cli.options import page_options, reason_option, timeout_option
+from detent.cli.options import option, page_options, reason_option, timeout_option
 from detent.cli.session import Session
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ operation_id_argument = click.argument("operation_id", metavar="ID")
 
 
 @operations.command("list")
-@click.option("--state", type=click.Choice(["running", "done", "cancelled"]), help="Only operations in this state.")
+@option("--state", "Only operations in this state.", ["running", "done", "cancelled"])
 @page_options
 @with_app
 def list_(session: Session, app: Detent, state: str | None, limit: int, after: str | None) -> None:

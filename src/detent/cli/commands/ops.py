@@ -15,7 +15,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, NOT_FOUND, OK, print_error
-from detent.cli.options import combined, duration, page_options, reason_option
+from detent.cli.options import combined, duration, flag, option, page_options, reason_option
 from detent.cli.session import Session
 from detent.errors import DatabaseError, DetentError
 from detent.lifecycle.library import OPS_RUN
@@ -38,7 +38,7 @@ ops = Group(
     examples=("detent ops queue shop staging --git-sha abc", "detent ops follow run-17"),
 )
 run_argument = click.argument("run", metavar="RUN")
-token_option = click.option("--token", metavar="TOKEN", help="Token of the claim. Default: the current holder.")
+token_option = option("--token", "Token of the claim. Default: the current holder.", "TOKEN")
 _STDIN = "-"
 _READ_SIZE = 65536
 
@@ -62,20 +62,11 @@ def _named_texts(context: click.Context, option: click.Parameter, texts: tuple[s
 
 
 metadata_options = combined(
-    click.option(
-        "--metadata",
-        multiple=True,
-        callback=_json_object,
-        metavar="JSON",
-        help="JSON object to keep with the run (repeatable).",
+    option(
+        "--metadata", "JSON object to keep with the run (repeatable).", "JSON", multiple=True, callback=_json_object
     ),
-    click.option(
-        "--set",
-        "texts",
-        multiple=True,
-        callback=_named_texts,
-        metavar="NAME=TEXT",
-        help="One text of the metadata (repeatable).",
+    option(
+        "--set", "One text of the metadata (repeatable).", "NAME=TEXT", to="texts", multiple=True, callback=_named_texts
     ),
 )
 
@@ -83,11 +74,11 @@ metadata_options = combined(
 @ops.command()
 @click.argument("project_id", metavar="PROJECT")
 @click.argument("env", metavar="ENV")
-@click.option("--git-sha", metavar="SHA", help="Commit.")
-@click.option("--git-ref", metavar="REF", help="Branch or tag.")
+@option("--git-sha", "Commit.", "SHA")
+@option("--git-ref", "Branch or tag.", "REF")
 @metadata_options
-@click.option("--key", metavar="TEXT", help="Idempotency key: the same key returns the same run.")
-@click.option("--expires-in", type=duration, metavar="TIME", help="Cancel the run if no worker claims it in this time.")
+@option("--key", "Idempotency key: the same key returns the same run.", "TEXT")
+@option("--expires-in", "Cancel the run if no worker claims it in this time.", duration)
 @with_app
 def queue(
     session: Session,
@@ -143,19 +134,10 @@ def _judge_alerts(app: Detent) -> None:
 @ops.command()
 @run_argument
 @click.argument("message", metavar="MESSAGE")
-@click.option("--level", default="info", show_default=True, metavar="LEVEL", help="Level of the event.")
-@click.option(
-    "--payload", multiple=True, callback=_json_object, metavar="JSON", help="JSON object of the event (repeatable)."
-)
-@click.option("--key", metavar="TEXT", help="Idempotency key: the same key returns the same event.")
-@click.option(
-    "--renew-every",
-    type=duration,
-    default="1m",
-    show_default=True,
-    metavar="TIME",
-    help="With `-`: renew the lease if no line has come for this long.",
-)
+@option("--level", "Level of the event.", "LEVEL", default="info")
+@option("--payload", "JSON object of the event (repeatable).", "JSON", multiple=True, callback=_json_object)
+@option("--key", "Idempotency key: the same key returns the same event.", "TEXT")
+@option("--renew-every", "With `-`: renew the lease if no line has come for this long.", duration, default="1m")
 @token_option
 @click.pass_obj
 def event(
@@ -274,9 +256,9 @@ def cancel(session: Session, app: Detent, run: str, reason: str | None) -> None:
 
 
 @ops.command("list")
-@click.option("--project-id", metavar="NAME", help="Only runs of this project.")
-@click.option("--env", metavar="NAME", help="Only runs for this environment.")
-@click.option("--state", type=click.Choice(list(OPS_RUN.states)), help="Only runs in this state.")
+@option("--project-id", "Only runs of this project.", "NAME")
+@option("--env", "Only runs for this environment.", "NAME")
+@option("--state", "Only runs in this state.", list(OPS_RUN.states))
 @page_options
 @with_app
 def list_(session: Session, app: Detent, **chosen: Any) -> None:
@@ -312,9 +294,7 @@ def environments(session: Session, app: Detent, project_id: str | None) -> None:
 
 @ops.command()
 @run_argument
-@click.option(
-    "--wait/--no-wait", default=True, help="Wait until the run has ended, or print the events so far. Default: --wait."
-)
+@flag("--wait/--no-wait", "Wait until the run has ended, or print the events so far. Default: --wait.", default=True)
 @with_app
 def follow(session: Session, app: Detent, run: str, wait: bool) -> int:
     """Print the events of a run as they come, until it has ended. Exit code 1 if it did not end with success."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from detent.cli import output
 from detent.cli.command import Group, with_app
-from detent.cli.options import duration, limit_option, page_options, reason_option, silence_options
+from detent.cli.options import duration, flag, limit_option, option, page_options, reason_option, silence_options
 from detent.cli.session import Session
 from detent.client.listing import ListPage
 from detent.declare.limit import Limit
@@ -105,16 +105,15 @@ def _is_known(app: Detent, name: str) -> bool:
 
 @queues.command("limit")
 @name_argument
-@click.option("--concurrency", type=int, metavar="N", help="Maximum number of jobs that run at once.")
-@click.option("--rate", type=float, metavar="N", help="Average number of jobs that may start per --per.")
-@click.option("--per", type=duration, default="1s", show_default=True, metavar="TIME", help="Period of --rate.")
-@click.option(
+@option("--concurrency", "Maximum number of jobs that run at once.", int)
+@option("--rate", "Average number of jobs that may start per --per.", float)
+@option("--per", "Period of --rate.", duration, default="1s")
+@option(
     "--burst",
-    type=float,
-    metavar="N",
-    help="Number of jobs that may start together after a quiet time. Default: 0.1 s of the rate, at least 1.",
+    "Number of jobs that may start together after a quiet time. Default: 0.1 s of the rate, at least 1.",
+    float,
 )
-@click.option("--none", "lift", is_flag=True, help="Lift the limit.")
+@flag("--none", "Lift the limit.", to="lift")
 @click.pass_obj
 def limit_queue(
     session: Session,
@@ -142,9 +141,7 @@ def limit_queue(
 
 @queues.command()
 @name_argument
-@click.option(
-    "--automatic/--by-approval", default=None, help="Run silent jobs again, or leave them to a person (required)."
-)
+@flag("--automatic/--by-approval", "Run silent jobs again, or leave them to a person (required).")
 @silence_options
 @reason_option
 @click.pass_obj
@@ -173,9 +170,9 @@ def recoveries(session: Session, app: Detent) -> None:
 
 
 @limits.command("list")
-@click.option("--waiting", is_flag=True, help="Only limits under which no job may start now.")
+@flag("--waiting", "Only limits under which no job may start now.")
 @limit_option()
-@click.option("--after", default="", metavar="KEY", help="Only limits with keys after this one.")
+@option("--after", "Only limits with keys after this one.", "KEY", default="")
 @with_app
 def list_limits(session: Session, app: Detent, waiting: bool, limit: int, after: str) -> None:
     """List limits with the jobs that run under them.

@@ -11,7 +11,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import FAILED, OK
-from detent.cli.options import page_options, reason_option, time_options, yes_option
+from detent.cli.options import option, page_options, reason_option, time_options, yes_option
 from detent.cli.session import Session
 from detent.model.records import RepairStep, Violation
 
@@ -33,9 +33,9 @@ identities = Group(
 
 
 @record.command()
-@click.option("--actor", metavar="NAME", help="Only changes by this actor.")
-@click.option("--entity", metavar="KIND", help="Only changes of this kind: job, queue, schedule, batch_run, …")
-@click.option("--id", "entity_id", metavar="ID", help="Only changes of this entity; goes with --entity.")
+@option("--actor", "Only changes by this actor.", "NAME")
+@option("--entity", "Only changes of this kind: job, queue, schedule, batch_run, …", "KIND")
+@option("--id", "Only changes of this entity; goes with --entity.", "ID", to="entity_id")
 @time_options("changes")
 @page_options
 @with_app

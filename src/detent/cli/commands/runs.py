@@ -17,7 +17,9 @@ from detent.cli.command import Group, with_app, with_tasks
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.options import (
     combined,
+    flag,
     limit_option,
+    option,
     page_options,
     reason_option,
     required_reason_option,
@@ -61,34 +63,25 @@ _KINDS = ("batch", "pipeline")
 _STATES = list(dict.fromkeys((*BATCH_RUN.states, *PIPELINE_RUN.states)))
 run_id_argument = click.argument("run_id", metavar="ID")
 payload_argument = click.argument("payload", metavar="[JSON]", default="{}")
-only_option = click.option("--only", multiple=True, metavar="REF", help="Only this target (repeatable).")
-overwrite_option = click.option(
-    "--overwrite", is_flag=True, help="Change targets even if others have changed them since."
-)
+only_option = option("--only", "Only this target (repeatable).", "REF", multiple=True)
+overwrite_option = flag("--overwrite", "Change targets even if others have changed them since.")
 target_filters = combined(
-    click.option("--state", type=click.Choice(list(TARGET.states)), help="Only targets in this state."),
+    option("--state", "Only targets in this state.", list(TARGET.states)),
     only_option,
-    click.option(
-        "--changed/--unchanged", default=None, help="Only targets that the run changes, or that it leaves as they are."
-    ),
+    flag("--changed/--unchanged", "Only targets that the run changes, or that it leaves as they are."),
 )
 only_options = combined(
     only_option,
-    click.option(
-        "--only-from",
-        type=click.File(),
-        metavar="FILE",
-        help="Only the targets in this file, one per line; - is stdin.",
-    ),
+    option("--only-from", "Only the targets in this file, one per line; - is stdin.", click.File(), metavar="FILE"),
 )
 change_options = combined(yes_option, wait_options, reason_option)
 
 
 @runs.command("list")
-@click.option("--kind", type=click.Choice(_KINDS), help="Only runs of this kind.")
-@click.option("--state", type=click.Choice(_STATES), metavar="STATE", help="Only runs in this state.")
-@click.option("--name", metavar="NAME", help="Only runs of this batch or pipeline.")
-@click.option("--tenant", metavar="NAME", help="Only runs of this tenant.")
+@option("--kind", "Only runs of this kind.", _KINDS)
+@option("--state", "Only runs in this state.", _STATES, metavar="STATE")
+@option("--name", "Only runs of this batch or pipeline.", "NAME")
+@option("--tenant", "Only runs of this tenant.", "NAME")
 @page_options
 @with_app
 def list_(session: Session, app: Detent, **chosen: Any) -> None:
@@ -98,7 +91,7 @@ def list_(session: Session, app: Detent, **chosen: Any) -> None:
 
 @runs.command()
 @run_id_argument
-@click.option("--kind", type=click.Choice(_KINDS), help="Only a run of this kind.")
+@option("--kind", "Only a run of this kind.", _KINDS)
 @with_app
 def get(session: Session, app: Detent, run_id: str, kind: Any) -> None:
     """Show a run: its progress, failures and transitions."""
@@ -119,12 +112,7 @@ def history(session: Session, app: Detent, run_id: str) -> None:
 
 @runs.command()
 @run_id_argument
-@click.option(
-    "--until",
-    multiple=True,
-    metavar="STATE",
-    help="State to wait for (repeatable). Default: wait until the run settles.",
-)
+@option("--until", "State to wait for (repeatable). Default: wait until the run settles.", "STATE", multiple=True)
 @timeout_option
 @with_app
 def wait(session: Session, app: Detent, run_id: str, until: tuple[str, ...], timeout: float | None) -> int:
@@ -158,8 +146,8 @@ def _pipeline_run(app: Detent, run_id: str) -> PipelineRun:
 @click.argument("batch", metavar="BATCH")
 @payload_argument
 @tenant_option
-@click.option("--correlation-id", metavar="TEXT", help="Correlation id of the run and all its jobs.")
-@click.option("--metadata", metavar="JSON", help="JSON object to keep with the run.")
+@option("--correlation-id", "Correlation id of the run and all its jobs.", "TEXT")
+@option("--metadata", "JSON object to keep with the run.", "JSON")
 @wait_options
 @reason_option
 @with_tasks
@@ -185,7 +173,7 @@ def preview(
 @runs.command()
 @run_id_argument
 @target_filters
-@click.option("--errors", is_flag=True, help="Only targets with an error.")
+@flag("--errors", "Only targets with an error.")
 @limit_option(1_000_000)
 @with_app
 def changes(
@@ -213,7 +201,7 @@ def _value(one: TargetChange, value: object) -> str:
 @runs.command()
 @run_id_argument
 @click.argument("to", metavar="FILE")
-@click.option("--format", type=click.Choice(FORMATS), help="Format. Default: json if FILE ends so, else csv.")
+@option("--format", "Format. Default: json if FILE ends so, else csv.", FORMATS)
 @target_filters
 @with_app
 def export(
@@ -233,9 +221,9 @@ def export(
 @runs.command()
 @run_id_argument
 @only_options
-@click.option("--unchanged", is_flag=True, help="Also apply targets that would stay as they are.")
-@click.option("--leave-failed", is_flag=True, help="Leave out targets that could not be previewed.")
-@click.option("--accept-changed", is_flag=True, help="Apply even if the batch's code has changed since the preview.")
+@flag("--unchanged", "Also apply targets that would stay as they are.")
+@flag("--leave-failed", "Leave out targets that could not be previewed.")
+@flag("--accept-changed", "Apply even if the batch's code has changed since the preview.")
 @overwrite_option
 @change_options
 @with_tasks
@@ -335,7 +323,7 @@ def reconcile(session: Session, app: Detent, run_id: str, timeout: float | None,
 
 @runs.command()
 @run_id_argument
-@click.option("--open-only/--all", default=True, help="Only open mismatches, or all of them. Default: --open-only.")
+@flag("--open-only/--all", "Only open mismatches, or all of them. Default: --open-only.", default=True)
 @with_app
 def mismatches(session: Session, app: Detent, run_id: str, open_only: bool) -> None:
     """List targets that no longer matched what was applied."""
@@ -376,8 +364,8 @@ def events(session: Session, app: Detent, run_id: str, only: tuple[str, ...]) ->
 @runs.command()
 @click.argument("pipeline", metavar="PIPELINE")
 @payload_argument
-@click.option("--full", is_flag=True, help="Fetch everything, as if there were no watermark.")
-@click.option("--force", is_flag=True, help="Consolidate even if partitions fail; needs --reason.")
+@flag("--full", "Fetch everything, as if there were no watermark.")
+@flag("--force", "Consolidate even if partitions fail; needs --reason.")
 @tenant_option
 @wait_options
 @reason_option
@@ -435,7 +423,7 @@ def cancel(session: Session, app: Detent, run_id: str, yes: bool, reason: str | 
 
 @runs.command()
 @run_id_argument
-@click.option("--state", type=click.Choice(list(PARTITION.states)), help="Only partitions in this state.")
+@option("--state", "Only partitions in this state.", list(PARTITION.states))
 @with_app
 def partitions(session: Session, app: Detent, run_id: str, state: str | None) -> None:
     """List the partitions of a pipeline run."""
@@ -443,7 +431,7 @@ def partitions(session: Session, app: Detent, run_id: str, state: str | None) ->
 
 
 @watermarks.command("list")
-@click.option("--tenant", metavar="NAME", help="Only watermarks of this tenant.")
+@option("--tenant", "Only watermarks of this tenant.", "NAME")
 @page_options
 @with_app
 def list_watermarks(session: Session, app: Detent, **chosen: Any) -> None:

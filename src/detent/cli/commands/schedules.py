@@ -8,7 +8,7 @@ import click
 
 from detent.cli import output
 from detent.cli.command import Group, with_app, with_tasks
-from detent.cli.options import page_options, reason_option, tenant_option, yes_option
+from detent.cli.options import option, page_options, reason_option, tenant_option, yes_option
 from detent.cli.session import Session
 from detent.model.escape import line
 from detent.model.service_records import CATCH_UP
@@ -57,17 +57,11 @@ def get(session: Session, app: Detent, name: str) -> None:
 @click.argument("cron", metavar="CRON")
 @click.argument("task", metavar="TASK")
 @click.argument("arguments", metavar="[JSON]", default="{}")
-@click.option("--zone", default="UTC", show_default=True, metavar="NAME", help="Time zone of the cron expression.")
-@click.option(
-    "--catch-up",
-    type=click.Choice(CATCH_UP),
-    default="latest",
-    show_default=True,
-    help="What to do about missed ticks.",
-)
+@option("--zone", "Time zone of the cron expression.", "NAME", default="UTC")
+@option("--catch-up", "What to do about missed ticks.", CATCH_UP, default="latest")
 @tenant_option
-@click.option("--queue", metavar="NAME", help="Queue of the jobs. Default: the task's own.")
-@click.option("--priority", type=int, metavar="N", help="Priority of the jobs. Default: the task's own.")
+@option("--queue", "Queue of the jobs. Default: the task's own.", "NAME")
+@option("--priority", "Priority of the jobs. Default: the task's own.", int)
 @with_tasks
 def set_(session: Session, app: Detent, name: str, cron: str, task: str, arguments: str, **options: Any) -> None:
     """Create a schedule, or change the one of that name. Needs an application.
@@ -80,7 +74,7 @@ def set_(session: Session, app: Detent, name: str, cron: str, task: str, argumen
 
 @schedules.command("next")
 @name_argument
-@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of ticks to show.")
+@option("--count", "Number of ticks to show.", click.IntRange(1, 1000), default=5)
 @with_app
 def next_(session: Session, app: Detent, name: str, count: int) -> None:
     """Print the times of the next ticks, in UTC."""

@@ -11,7 +11,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.commands.queues import QUEUE_COLUMNS
-from detent.cli.options import duration
+from detent.cli.options import duration, flag, option
 from detent.cli.session import Session
 from detent.model.clock import SystemClock
 from detent.model.escape import line
@@ -23,8 +23,8 @@ __all__ = ["top"]
 
 
 @click.command(cls=Command)
-@click.option("--once", is_flag=True, help="Print one table and end.")
-@click.option("--interval", type=duration, default="2s", show_default=True, metavar="TIME", help="Time between reads.")
+@flag("--once", "Print one table and end.")
+@option("--interval", "Time between reads.", duration, default="2s")
 @click.pass_obj
 def top(session: Session, once: bool, interval: float) -> None:
     """Watch jobs by queue and state.

@@ -13,7 +13,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import OK, CommandFailed, exit_code
-from detent.cli.options import duration, page_options
+from detent.cli.options import duration, flag, option, page_options
 from detent.cli.session import Session
 from detent.errors import DetentError
 
@@ -35,14 +35,7 @@ workers = Group(
 
 
 @workers.command("list")
-@click.option(
-    "--within",
-    type=duration,
-    default="10s",
-    show_default=True,
-    metavar="TIME",
-    help="Maximum time since the last heartbeat.",
-)
+@option("--within", "Maximum time since the last heartbeat.", duration, default="10s")
 @page_options
 @with_app
 def list_(session: Session, app: Detent, within: float, limit: int, after: str | None) -> None:
@@ -60,38 +53,19 @@ def list_(session: Session, app: Detent, within: float, limit: int, after: str |
 
 @click.command(cls=Command)
 @click.argument("application", metavar="[MODULE:APP]", required=False)
-@click.option(
-    "--queues", metavar="A,B:4", help="Only these queues; A:4 runs at most 4 jobs of A at once. Default: every queue."
-)
-@click.option("--slots", type=int, metavar="N", default=16, show_default=True, help="Jobs at once in each process.")
-@click.option("--processes", type=int, metavar="N", default=1, show_default=True, help="Number of processes.")
-@click.option("--name", metavar="NAME", help="Name of the worker. Default: host name and process id.")
-@click.option(
-    "--lease", type=duration, metavar="TIME", default="30s", show_default=True, help="Duration of a lease on a job."
-)
-@click.option(
-    "--grace", type=duration, metavar="TIME", default="30s", show_default=True, help="Time for running jobs to finish."
-)
-@click.option("--drain", is_flag=True, help="End when no job is left.")
-@click.option(
-    "--max-jobs",
-    type=int,
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Replace a process after this many jobs; 0 is never.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the log on stderr.",
-)
-@click.option(
+@option("--queues", "Only these queues; A:4 runs at most 4 jobs of A at once. Default: every queue.", "A,B:4")
+@option("--slots", "Jobs at once in each process.", int, default=16)
+@option("--processes", "Number of processes.", int, default=1)
+@option("--name", "Name of the worker. Default: host name and process id.", "NAME")
+@option("--lease", "Duration of a lease on a job.", duration, default="30s")
+@option("--grace", "Time for running jobs to finish.", duration, default="30s")
+@flag("--drain", "End when no job is left.")
+@option("--max-jobs", "Replace a process after this many jobs; 0 is never.", int, default=0)
+@option("--log-format", "Format of the log on stderr.", ["text", "json"], default="text")
+@option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    help="Lowest level of log lines and of the events made from them. Default: info, and warning for libraries.",
+    "Lowest level of log lines and of the events made from them. Default: info, and warning for libraries.",
+    ["debug", "info", "warning", "error"],
 )
 @click.pass_obj
 def worker(
