@@ -416,9 +416,9 @@ class Detent(Nouns):
         """Store of the application, ready for use. For workers and tools."""
         return self._engine.store
 
-    def open_existing(self) -> Store:
-        """Open a database that has its schema, and return its store. Nothing is created. For tools. `SchemaMissing`."""
-        return self._engine.open_existing()
+    def open_existing(self) -> None:
+        """Open a database that has its schema; nothing is created. For tools. `SchemaMissing`."""
+        self._engine.open_existing()
 
     @property
     def store_as_found(self) -> Store:

@@ -47,12 +47,11 @@ class Engine:
             self.is_ready = True
         return self.bare_store
 
-    def open_existing(self) -> Store:
-        """Return the store, made ready without creating anything. `SchemaMissing`."""
+    def open_existing(self) -> None:
+        """Make the store ready without creating anything. `SchemaMissing`."""
         if not self.is_ready:
             self.bare_store.ready(create=False)
             self.is_ready = True
-        return self.bare_store
 
     @property
     def client(self) -> Client:

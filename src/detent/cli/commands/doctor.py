@@ -69,14 +69,14 @@ def _worker(app: Detent, name: str) -> Finding:
 def _findings(app: Detent) -> Iterator[Finding]:
     """Yield the result of each check. If the database or its schema cannot be used, there are no further checks."""
     try:
-        store = app.open_existing()
+        app.open_existing()
     except (SchemaDiffers, SchemaMissing, SchemaTooNew, SchemaTooOld, SchemaUnreleased) as error:
         yield Finding("schema", "fail", str(error))
         return
     except DetentError as error:
         yield Finding("database", "fail", str(error))
         return
-    yield from _facts(store)
+    yield from _facts(app.store)
     yield _clocks(app)
     yield _violations(app)
     yield from _queues(app)
