@@ -225,7 +225,7 @@ class PostgresStore(PostgresVerbs):
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
-        from detent.store.postgres.repair import violations
+        from detent.store.repair.postgres import violations
 
         with self._snapshot() as connection:
             return violations(connection, watch)
@@ -233,8 +233,8 @@ class PostgresStore(PostgresVerbs):
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
         from detent.store.installed import is_newer
-        from detent.store.postgres.repair import changed_definitions
         from detent.store.postgres.schema import installed
+        from detent.store.repair.postgres import changed_definitions
 
         with self._snapshot() as connection:
             schema = place.part == "schema" and not is_newer(installed(connection))
@@ -265,18 +265,18 @@ class PostgresStore(PostgresVerbs):
         """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
         this."""
         from detent.store.installed import refuse_if_newer
-        from detent.store.postgres.repair import PostgresHands
         from detent.store.postgres.schema import installed
-        from detent.store.repair import repair
+        from detent.store.repair.apply import repair
+        from detent.store.repair.postgres import PostgresRepair
 
         def put_right(connection: Connection) -> list[RepairStep]:
             refuse_if_newer(self._name, installed(connection))
-            return repair(PostgresHands(connection), actor, reason, apply=True)
+            return repair(PostgresRepair(connection), actor, reason, apply=True)
 
         if apply:
             return self._pooled.transact(put_right)
         with self._snapshot() as connection:
-            return repair(PostgresHands(connection), actor, reason, apply=False)
+            return repair(PostgresRepair(connection), actor, reason, apply=False)
 
     @contextmanager
     def _snapshot(self) -> Iterator[Connection]:

@@ -22,7 +22,8 @@ from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.identities import Identities
 from detent.store.limits.sqlite_lanes import Reached
 from detent.store.migrate import Applied
-from detent.store.repair import repair
+from detent.store.repair.apply import repair
+from detent.store.repair.sqlite import SqliteRepair, violations
 from detent.store.sqlite import schema
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
@@ -34,7 +35,6 @@ from detent.store.sqlite.driver.wake_signal import WakeSignal
 from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.facts import facts
 from detent.store.sqlite.installed import installed
-from detent.store.sqlite.repair import SqliteHands, violations
 from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake
@@ -230,7 +230,7 @@ class SqliteStore(EachAlone):
                 # A transaction that writes and has met a damaged page cannot be committed.
                 return plan
         with self._file.writing() if apply else self._file.reading() as connection, values_checked():
-            return repair(SqliteHands(connection, self._now()), actor, reason, apply=apply)
+            return repair(SqliteRepair(connection, self._now()), actor, reason, apply=apply)
 
     def close(self) -> None:
         """Let go of the file."""

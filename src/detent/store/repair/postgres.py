@@ -1,4 +1,4 @@
-"""Repair's hands on PostgreSQL: its statements, inside one transaction of an owner's connection."""
+"""Repair on PostgreSQL, in one transaction on a connection of the owner of the tables."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from detent.store.postgres.driver.failures import translated
 from detent.store.postgres.installed import guard_functions, triggers
 from detent.store.postgres.integrity import damaged_pages
 from detent.store.postgres.schema import installed
-from detent.store.rebuild import Key
-from detent.store.repair_hands import CommonHands, Statements
+from detent.store.repair.job_projection import Key
+from detent.store.repair.statements import RepairActions, Statements
 
-__all__ = ["PostgresHands", "changed_definitions", "violations"]
+__all__ = ["PostgresRepair", "changed_definitions", "violations"]
 
 LOCK_MILLISECONDS_MAX = 500
 
@@ -56,7 +56,7 @@ _LEASED = """
 SELECT j.id FROM detent.job j JOIN detent.lease l ON l.id = j.lease_id AND j.id = ANY (l.job_ids) WHERE j.id = ANY (%s)
 """
 # In the order in which every verb takes its locks.
-_HOLD_STILL = """
+_LOCK_TABLES = """
 LOCK TABLE detent.ready, detent.waiting, detent.job, detent.lease, detent.execution IN SHARE ROW EXCLUSIVE MODE
 """
 _LOG = """
@@ -85,7 +85,7 @@ _TO_WAITING = f"""
 INSERT INTO detent.waiting (lane_id, due_at, job_id, holds_key, expires_at, priority)
 VALUES ({_LANE}, %s, %s, %s, %s, %s)
 """
-_BURY = """
+_ADD_DEAD = """
 INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (%s, %s, %s, %s, %s, %s)
 """
 _NAME_IN_LEASE = """
@@ -160,8 +160,8 @@ _STATEMENTS = Statements(
     to_waiting=_TO_WAITING,
     not_ready="DELETE FROM detent.ready WHERE job_id = %s",
     not_waiting="DELETE FROM detent.waiting WHERE job_id = %s",
-    bury=_BURY,
-    unbury="DELETE FROM detent.dead WHERE job_id = %s",
+    add_dead=_ADD_DEAD,
+    remove_dead="DELETE FROM detent.dead WHERE job_id = %s",
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent.job_key WHERE job_id = %s AND tenant = %s AND key = %s AND until_claim",
@@ -185,7 +185,7 @@ _STATEMENTS = Statements(
 
 
 def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
-    """Every row that breaks an invariant, by the invariants' names."""
+    """Return every row that breaks an invariant, in the order of the names of the invariants."""
     found: list[Violation] = []
     schema = not is_newer(installed(connection))
     for invariant in watched(load("postgres", schema=schema), watch):
@@ -209,8 +209,8 @@ def changed_definitions(connection: Connection) -> Iterator[Violation]:
         yield Violation("definitions_are_in_place", "view", name, "its definition was changed")
 
 
-class PostgresHands(CommonHands):
-    """See `repair.Hands`. The transaction is the caller's."""
+class PostgresRepair(RepairActions):
+    """See `apply.RepairDatabase`. The caller owns the transaction."""
 
     def __init__(self, connection: Connection) -> None:
         row = connection.execute("SELECT detent.clock()").fetchone()
@@ -252,12 +252,12 @@ class PostgresHands(CommonHands):
 
     # -- doing -------------------------------------------------------------------------------------------------
 
-    def hold_still(self) -> None:
+    def lock_out_writers(self) -> None:
         # Everybody else's writes queue up behind this lock: so it gives up soon and is asked for again.
         self._db.execute(f"SET LOCAL lock_timeout = '{LOCK_MILLISECONDS_MAX}ms'".encode())
-        self._db.execute(_HOLD_STILL)
+        self._db.execute(_LOCK_TABLES)
 
-    def unless_refused(self, work: Callable[[], None]) -> str | None:
+    def undo_if_refused(self, work: Callable[[], None]) -> str | None:
         try:
             with self._db.transaction():
                 work()

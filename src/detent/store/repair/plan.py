@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from detent.model.records import RepairStep, Violation
-from detent.store.rebuild import Contradiction, Facts, Job, Key, Projection, rebuild, spared_by_record
+from detent.store.repair.job_projection import Contradiction, Facts, Job, Key, Projection, rebuild, spared_by_record
 
 __all__ = ["Actions", "Group", "LogLine", "Look", "Step", "counts_wrongly", "plan"]
 
@@ -102,11 +102,11 @@ class Actions(Protocol):
         """No row in ready or waiting."""
         ...
 
-    def bury(self, job: Job, reason: str, at: Any) -> None:
+    def add_dead(self, job: Job, reason: str, at: Any) -> None:
         """Its one row among the dead letters."""
         ...
 
-    def unbury(self, job_id: int) -> None:
+    def remove_dead(self, job_id: int) -> None:
         """No row among the dead letters."""
         ...
 
@@ -255,7 +255,7 @@ def _removal(violation: Violation, keys: dict[str, Key]) -> Deed | None:
         case "no_row_is_orphaned", "ready" | "waiting":
             return lambda actions: actions.unqueue(int(violation.entity_id))
         case "no_row_is_orphaned", "dead":
-            return lambda actions: actions.unbury(int(violation.entity_id))
+            return lambda actions: actions.remove_dead(int(violation.entity_id))
         case "key_until_claim_is_of_a_pending_job", _ if violation.entity_id in keys:
             return _giving_back(keys[violation.entity_id])
         case _:
@@ -326,10 +326,10 @@ def _rebuilding(facts: Facts, want: Projection) -> Iterator[Step]:
         yield step(
             "quarantined_is_dead",
             f"put it among the dead letters: {reason}",
-            lambda actions: actions.bury(job, reason, want.finished_at),
+            lambda actions: actions.add_dead(job, reason, want.finished_at),
         )
     if reason is None and facts.dead is not None:
-        yield step("quarantined_is_dead", "take it from the dead letters", lambda actions: actions.unbury(job.id))
+        yield step("quarantined_is_dead", "take it from the dead letters", lambda actions: actions.remove_dead(job.id))
 
 
 def _changes(job: Job, want: Projection) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Repair's hands on a SQLite file: its statements, inside one write transaction."""
+"""Repair on SQLite, in one write transaction."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from detent.model.records import Violation
 from detent.store.installed import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
-from detent.store.rebuild import Key
-from detent.store.repair_hands import CommonHands, Statements
+from detent.store.repair.job_projection import Key
+from detent.store.repair.statements import RepairActions, Statements
 from detent.store.sqlite.driver.executor import Executor, SqliteExecutor
 from detent.store.sqlite.driver.failures import translated
 from detent.store.sqlite.installed import expected_schema, installed
 from detent.store.sqlite.verb_base import NEW_GROUP, NEW_LANE, ids_json
 
-__all__ = ["SqliteHands", "violations"]
+__all__ = ["SqliteRepair", "violations"]
 
 _OF_THESE = "IN (SELECT value FROM json_each(?))"
 _JOBS = f"""
@@ -144,8 +144,8 @@ _STATEMENTS = Statements(
     to_waiting=_TO_WAITING,
     not_ready="DELETE FROM detent_ready WHERE job_id = ?",
     not_waiting="DELETE FROM detent_waiting WHERE job_id = ?",
-    bury="INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)",
-    unbury="DELETE FROM detent_dead WHERE job_id = ?",
+    add_dead="INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)",
+    remove_dead="DELETE FROM detent_dead WHERE job_id = ?",
     name_in_lease=_NAME_IN_LEASE,
     new_lease=_NEW_LEASE,
     drop_key="DELETE FROM detent_job_key WHERE job_id = ? AND tenant = ? AND key = ? AND until_claim",
@@ -186,8 +186,8 @@ def violations(
     return found
 
 
-class SqliteHands(CommonHands):
-    """See `repair.Hands`. The transaction is the caller's; `now` is its time."""
+class SqliteRepair(RepairActions):
+    """See `apply.RepairDatabase`. The caller owns the transaction; `now` is its time."""
 
     def __init__(self, connection: sqlite3.Connection, now: int) -> None:
         super().__init__(_STATEMENTS, now)
@@ -222,10 +222,10 @@ class SqliteHands(CommonHands):
 
     # -- doing -------------------------------------------------------------------------------------------------
 
-    def hold_still(self) -> None:
+    def lock_out_writers(self) -> None:
         """Nobody else writes in a write transaction of SQLite's."""
 
-    def unless_refused(self, work: Callable[[], None]) -> str | None:
+    def undo_if_refused(self, work: Callable[[], None]) -> str | None:
         self._execute("SAVEPOINT detent_repair")
         try:
             work()

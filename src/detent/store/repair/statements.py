@@ -1,4 +1,4 @@
-"""What repair's hands do alike on both databases: the same deeds, each by a statement in the database's own words."""
+"""The actions of a repair, the same on both databases, each by a statement in the SQL of the database."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from detent.store.rebuild import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
-from detent.store.repair_plan import LogLine
+from detent.store.repair.job_projection import DeadRow, Execution, Facts, Job, Key, Line, Projection, Queued
+from detent.store.repair.plan import LogLine
 
-__all__ = ["CommonHands", "Statements"]
+__all__ = ["RepairActions", "Statements"]
 
 
 class Statements(NamedTuple):
-    """One of each. Those that look take a list of ids (`CommonHands._listed`); the others take single values."""
+    """The statements. Those that read take a list of ids (`RepairActions._listed`); the others take single values."""
 
     jobs: str
     executions: str
@@ -32,8 +32,8 @@ class Statements(NamedTuple):
     to_waiting: str
     not_ready: str
     not_waiting: str
-    bury: str
-    unbury: str
+    add_dead: str
+    remove_dead: str
     name_in_lease: str
     new_lease: str
     drop_key: str
@@ -44,8 +44,8 @@ class Statements(NamedTuple):
     new_id: str
 
 
-class CommonHands(ABC):
-    """Part of `repair.Hands`. A database lends its statements, its time, and how a statement is run."""
+class RepairActions(ABC):
+    """The part of `RepairDatabase` that both share: a database adds its statements, its time, and how to run one."""
 
     def __init__(self, statements: Statements, now: Any) -> None:
         self._sql = statements
@@ -53,11 +53,11 @@ class CommonHands(ABC):
 
     @abstractmethod
     def _execute(self, sql: str, params: Any = ()) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement: its rows, and how many it changed."""
+        """Run a statement; return its rows, and how many it changed."""
 
     @abstractmethod
     def _listed(self, ids: Sequence[int]) -> Any:
-        """A list of ids as this database takes it in one parameter."""
+        """Return a list of ids as one parameter of this database."""
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -126,12 +126,12 @@ class CommonHands(ABC):
         self._execute(self._sql.not_ready, (job_id,))
         self._execute(self._sql.not_waiting, (job_id,))
 
-    def bury(self, job: Job, reason: str, at: Any) -> None:
-        self.unbury(job.id)
-        self._execute(self._sql.bury, (job.id, job.tenant, job.queue, job.task, reason, at))
+    def add_dead(self, job: Job, reason: str, at: Any) -> None:
+        self.remove_dead(job.id)
+        self._execute(self._sql.add_dead, (job.id, job.tenant, job.queue, job.task, reason, at))
 
-    def unbury(self, job_id: int) -> None:
-        self._execute(self._sql.unbury, (job_id,))
+    def remove_dead(self, job_id: int) -> None:
+        self._execute(self._sql.remove_dead, (job_id,))
 
     def lease(self, job_id: int) -> None:
         if not self._execute(self._sql.name_in_lease, {"job": job_id})[1]:

@@ -1,4 +1,4 @@
-"""From the records of one job to what its row and its places in the queue must say. Pure: no database, no clock.
+"""Rebuild the row and the queue rows of a job from its records, without a database or a clock.
 
 Times are whatever the database gives (microseconds or datetimes); they are only compared and passed on.
 """
