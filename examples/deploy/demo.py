@@ -22,8 +22,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from detent import Detent
-from detent.ops.run import OpsRun
-from detent.ops.trigger import check_signature, queue_push, read_push
+from detent.ops.github_push import check_signature, queue_push, read_push
+from detent.ops.ops_run import OpsRun
 
 HERE = Path(__file__).parent
 SECRET = "known to both sides"

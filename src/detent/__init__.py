@@ -11,35 +11,33 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from detent import errors
     from detent.alerts.sinks import Outcome as SinkOutcome
-    from detent.app.aio import AsyncDetent
     from detent.app.aio_batch_run import AsyncBatchRun
+    from detent.app.aio_detent import AsyncDetent
     from detent.app.aio_pipeline_run import AsyncPipelineRun
     from detent.app.aio_reconciliation import AsyncReconciliation
-    from detent.app.aio_run import AsyncRun
+    from detent.app.aio_run_handle import AsyncRun
     from detent.app.batch_run import BatchRun, TargetChange
     from detent.app.detent import Detent
     from detent.app.pipeline_run import PipelineRun
     from detent.app.reconciliation import Mismatch, Reconciliation
     from detent.app.registry import Declarations
     from detent.app.runs import Run
-    from detent.client.aio import AioDirectClient as AsyncTransactionClient
+    from detent.client.aio_client import AioDirectClient as AsyncTransactionClient
     from detent.client.aio_job import AsyncJob
     from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
     from detent.client.client import DirectClient as TransactionClient
     from detent.client.job import Job
-    from detent.client.listing import ListPage
+    from detent.client.list_page import ListPage
     from detent.client.operation import JobSelection, Operation
     from detent.client.task import SendableTask as Task
     from detent.declare.batch import Change
-    from detent.declare.context import AsyncCommitBlock as AsyncTx
-    from detent.declare.context import CommitBlock as Tx
-    from detent.declare.context import Context, TargetContext
+    from detent.declare.context import AsyncTx, Context, TargetContext, Tx
     from detent.declare.limit import Limit
     from detent.declare.pipeline import Page, Partition, split_by_count
     from detent.declare.probe import Probed
     from detent.declare.signals import Critical, Fatal, JobCancelled, Snooze, Throttled
     from detent.declare.task import Call
-    from detent.lifecycle.declare import Lifecycle, Transition
+    from detent.lifecycle.definition import Lifecycle, Transition
     from detent.model.alert_records import AlertRow as Alert
     from detent.model.alert_records import DeliveryRow as Delivery
     from detent.model.alert_records import Policy as AlertPolicy
@@ -62,7 +60,7 @@ if _TYPE_CHECKING:
     from detent.model.service_records import ScheduleRow as Schedule
     from detent.model.service_records import SilentRow as SilentJob
     from detent.model.service_records import WorkerRow as Worker
-    from detent.ops.run import OpsRun
+    from detent.ops.ops_run import OpsRun
     from detent.views.queues import Queue
     from detent.worker.shell_task import shell
 
@@ -147,15 +145,15 @@ _HOMES = {
     "Alert": "model.alert_records.AlertRow",
     "AlertPolicy": "model.alert_records.Policy",
     "AsyncBatchRun": "app.aio_batch_run.AsyncBatchRun",
-    "AsyncDetent": "app.aio.AsyncDetent",
+    "AsyncDetent": "app.aio_detent.AsyncDetent",
     "AsyncJob": "client.aio_job.AsyncJob",
     "AsyncJobSelection": "client.aio_operation.AsyncJobSelection",
     "AsyncOperation": "client.aio_operation.AsyncOperation",
     "AsyncPipelineRun": "app.aio_pipeline_run.AsyncPipelineRun",
     "AsyncReconciliation": "app.aio_reconciliation.AsyncReconciliation",
-    "AsyncRun": "app.aio_run.AsyncRun",
-    "AsyncTransactionClient": "client.aio.AioDirectClient",
-    "AsyncTx": "declare.context.AsyncCommitBlock",
+    "AsyncRun": "app.aio_run_handle.AsyncRun",
+    "AsyncTransactionClient": "client.aio_client.AioDirectClient",
+    "AsyncTx": "declare.context.AsyncTx",
     "BatchRun": "app.batch_run.BatchRun",
     "Call": "declare.task.Call",
     "Cancelled": "model.records.Cancelled",
@@ -178,14 +176,14 @@ _HOMES = {
     "JobCount": "model.records.Count",
     "JobDetails": "model.records.JobDetails",
     "JobSelection": "client.operation.JobSelection",
-    "Lifecycle": "lifecycle.declare.Lifecycle",
+    "Lifecycle": "lifecycle.definition.Lifecycle",
     "Limit": "declare.limit.Limit",
     "LimitState": "model.limit_records.LimitRow",
-    "ListPage": "client.listing.ListPage",
+    "ListPage": "client.list_page.ListPage",
     "Mismatch": "app.reconciliation.Mismatch",
     "Moved": "model.records.Moved",
     "Operation": "client.operation.Operation",
-    "OpsRun": "ops.run.OpsRun",
+    "OpsRun": "ops.ops_run.OpsRun",
     "Page": "declare.pipeline.Page",
     "Partition": "declare.pipeline.Partition",
     "PipelineRun": "app.pipeline_run.PipelineRun",
@@ -208,8 +206,8 @@ _HOMES = {
     "Task": "client.task.SendableTask",
     "Throttled": "declare.signals.Throttled",
     "TransactionClient": "client.client.DirectClient",
-    "Transition": "lifecycle.declare.Transition",
-    "Tx": "declare.context.CommitBlock",
+    "Transition": "lifecycle.definition.Transition",
+    "Tx": "declare.context.Tx",
     "Violation": "model.records.Violation",
     "Watermark": "model.pipeline_records.WatermarkRow",
     "Worker": "model.service_records.WorkerRow",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from detent import BatchRun, Limit, Retry, Throttled
-from detent.alerts.judge import look as judge
+from detent.alerts.evaluation import evaluate_policies as judge
 from detent.errors import BatchChanged, InvalidInput, InvalidTransition, PreviewNotReady, RunBusy
 from detent.model.batch_records import TargetRow
 from detent.testing.harness import Harness

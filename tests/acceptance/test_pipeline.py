@@ -19,7 +19,7 @@ from detent import Detent, Page, Partition, Retry, split_by_count
 from detent.app.pipeline_run import PipelineRun
 from detent.errors import RunInProgress, WrongPlace
 from detent.testing.harness import Harness
-from detent.views.pipelines import pipeline_view
+from detent.views.pipeline_progress import pipeline_view
 
 PAGE = 30
 PARTS = 30

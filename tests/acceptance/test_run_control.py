@@ -75,7 +75,7 @@ def test_a_retry_of_one_target_of_a_stopped_run(story: Story) -> None:
 
 def test_targets_that_are_not_handed_out_yet_stay_in_preview(detent: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """B2, B3: the action that hands them out ends with the run; another apply takes them."""
-    monkeypatch.setattr("detent.batch.applying._PORTION", 2)
+    monkeypatch.setattr("detent.batch.applier._PORTION", 2)
     story = Story(detent)
     run = story.previewed()
     story.shop.fails("ring-1", error=Critical(LOGIN))

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from detent.alerts.mailing import MailSink
-from detent.alerts.options import SinkOptions, host_and_port
-from detent.alerts.posting import PagerSink, WebhookSink
+from detent.alerts.http_sinks import PagerSink, WebhookSink
+from detent.alerts.mail_sink import MailSink
+from detent.alerts.sink_options import SinkOptions, host_and_port
 from detent.alerts.sinks import LogSink
 from detent.model.alert_records import Notice
 from tests.alerts.receivers import Answer, MailReceiver, http_receiver, mail_receiver, self_signed
@@ -181,7 +181,7 @@ class TestMail:
                 notice(message="51 quarantäned\nSubject: x"),
                 RESOLVED,
             ):
-                assert sink.send([one]).said == "it took the mail for 2"
+                assert sink.send([one]).said == "accepted for 2"
         first, again, resolved = receiver.mails
         assert receiver.envelopes[0] == ("detent@example.org", ["ana@example.org", "bob@example.org"])
         assert first["Subject"].startswith("[shop] WARNING: dead_letters_many/queue:mail: 51 quarantäned")
@@ -217,7 +217,7 @@ class TestMail:
         """M2: one that is gone keeps nobody else from hearing of it."""
         with mail_receiver(MailReceiver(refuses={"bob@example.org"})) as receiver:
             outcome = MailSink(mail_options(receiver)).send([notice()])
-            assert outcome.said == "it took the mail for 1, but not for bob@example.org: 550 nobody of that name"
+            assert outcome.said == "accepted for 1, but not for bob@example.org: 550 nobody of that name"
             receiver.refuses.add("ana@example.org")
             outcome = MailSink(mail_options(receiver)).send([notice()])
             assert (outcome.fault, len(receiver.mails)) == ("message", 1)

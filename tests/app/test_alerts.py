@@ -9,7 +9,7 @@ import pytest
 
 from detent import Detent
 from detent.alerts.policies import DEFAULTS
-from detent.alerts.settings import sink_options
+from detent.alerts.sink_options import sink_options
 from detent.errors import InvalidInput, InvalidSetting, NotFound
 from tests.alerts.receivers import Answer, http_receiver
 

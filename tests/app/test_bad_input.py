@@ -129,7 +129,7 @@ SAID: dict[str, tuple[Door, type[InvalidInput] | type[UnknownTask], str]] = {
     "one key for many": (
         lambda shop: shop.app.enqueue_many([shop.welcome.call(7)], key="k"),
         InvalidInput,
-        "key: found one key for many jobs: 'k'; allowed: keyed jobs one by one",
+        "key: found one key for many jobs: 'k'; allowed: no key; enqueue jobs with keys one by one",
     ),
     "key_ttl without a key": (
         lambda shop: shop.app.enqueue(shop.welcome.call(7), key_ttl=5),

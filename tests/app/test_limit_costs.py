@@ -11,7 +11,7 @@ import pytest
 from detent import Change, Context, Detent, Limit
 from detent.errors import InvalidArguments, InvalidInput, InvalidSetting, RunStuck, WrongPlace
 from detent.model.ids import ReservedIds
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from detent.testing.harness import Harness
 
 BUDGET = Limit(rate=1, burst=10)
@@ -81,7 +81,7 @@ def test_a_schedule_keeps_the_cost_of_its_call(detent: Harness) -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"cost": 11}, "11 where the bucket holds 10"),
+        ({"cost": 11}, "11, but the bucket holds 10"),
         ({"cost": 0}, "0"),
         ({"cost": 2.5}, "2.5"),
         ({"cost": True}, "True"),
@@ -89,7 +89,7 @@ def test_a_schedule_keeps_the_cost_of_its_call(detent: Harness) -> None:
         ({"cost": 4, "limit": None, "limit_key": None}, "4 without a rate"),
         ({"cost": 4, "limit": Limit(concurrency=2)}, "4 without a rate"),
         ({"cost": lambda sku: 1}, "the parameter 'sku'"),
-        ({"cost": 3, "limit": Limit(rate=20)}, "3 where the bucket holds 2"),
+        ({"cost": 3, "limit": Limit(rate=20)}, "3, but the bucket holds 2"),
         ({"cost": lambda skus: 1, "limit": Limit(rate=20)}, "a function, and a limit without burst"),
     ],
 )
@@ -104,9 +104,9 @@ def test_a_cost_that_cannot_be_is_refused_where_it_is_declared(
 @pytest.mark.parametrize(
     ("cost", "found"),
     [
-        (lambda skus: 11, "gave 11 where the bucket holds 10"),
-        (lambda skus: 0, "gave 0"),
-        (lambda skus: None, "gave None"),
+        (lambda skus: 11, "returned 11, but the bucket holds 10"),
+        (lambda skus: 0, "returned 0"),
+        (lambda skus: None, "returned None"),
         (lambda skus: skus[0], "raised IndexError"),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_target_costs_what_its_batch_says(detent: Harness, cost: Any, costs: l
 
 
 def test_a_batch_that_costs_more_than_there_is_is_refused(detent: Harness) -> None:
-    with pytest.raises(InvalidSetting, match="11 where the bucket holds 10"):
+    with pytest.raises(InvalidSetting, match="11, but the bucket holds 10"):
         batch(detent.app, 11)
 
 
@@ -195,7 +195,7 @@ def test_a_target_that_costs_more_than_there_is_leaves_the_run_as_it_was(detent:
     run.apply(actor="ana")
     detent.work()
     assert list(detent.app.jobs.list(task="reprice.apply")) == []
-    with pytest.raises(RunStuck, match=r"target 'ccc': .* gave 11 where the bucket holds 10"):
+    with pytest.raises(RunStuck, match=r"target 'ccc': .* returned 11, but the bucket holds 10"):
         run.wait(timeout=0)
     assert detent.app.record.verify() == []
 

@@ -9,7 +9,7 @@ import pytest
 
 from detent import Context, Detent, Limit, Throttled
 from detent.errors import InvalidInput, InvalidSetting, NotFound
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from detent.testing.harness import Harness
 
 

@@ -26,7 +26,7 @@ def test_a_rate_is_kept_by_whoever_works(detent: Harness) -> None:
     send = declare(detent.app, limit=Limit(rate=2, per=1.0, burst=3), limit_key="shop-api")
     jobs = [send.enqueue() for _ in range(6)]
     assert len(detent.work()) == 3
-    assert jobs[3].why() == "its limit 'shop-api' lets 2 begin in 1 s, and they have"
+    assert jobs[3].why() == "its limit 'shop-api' is used up: 2 may start per 1 s"
     detent.clock.advance(1)
     assert len(detent.work()) == 2
     detent.clock.advance(1)

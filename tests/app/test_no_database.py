@@ -16,12 +16,12 @@ import pytest
 from detent import Context, Detent
 from detent.errors import (
     DatabaseBusy,
+    DatabaseInaccessible,
     DatabaseReadOnly,
     DatabaseUnreachable,
     DetentError,
     InvalidSetting,
     NotADatabase,
-    NoWayIn,
     SchemaTooNew,
     UnknownState,
     WrongPlace,
@@ -91,7 +91,7 @@ def test_nobody_there(nobody: int) -> None:
 
 def test_no_such_database(postgres_url: str) -> None:
     error = enqueue_on(f"{postgres_url}_not")
-    assert type(error) is NoWayIn
+    assert type(error) is DatabaseInaccessible
     assert "does not exist" in str(error)
 
 
@@ -124,7 +124,7 @@ def test_a_directory_instead_of_a_file(tmp_path: Path) -> None:
 
 def test_a_path_that_leads_nowhere(tmp_path: Path) -> None:
     error = enqueue_on(f"sqlite:///{tmp_path}/not/there.db")
-    assert type(error) is NoWayIn
+    assert type(error) is DatabaseInaccessible
     assert "No such file or directory" in str(error)
     assert list(tmp_path.iterdir()) == []
 
@@ -177,7 +177,7 @@ def test_a_newer_schema(store_url: str) -> None:
     error = enqueue_on(store_url)
     assert isinstance(error, SchemaTooNew)
     assert (error.found, error.database) == (99, store_url.partition("?")[0])
-    assert str(error).startswith("schema 99 is newer than this Detent, which knows up to ")
+    assert str(error).startswith("schema 99 is newer than this version of Detent, which knows up to ")
     assert dump(store_url) == before
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from detent.errors import InvalidInput, NotFound
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from tests.app.shop import Shop
 
 

@@ -13,7 +13,7 @@ import pytest
 from detent import BatchRun, Change, Context, Detent, Fatal, Limit, Retry, Snooze, Throttled
 from detent.errors import InvalidInput, NotFound, PreviewNotReady, RunStuck
 from detent.testing.harness import Harness
-from detent.views.runs import run_view
+from detent.views.batch_progress import run_view
 from tests.acceptance.shop import Shop, make_app
 
 
@@ -96,7 +96,7 @@ def test_targets_that_raise_are_asked_for_as_often_as_the_batch_says(detent: Har
 def test_what_is_no_ref_stops_the_plan(detent: Harness, ref: Any) -> None:
     run = detent.app.runs.preview(rule_of(detent.app, ["a", ref]))
     detent.work()
-    with pytest.raises(RunStuck, match="no ref"):
+    with pytest.raises(RunStuck, match="an invalid ref"):
         run.wait(timeout=0)
 
 
@@ -241,7 +241,7 @@ def test_a_revert_that_fails_can_be_asked_for_again(detent: Harness) -> None:
     assert (run.state, run.counts) == ("applied", {"applied": 1, "rolled_back": 2})
     assert run.row.revert_failed == 1
     view = run_view(app.store, run.id)
-    assert (view.doing, view.done, view.of, view.causes_of) == ("rollback given up", 2, 3, 1)
+    assert (view.doing, view.done, view.of, view.causes_of) == ("rollback failed", 2, 3, 1)
     assert [(one.targets, one.example) for one in view.causes] == [(1, "ring-2")]
     shop.heals()
     run.roll_back(actor="ana", reason="once more")

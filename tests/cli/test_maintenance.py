@@ -329,5 +329,5 @@ def test_migrate_check_refuses_a_schema_that_is_too_new(shell: Shell, world: Wor
         connection.commit()
     ended = shell.run("migrate", "--check")
     assert ended.code == 5
-    assert "schema 9999 is newer than this Detent" in ended.err
+    assert "schema 9999 is newer than this version of Detent" in ended.err
     assert "up to date" not in ended.out + ended.err

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from detent.client.aio_answers import answer_of
+from detent.client.aio_threads import answer_of
 from detent.store.light_future import LightFuture
 from tests.app.shop import until
 

@@ -26,7 +26,7 @@ def _none_idle() -> Iterator[None]:
     aio_threads._idle.clear()
     yield
     for thread in aio_threads._idle:
-        thread._given.put(None)
+        thread._queue.put(None)
     aio_threads._idle[:] = others
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from detent.client.aio import on_one_thread
+from detent.client.aio_threads import on_one_thread
 from tests.deadlines import scaled
 
 

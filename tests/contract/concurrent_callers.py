@@ -12,7 +12,7 @@ from threading import Barrier
 from typing import NamedTuple
 
 from detent.errors import DatabaseBusy, DetentError, KeyConflict
-from detent.model.jsondoor import fingerprint
+from detent.model.json_codec import fingerprint
 from detent.model.records import Cancelled, Enqueued, NewJob
 from detent.store.contract import Store
 from detent.testing.stores import another_store, plain_connection

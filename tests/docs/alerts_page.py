@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from detent.alerts.message_text import duration_text, figure_text
 from detent.alerts.policies import BELOW, DEFAULTS
-from detent.alerts.words import amount, span
 from detent.model.alert_records import Policy
 
 __all__ = ["alerts_page"]
@@ -31,14 +31,14 @@ def _line(policy: Policy) -> str:
         condition = f"event: {policy.message}"
     else:
         than = "<" if policy.measure in BELOW else ">"
-        condition = f"`{policy.measure}` {than} {amount(policy.measure, policy.threshold)}"
+        condition = f"`{policy.measure}` {than} {figure_text(policy.measure, policy.threshold)}"
     cells = (
         f"`{policy.name}`",
         policy.severity,
         condition,
         "" if policy.measure == "event" else policy.each,
-        span(policy.window_seconds) if policy.window_seconds else "",
+        duration_text(policy.window_seconds) if policy.window_seconds else "",
         str(policy.count_min) if policy.count_min else "",
-        span(policy.calm_seconds),
+        duration_text(policy.calm_seconds),
     )
     return f"| {' | '.join(cells)} |\n"

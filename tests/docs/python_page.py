@@ -15,7 +15,7 @@ import msgspec
 
 import detent
 from detent.app.nouns import Nouns
-from detent.declare.enqueue import SendingOptions
+from detent.declare.enqueue import EnqueueKeywords
 
 __all__ = ["GROUPS", "TWINS", "members", "nouns", "python_page"]
 
@@ -283,7 +283,7 @@ def _arguments(parameters: list[inspect.Parameter], found: Any) -> Iterator[str]
             yield "*"
         if found is detent.Detent.enqueue and one.kind is one.VAR_KEYWORD:
             yield "*"
-            yield from (f"{name}: {hint.__forward_arg__} = …" for name, hint in SendingOptions.__annotations__.items())
+            yield from (f"{name}: {hint.__forward_arg__} = …" for name, hint in EnqueueKeywords.__annotations__.items())
         else:
             yield _argument(one, found)
         after = parameters[n + 1] if n + 1 < len(parameters) else None

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from detent.testing.lossy_proxy import Proxy
 from detent.testing.postgres import Cluster, find_binaries, start_cluster
 from detent.testing.postgres_guardian import free_port
-from detent.testing.proxy import Proxy
 from detent.testing.stores import plain_connection
 from tests.faults.ledger import Ring
 from tests.faults.load import LEASE, Load, away, unspoilt

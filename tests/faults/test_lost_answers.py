@@ -14,7 +14,7 @@ import pytest
 from detent import Detent
 from detent.declare.task import Call
 from detent.errors import DatabaseUnreachable, OutcomeUnknown
-from detent.testing.proxy import Loss, Proxy, Request
+from detent.testing.lossy_proxy import Loss, Proxy, Request
 from tests.deadlines import scaled
 from tests.faults.ledger import Ring
 from tests.faults.tasks import make_app

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from detent.testing.proxy import Loss, Proxy, Request
+from detent.testing.lossy_proxy import Loss, Proxy, Request
 from tests.faults.ledger import Ring
 from tests.faults.tasks import make_app
 from tests.faults.test_lost_answers import surely

@@ -18,7 +18,7 @@ from detent import Context, Retry
 from detent.client.job import Job
 from detent.model.ids import ReservedIds
 from detent.model.records import Abort
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from detent.testing.harness import Harness
 from detent.testing.stores import is_sqlite, plain_connection
 from detent.worker.options import WorkerOptions

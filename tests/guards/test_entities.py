@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from detent.lifecycle.declare import Lifecycle, Transition
+from detent.lifecycle.definition import Lifecycle, Transition
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.store.entities.guards import entity_guards

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detent.lifecycle.declare import Fold, Lifecycle, Transition
+from detent.lifecycle.definition import Fold, Lifecycle, Transition
 
 PLACED_PAID = Transition("placed", "paid", "pay", "gateway", "The money has come.")
 PAID_SENT = Transition("paid", "sent", "send", "warehouse", "The parcel has left.")

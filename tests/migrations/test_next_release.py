@@ -8,7 +8,7 @@ import pytest
 
 import detent
 from detent.errors import InvalidTransition, ReleaseTooOld, SchemaTooNew
-from detent.model.release import RELEASE
+from detent.model.database_facts import RELEASE
 from detent.store.installed import Installed, is_newer
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite

@@ -10,7 +10,7 @@ import pytest
 from detent import Page, Partition, Retry
 from detent.errors import InvalidInput, InvalidTransition, NotFound, RunInProgress, RunTimeout, WrongPlace
 from detent.testing.harness import Harness
-from detent.views.pipelines import pipeline_view
+from detent.views.pipeline_progress import pipeline_view
 from tests.pipeline.stones import SOURCE, Stones, canonical, declare
 
 
@@ -265,7 +265,7 @@ def test_a_page_that_kills_its_worker_says_what_became_of_it(harness: Harness) -
     harness.clock.advance(harness.lease + 1)
     harness.work()
     (failed,) = pipeline_view(harness.store, run.id).failures
-    assert failed.error.startswith("its attempts are used up: 2 in a row ended without a page, the last was expired")
+    assert failed.error.startswith("Its attempts are used up: 2 in a row ended without a page, the last was expired")
     assert (run.refresh().state, source.asked["part-0", 0], source.asked["part-1", 0]) == ("failed", 0, 1)
 
 

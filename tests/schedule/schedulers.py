@@ -12,7 +12,7 @@ import msgspec
 from detent.model.ids import ReservedIds
 from detent.model.service_records import NewSchedule
 from detent.schedule.cron import next_tick
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from detent.store.contract import Store
 from detent.store.jobs.filters import JobSearch
 from detent.testing.stores import StoreClock, another_store

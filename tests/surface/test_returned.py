@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import detent
-from detent.app.aio import AsyncDetent
+from detent.app.aio_detent import AsyncDetent
 from tests.surface.nouns import NOUNS, public_methods
 
 EXPORTED = {id(getattr(detent, name)) for name in detent.__all__}

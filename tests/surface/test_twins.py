@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from detent import AsyncJob, Detent, Job
-from detent.app.aio import AsyncDetent
+from detent.app.aio_detent import AsyncDetent
 from tests.surface.nouns import NOUNS, public_methods
 from tests.surface.twins import SOURCE, TWINS, twin_source
 

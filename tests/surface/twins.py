@@ -24,9 +24,9 @@ TWINS = {
     f"{room}/{name}.py": f"{room}/aio_{name}.py"
     for room, names in {
         "client": ("job", "operation"),
-        "ops": ("runs",),
+        "ops": ("ops",),
         "app": (
-            *("alerts", "batch_run", "identities", "jobs", "lifecycles", "operations", "pipeline_run", "queues"),
+            *("alerts", "batch_run", "jobs", "lifecycles", "pipeline_run", "queues"),
             *("reconciliation", "record", "runs", "schedules"),
         ),
     }.items()
@@ -115,8 +115,8 @@ def _imports(tree: ast.Module, module: str, own: list[Class], known: dict[str, C
         if one.twin in used and one not in own:
             found.append(f"from {_twin_module(one.module)} import {one.twin}")
     for helper in ("asleep_through", "aitems_of"):
-        found += [f"from detent.client.aio_steps import {helper}"] if helper in used else []
-    found += [f"from detent.app.aio_run import {name}" for name in ("AsyncRun", "async_run") if name in used]
+        found += [f"from detent.client.aio_polling import {helper}"] if helper in used else []
+    found += [f"from detent.app.aio_run_handle import {name}" for name in ("AsyncRun", "async_run") if name in used]
     found += ["import asyncio"] if "asyncio" in used else []
     found += ["from collections.abc import AsyncIterator"] if "AsyncIterator" in used else []
     return found

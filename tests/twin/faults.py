@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from detent.lifecycle.check import reach
+from detent.lifecycle.checks import reach
 from detent.lifecycle.library import EXECUTION, JOB
 from tests.twin.model import Model
 from tests.twin.rows import Dead, Execution, Job, Lease, Ready, TransitionLog, Waiting

@@ -1,1 +1,1 @@
-"""Alerts: when something is wrong (policies), whether it is (the judge), and who hears of it (sinks, courier)."""
+"""Alerts: policies, their evaluation, and delivery to sinks."""

@@ -1,4 +1,4 @@
-"""When something is wrong: the policies that hold unless somebody sets them otherwise."""
+"""Alert policies: the defaults, and checking those that operators set."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _COUNTS_MAX = 9_999
 _MESSAGE_MAX = 500
 
 BELOW: frozenset[Measure] = frozenset({"success_rate"})
-"""Of these less is worse; of all others more."""
+"""Measures that alert below their threshold; all others alert above it."""
 
 PLACES = ("value", "threshold", "count", "scope", "window")
-"""What a message may have filled in."""
+"""The placeholders of a message."""
 
 _COUNTED: frozenset[Measure] = frozenset({"dead_letters", "throttled"})
 _POSSIBLE: dict[Measure, tuple[Each, ...]] = {
@@ -78,7 +78,7 @@ def _event(name: str, severity: Severity, message: str) -> Policy:
     )
 
 
-_RATE = "{value} of the {count} jobs that came to rest in {scope} in {window} have succeeded, less than {threshold}"
+_RATE = "{value} of the {count} jobs that ended in {scope} in {window} succeeded, less than {threshold}"
 _DEAD = "{value} jobs are quarantined in {scope}, more than {threshold}"
 
 DEFAULTS: dict[str, Policy] = {
@@ -95,7 +95,7 @@ DEFAULTS: dict[str, Policy] = {
             "throttled",
             3,
             "warning",
-            "{value} attempts in {scope} were throttled by the other side in {window}, more than {threshold}",
+            "{value} attempts in {scope} were throttled by the remote service in {window}, more than {threshold}",
             window=300.0,
         ),
         _measured(
@@ -103,7 +103,7 @@ DEFAULTS: dict[str, Policy] = {
             "breaker_open",
             0,
             "warning",
-            "the breaker of {scope} is open: the other side throttles every attempt",
+            "the breaker of {scope} is open: the remote service throttles every attempt",
             each="limit",
             calm=60.0,
         ),
@@ -117,27 +117,27 @@ DEFAULTS: dict[str, Policy] = {
             calm=60.0,
         ),
         _event("invariant_violated", "critical", "an invariant of the record does not hold"),
-        _event("row_damaged", "critical", "a damaged row was set aside: everything else goes on"),
-        _event("log_growth", "warning", "a reader keeps the write-ahead log from being shortened"),
+        _event("row_damaged", "critical", "a damaged row was skipped; everything else goes on"),
+        _event("log_growth", "warning", "a reader keeps the write-ahead log from being reset"),
         _event("run_partial", "warning", "a batch run ended with failed targets"),
         _event("run_failed", "critical", "a batch run failed"),
-        _event("mismatches_found", "warning", "reconciliation found what differs from what was applied"),
+        _event("mismatches_found", "warning", "reconciliation found targets that no longer match what was applied"),
         _event("consolidation_skipped", "warning", "partitions failed: nothing was consolidated, the watermark stays"),
         _event("consolidation_failed", "critical", "consolidation failed: the watermark stays"),
         _event("pipeline_failed", "critical", "a pipeline run failed: the watermark stays"),
     )
 }
-"""By name, in the order in which they are shown."""
+"""The default policies by name, in the order in which they are shown."""
 
 
 def in_force(rows: Iterable[PolicyRow]) -> dict[str, Policy]:
-    """The policies that hold: the defaults, with what was set in their place, and what was set besides."""
+    """Return the policies in force: the defaults, replaced and complemented by those that operators set."""
     fields = Policy.__struct_fields__
     return DEFAULTS | {row.name: Policy(**{name: asdict(row)[name] for name in fields}) for row in rows}
 
 
 def check_policy(policy: Policy) -> Policy:
-    """The policy, where it can be one. `InvalidInput`."""
+    """Check a policy, and return it. `InvalidInput`."""
     for field, value, allowed in (
         ("measure", policy.measure, MEASURES),
         ("severity", policy.severity, SEVERITIES),
@@ -172,10 +172,10 @@ def _number(field: str, value: Any, most: float) -> None:
 
 def _check_message(message: Any) -> None:
     if not isinstance(message, str) or not message.strip() or len(message) > _MESSAGE_MAX:
-        raise InvalidInput("message", repr(message)[:80], f"a text of 1 to {_MESSAGE_MAX} letters")
+        raise InvalidInput("message", repr(message)[:80], f"a text of 1 to {_MESSAGE_MAX} characters")
     try:
         places = [(name, spec, how) for _, name, spec, how in string.Formatter().parse(message) if name is not None]
     except ValueError as error:
-        raise InvalidInput("message", f"{message[:80]!r}: {error}", "braces only around what is filled in") from None
+        raise InvalidInput("message", f"{message[:80]!r}: {error}", "braces only around placeholders") from None
     if any(name not in PLACES or spec or how for name, spec, how in places):
         raise InvalidInput("message", repr(message)[:80], f"in braces only {', '.join(PLACES)}")

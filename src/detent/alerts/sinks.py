@@ -1,4 +1,4 @@
-"""Who hears of alerts: the log, a webhook, a pager, mailboxes. Each sends a message and says what came back."""
+"""Sinks: where alerts are sent. The log is defined here; webhook, pager and mail have modules of their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from detent.alerts.words import gravest, headlines
+from detent.alerts.message_text import headlines, highest_severity
 from detent.model.alert_records import Notice, Route, Severity
 
 __all__ = ["Fault", "LogSink", "Outcome", "Sink", "failed", "sent"]
@@ -36,40 +36,41 @@ class Outcome:
 
 
 def sent(said: str) -> Outcome:
-    """It was taken."""
+    """Return the outcome of a message that was accepted."""
     return Outcome(said)
 
 
 def failed(said: str, fault: Fault = "sink", wait: float = 0.0) -> Outcome:
-    """It was not taken."""
+    """Return the outcome of a message that was not accepted."""
     return Outcome(said, fault, wait)
 
 
 class Sink(Protocol):
-    """One way to tell people."""
+    """A place to which alerts are sent."""
 
     @property
     def route(self) -> Route:
-        """Its name, and what it hears of."""
+        """Its name, and the severities that it receives."""
         ...
 
     @property
     def summarises(self) -> bool:
-        """Whether many notices may go as one message; where not, each goes on its own, in its own time."""
+        """Whether many notices may be sent as one message. If not, each is sent by itself."""
         ...
 
     @property
     def minute_max(self) -> int:
-        """How many messages it bears in a minute."""
+        """Maximum number of messages per minute."""
         ...
 
     @property
     def at_once_max(self) -> int:
-        """How many messages it is sent one after the other; the last is about all notices that are left."""
+        """Maximum number of messages in a row. The last of them summarises all remaining notices."""
         ...
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
-        """Tell these in one message. Never raises what the world does; takes a few time-outs at most."""
+        """Send these notices as one message. Network errors are returned, not raised; it takes a few time-outs at
+        most."""
         ...
 
 
@@ -82,11 +83,11 @@ class LogSink:
     at_once_max = 1
 
     def send(self, notices: Sequence[Notice]) -> Outcome:
-        """What is resolved is only information."""
+        """Log the notices as one line: at level info if all are resolved."""
         head, lines = headlines(notices)
         is_over = all(one.kind == "resolved" for one in notices)
-        # Workers limit lines by cause: alerts that fire at the same moment are different causes.
+        # Workers limit log lines by cause, and alerts that fire at the same moment have different causes.
         cause = {"cause": f"alert {notices[0].alert_id}"}
-        level = logging.INFO if is_over else _LEVELS[gravest(notices)]
+        level = logging.INFO if is_over else _LEVELS[highest_severity(notices)]
         log.log(level, "%s", "; ".join([head, *lines]), extra=cause)
         return sent("written")

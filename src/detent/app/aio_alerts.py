@@ -1,4 +1,4 @@
-"""The async twin of: `app.alerts`: what is wrong, when it is, and where it is reported."""
+"""The async twin of: `app.alerts`: alerts, their policies, and where they are sent."""
 
 # Generated from app/alerts.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from detent.alerts.sinks import Outcome
 from detent.app.alerts import Alerts, Policies
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.model.alert_records import AlertRow, DeliveryRow, Each, Measure, Policy, Severity
 from detent.model.records import Moved
 

@@ -12,8 +12,8 @@ from typing import Self, TextIO
 from detent.app.aio_reconciliation import AsyncReconciliation
 from detent.app.batch_run import BatchRun, BatchRunSnapshot, TargetChange
 from detent.app.reconciliation import Mismatch
-from detent.client.aio_steps import aitems_of, asleep_through
-from detent.client.listing import ListPage
+from detent.client.aio_polling import aitems_of, asleep_through
+from detent.client.list_page import ListPage
 from detent.model.batch_records import ReconciliationRow, TargetRow
 from detent.model.records import EventRow, Moved, TransitionRow
 
@@ -125,7 +125,7 @@ class AsyncBatchRun(BatchRunSnapshot):
     async def discard_failed(
         self, *, only: Iterable[str] | None = None, actor: str | None = None, reason: str | None = None
     ) -> ListPage[Moved]:
-        """Discard the dead jobs of the run: its failed targets stay failed."""
+        """Discard the dead jobs of the run; its failed targets stay failed."""
         return await asyncio.to_thread(BatchRun.like(self).discard_failed, only=only, actor=actor, reason=reason)
 
     async def changes(
@@ -155,8 +155,8 @@ class AsyncBatchRun(BatchRunSnapshot):
         only: Collection[str] | None = None,
         changed: bool | None = None,
     ) -> int:
-        """Write the difference to a file as `csv` or `json`, and return the number of targets. A path gets the whole
-        file or nothing.
+        """Write the changes to a file as `csv` or `json`, and return the number of targets. A file that is given by
+        path is written completely or not at all.
         """
         return await asyncio.to_thread(BatchRun.like(self).export, to, format, state=state, only=only, changed=changed)
 

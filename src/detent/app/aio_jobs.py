@@ -1,4 +1,4 @@
-"""The async twin of: `app.jobs` and `app.dead`: finding jobs and acting on them."""
+"""The async twin of: `app.jobs`, `app.dead` and `app.operations`: finding jobs, and acting on one or on many."""
 
 # Generated from app/jobs.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from detent.app.jobs import _STALE_AFTER, _STALLED_AFTER, DeadJobs, Jobs
+from detent.app.jobs import _STALE_AFTER, _STALLED_AFTER, DeadJobs, Jobs, Operations
 from detent.client.aio_job import AsyncJob
-from detent.client.aio_operation import AsyncJobSelection
-from detent.client.listing import ListPage
+from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
+from detent.client.list_page import ListPage
 from detent.model.records import Count
 from detent.model.service_records import DeadGroup, SilentRow
 
-__all__ = ["AsyncDeadJobs", "AsyncJobs"]
+__all__ = ["AsyncDeadJobs", "AsyncJobs", "AsyncOperations"]
 
 
 class AsyncJobs:
@@ -158,3 +158,22 @@ class AsyncDeadJobs:
         their ages, their attempts and one of them as an example. The largest groups come first.
         """
         return await asyncio.to_thread(self._sync.report, task=task, queue=queue, tenant=tenant, limit=limit)
+
+
+class AsyncOperations:
+    """The async twin of `Operations`: the same verbs, awaited."""
+
+    def __init__(self, sync: Operations) -> None:
+        self._sync = sync
+
+    async def get(self, operation_id: int | str) -> AsyncOperation:
+        """Return the handle of an operation. `NotFound`."""
+        return AsyncOperation.like(await asyncio.to_thread(self._sync.get, operation_id))
+
+    async def list(
+        self, *, state: str | None = None, limit: int = 100, after: str | None = None
+    ) -> ListPage[AsyncOperation]:
+        """List operations, the newest first. `.next` of the list is the `after` of the next page. `InvalidInput`."""
+        return (await asyncio.to_thread(self._sync.list, state=state, limit=limit, after=after)).each(
+            AsyncOperation.like
+        )

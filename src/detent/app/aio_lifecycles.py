@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from detent.app.lifecycles import Lifecycles
-from detent.client.listing import ListPage
-from detent.lifecycle.declare import Lifecycle
+from detent.client.list_page import ListPage
+from detent.lifecycle.definition import Lifecycle
 from detent.model.records import Moved, TransitionRow
 
 __all__ = ["AsyncLifecycles"]

@@ -10,7 +10,7 @@ from typing import Self
 
 from detent.app.pipeline_run import PipelineRun, PipelineRunSnapshot
 from detent.client.aio_operation import AsyncOperation
-from detent.client.aio_steps import aitems_of, asleep_through
+from detent.client.aio_polling import aitems_of, asleep_through
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import TransitionRow
 

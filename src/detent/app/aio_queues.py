@@ -1,4 +1,4 @@
-"""The async twin of: `app.queues`, `app.limits` and `app.workers`: what decides how fast jobs are worked on."""
+"""The async twin of: `app.queues`, `app.limits` and `app.workers`."""
 
 # Generated from app/queues.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from detent.app.queues import _ALIVE_WITHIN, _STALE_AFTER, _STALLED_AFTER, Limits, Queues, Workers
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.declare.limit import Limit
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved
@@ -38,7 +38,7 @@ class AsyncQueues:
         return await asyncio.to_thread(self._sync.pause, name, actor=actor, reason=reason)
 
     async def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Let jobs of a queue start again."""
+        """Resume a queue: its jobs start again."""
         return await asyncio.to_thread(self._sync.resume, name, actor=actor, reason=reason)
 
     async def limit(self, name: str, limit: Limit) -> LimitRow:
@@ -102,7 +102,7 @@ class AsyncLimits:
         return await asyncio.to_thread(self._sync.pause, key, actor=actor, reason=reason)
 
     async def resume(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """End a pause of any origin, close the breaker and fill the bucket of a limit. `NotFound`."""
+        """Resume a limit: end any pause, close the breaker and fill the bucket. `NotFound`."""
         return await asyncio.to_thread(self._sync.resume, key, actor=actor, reason=reason)
 
     async def remove(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -122,7 +122,7 @@ class AsyncWorkers:
     async def list(
         self, *, within: float = _ALIVE_WITHIN, limit: int = 100, after: str | None = None
     ) -> ListPage[WorkerRow]:
-        """List the workers seen in the last `within` seconds, with the tasks they know and the jobs they hold.
-        `InvalidInput`.
+        """List the workers with a heartbeat in the last `within` seconds, with the tasks they know and the jobs they
+        hold. `InvalidInput`.
         """
         return await asyncio.to_thread(self._sync.list, within=within, limit=limit, after=after)

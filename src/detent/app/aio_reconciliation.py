@@ -8,7 +8,7 @@ import asyncio
 from typing import Self
 
 from detent.app.reconciliation import Mismatch, Reconciliation, ReconciliationSnapshot
-from detent.client.aio_steps import asleep_through
+from detent.client.aio_polling import asleep_through
 
 __all__ = ["AsyncReconciliation"]
 

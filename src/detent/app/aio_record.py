@@ -1,4 +1,4 @@
-"""The async twin of: `app.record`: the record of changes, and whether the database agrees with it."""
+"""The async twin of: `app.record` and `app.identities`: the record of changes, and the identity of the database."""
 
 # Generated from app/record.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-from detent.app.record import Record
-from detent.client.listing import ListPage
+from detent.app.record import Identities, Record
+from detent.client.list_page import ListPage
 from detent.model.records import RepairStep, TransitionRow, Violation
+from detent.model.service_records import IdentityRow
 
-__all__ = ["AsyncRecord"]
+__all__ = ["AsyncIdentities", "AsyncRecord"]
 
 
 class AsyncRecord:
@@ -55,5 +56,29 @@ class AsyncRecord:
     async def repair(
         self, *, apply: bool = False, actor: str | None = None, reason: str | None = None
     ) -> ListPage[RepairStep]:
-        """List the steps of a repair; with `apply`, carry them out, on record. A reason is required."""
+        """List what a repair would do; with `apply`, do it, on record. A reason is required."""
         return await asyncio.to_thread(self._sync.repair, apply=apply, actor=actor, reason=reason)
+
+
+class AsyncIdentities:
+    """The async twin of `Identities`: the same verbs, awaited."""
+
+    def __init__(self, sync: Identities) -> None:
+        self._sync = sync
+
+    async def list(self) -> ListPage[IdentityRow]:
+        """List every identity that this database has had, the oldest first."""
+        return await asyncio.to_thread(self._sync.list)
+
+    async def current(self) -> str:
+        """Return the identity of this database: a random text."""
+        return await asyncio.to_thread(self._sync.current)
+
+    async def renew(self, *, actor: str | None = None, reason: str | None = None) -> str:
+        """Give this database a new identity, after it was restored from a backup or copied. Return the identity.
+
+        Existing jobs keep their effect keys, so that a repeated effect is recognised. New jobs get keys that no other
+        copy of the database uses. Workers read the identities when they start, so this is refused with `WrongPlace` if
+        a worker was seen in the last minute.
+        """
+        return await asyncio.to_thread(self._sync.renew, actor=actor, reason=reason)

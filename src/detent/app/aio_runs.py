@@ -11,9 +11,9 @@ from typing import Any, Literal, overload
 
 from detent.app.aio_batch_run import AsyncBatchRun
 from detent.app.aio_pipeline_run import AsyncPipelineRun
-from detent.app.aio_run import AsyncRun, async_run
+from detent.app.aio_run_handle import AsyncRun, async_run
 from detent.app.runs import RunKind, Runs, Watermarks
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.declare.batch import BatchMethods
 from detent.declare.pipeline import PipelineMethods
 from detent.model.pipeline_records import WatermarkRow
@@ -122,7 +122,7 @@ class AsyncRuns:
         )
 
     async def preview_named(self, name: str, payload: str = "{}", /, **options: Any) -> AsyncBatchRun:
-        """Begin a run of a batch by its name, with its fields as JSON text. Options as for `preview`. `NotFound`,
+        """Preview a run of a batch by its name, with its fields as JSON text. Options as for `preview`. `NotFound`,
         `InvalidArguments`.
         """
         return AsyncBatchRun.like(await asyncio.to_thread(self._sync.preview_named, name, payload, **options))
@@ -149,7 +149,7 @@ class AsyncRuns:
         )
 
     async def start_named(self, name: str, payload: str = "{}", /, **options: Any) -> AsyncPipelineRun:
-        """Begin a run of a pipeline by its name, with its fields as JSON text. Options as for `start`. `NotFound`,
+        """Start a run of a pipeline by its name, with its fields as JSON text. Options as for `start`. `NotFound`,
         `InvalidArguments`, also for a field that the pipeline does not have.
         """
         return AsyncPipelineRun.like(await asyncio.to_thread(self._sync.start_named, name, payload, **options))

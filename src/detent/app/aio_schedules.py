@@ -1,4 +1,4 @@
-"""The async twin of: `app.schedules`: what is enqueued by the clock."""
+"""The async twin of: `app.schedules`: calls that are enqueued at the times of a cron expression."""
 
 # Generated from app/schedules.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from detent.app.schedules import Schedules
 from detent.client.aio_job import AsyncJob
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.declare.task import Call
 from detent.model.records import Moved
 from detent.model.service_records import CatchUp, ScheduleRow
@@ -74,7 +74,7 @@ class AsyncSchedules:
         return await asyncio.to_thread(self._sync.remove, name, actor=actor, reason=reason)
 
     async def next(self, name: str, count: int = 5) -> ListPage[datetime]:
-        """Return the coming ticks of a schedule, in UTC. `NotFound`."""
+        """Return the next ticks of a schedule, in UTC. `NotFound`."""
         return await asyncio.to_thread(self._sync.next, name, count)
 
     async def run_now(self, name: str, *, actor: str | None = None, reason: str | None = None) -> AsyncJob[Any]:

@@ -1,4 +1,4 @@
-"""`app.alerts`: what is wrong, when it is, and where it is reported."""
+"""`app.alerts`: alerts, their policies, and where they are sent."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from detent.alerts.courier import sinks_of
+from detent.alerts.delivery import sinks_of
+from detent.alerts.evaluation import evaluate_and_deliver
 from detent.alerts.policies import check_policy, in_force
-from detent.alerts.round import judge_once
-from detent.alerts.settings import sink_options
+from detent.alerts.sink_options import sink_options
 from detent.alerts.sinks import Outcome
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
-from detent.client.listing import LIST_MAX, ListPage, check_limit
-from detent.client.moves import one
+from detent.client.job_verbs import unwrap
+from detent.client.list_page import LIST_MAX, ListPage, check_limit
 from detent.errors import InvalidInput, NotFound
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.alert_records import AlertRow, DeliveryRow, Each, Measure, Notice, Policy, Severity
 from detent.model.records import Moved
 
@@ -61,7 +61,7 @@ class Alerts:
     def get(self, alert_id: str) -> AlertRow:
         """Return an alert by its id. `NotFound`."""
         most = 2 * self._engine.settings.reason_max
-        policy, _, scope = jsondoor.text(alert_id, field="alert", bytes_max=most).partition("/")
+        policy, _, scope = json_codec.text(alert_id, field="alert", bytes_max=most).partition("/")
         for row in self._engine.store.alert_list(None, LIST_MAX):
             if (row.policy, row.scope) == (policy, scope):
                 return row
@@ -71,7 +71,7 @@ class Alerts:
         """Acknowledge an alert: no further reminders are sent. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         row = self.get(alert_id)
-        return one(self._engine.store.alert_ack(row.policy, row.scope, *who))
+        return unwrap(self._engine.store.alert_ack(row.policy, row.scope, *who))
 
     def raise_(
         self,
@@ -89,10 +89,10 @@ class Alerts:
             raise InvalidInput("severity", repr(severity)[:80], ", ".join(get_args(Severity)))
         text = None
         if facts is not None:
-            text = jsondoor.encode(
+            text = json_codec.encode(
                 dict(facts), field="facts", size_max=settings.metadata_max, depth_max=settings.depth_max
             )
-        said = jsondoor.text(message, field="message", bytes_max=settings.reason_max)
+        said = json_codec.text(message, field="message", bytes_max=settings.reason_max)
         return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text)
 
     def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
@@ -113,7 +113,7 @@ class Alerts:
         Return how many alerts changed, or None if it was done within the last 15 seconds."""
         engine = self._engine
         options = sink_options(engine.settings, engine.bare_store.name)
-        return judge_once(engine.store, options, engine.ids.take(1)[0], _JUDGED_EVERY)
+        return evaluate_and_deliver(engine.store, options, engine.ids.take(1)[0], _JUDGED_EVERY)
 
     def test(self) -> dict[str, Outcome]:
         """Send a test message to every sink in the settings, and return the answers by sink. The pager also gets a
@@ -129,7 +129,7 @@ class Alerts:
                 episode=int(now.timestamp()),
                 kind="firing",
                 severity=sink.route.severities[0],
-                message="this is a test: nothing is wrong",
+                message="this is a test; nothing is wrong",
                 facts=None,
                 value=None,
                 since=now,
@@ -143,7 +143,7 @@ class Alerts:
 
 
 class Policies:
-    """The policies of alerts: the defaults, and those that were set."""
+    """The policies of alerts: the defaults, and those that operators set."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -182,7 +182,7 @@ class Policies:
         """
         checked, _ = _named(name, "", self._engine)
         who = actor_and_reason(actor, reason, self._engine.settings)
-        said = {
+        given = {
             "measure": measure,
             "each": each,
             "severity": severity,
@@ -193,7 +193,7 @@ class Policies:
             "message": message,
             "enabled": enabled,
         }
-        changes = {field: value for field, value in said.items() if value is not None}
+        changes = {field: value for field, value in given.items() if value is not None}
         policies = self._in_force()
         known = policies.get(checked)
         if known is None and measure is None:
@@ -210,7 +210,7 @@ class Policies:
     def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Remove the settings of a policy. Its default applies again; a policy of your own is gone."""
         settings = self._engine.settings
-        checked = jsondoor.text(name, field="name", bytes_max=settings.name_max)
+        checked = json_codec.text(name, field="name", bytes_max=settings.name_max)
         return self._engine.store.alert_policy_drop(checked, *actor_and_reason(actor, reason, settings))
 
     def _in_force(self) -> dict[str, Policy]:
@@ -218,7 +218,7 @@ class Policies:
 
 
 def _named(policy: str, scope: str, engine: Engine) -> tuple[str, str]:
-    name = jsondoor.text(policy, field="policy", bytes_max=engine.settings.name_max)
+    name = json_codec.text(policy, field="policy", bytes_max=engine.settings.name_max)
     if "/" in name:
-        raise InvalidInput("policy", repr(name)[:80], "a name without a slash, which stands before the scope")
-    return name, jsondoor.text(scope, field="scope", bytes_max=engine.settings.reason_max, allow_empty=True)
+        raise InvalidInput("policy", repr(name)[:80], "a name without a slash, which separates policy and scope")
+    return name, json_codec.text(scope, field="scope", bytes_max=engine.settings.reason_max, allow_empty=True)

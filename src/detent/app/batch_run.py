@@ -12,17 +12,18 @@ from msgspec import Struct
 from detent.app.export import export_changes
 from detent.app.reconciliation import Mismatch, Reconciliation, mismatches_of
 from detent.app.registry import Registry
+from detent.batch.run_jobs import new_run_job
 from detent.batch.tasks import BatchTasks
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
-from detent.client.handle import Handle
-from detent.client.listing import ListPage
-from detent.client.moves import one
-from detent.client.pause import items_of, pauses_until, sleep_through
+from detent.client.handle import Handle, RunHandle
+from detent.client.job_verbs import unwrap
+from detent.client.list_page import ListPage
+from detent.client.polling import items_of, pauses_until, sleep_through
 from detent.declare.enqueue import encode_metadata
 from detent.errors import BatchChanged, DetentError, InvalidInput, NotFound, RunStuck, RunTimeout
 from detent.lifecycle.library import BATCH_RUN, TARGET
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.batch_records import (
     BatchAction,
     BatchFilter,
@@ -63,7 +64,7 @@ class TargetChange(Struct, frozen=True, kw_only=True):
     found: Any = None
 
 
-class BatchRunSnapshot(Handle[BatchRunRow]):
+class BatchRunSnapshot(RunHandle[BatchRunRow]):
     """A batch run as it was when it was last read."""
 
     def __init__(self, row: BatchRunRow, engine: Engine, registry: Registry) -> None:
@@ -79,31 +80,10 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
     def __repr__(self) -> str:
         return f"<BatchRun {self.id} {self.row.batch} {self.state}>"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BatchRunSnapshot) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.row.id
-
-    @property
-    def state(self) -> str:
-        """State in its lifecycle."""
-        return self.row.state
-
     @property
     def batch(self) -> str:
         """The name of its batch."""
         return self.row.batch
-
-    @property
-    def payload(self) -> Any:
-        """The batch's own fields as JSON values."""
-        return jsondoor.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
 
     @property
     def total(self) -> int:
@@ -129,7 +109,7 @@ class BatchRunSnapshot(Handle[BatchRunRow]):
 
     @property
     def error(self) -> str | None:
-        """The critical error that stopped the run, or the error of the job that it waits for."""
+        """The critical error that stopped the run, or the error of a dead job that it depends on."""
         return self.row.critical or self.row.error
 
     @property
@@ -171,9 +151,9 @@ class BatchRun(BatchRunSnapshot):
     def _wait_steps(self, timeout: float | None = None, until: Collection[str] | None = None) -> Iterator[float]:
         wanted = None if until is None else _checked_until(until)
         engine = self._engine
-        yield from pauses_until(lambda: self._has_come(wanted), timeout, engine.clock, engine.settings, self._late)
+        yield from pauses_until(lambda: self._is_there(wanted), timeout, engine.clock, engine.settings, self._late)
 
-    def _has_come(self, wanted: frozenset[str] | None) -> bool:
+    def _is_there(self, wanted: frozenset[str] | None) -> bool:
         row = self.refresh().row
         if wanted is None:
             there = self.rests
@@ -254,7 +234,7 @@ class BatchRun(BatchRunSnapshot):
         self._act(tasks, "roll_back", actor, reason, None, overwrite=overwrite)
         for run_id, refs in newer.items():
             log.warning(
-                "run %d is being rolled back, though run %d has changed some of its targets since: %s",
+                "Rolling back run %d, although run %d has changed some of its targets since: %s.",
                 *(row.id, run_id, ", ".join(refs)),
             )
         return self
@@ -268,8 +248,8 @@ class BatchRun(BatchRunSnapshot):
         if not tasks.batch.observes:
             raise InvalidInput("run", f"batch {row.batch!r} has no observe", "a batch with observe(self, ref)")
         who, _ = actor_and_reason(actor, reason, engine.settings)
-        job = self._registry.batch_ground.job(tasks.reconcile.call(run=row.id), row)
-        return Reconciliation(one(engine.store.reconcile_begin(row.id, None, job, who)), engine)
+        job = new_run_job(self._registry.engine_ref, tasks.reconcile.call(run=row.id), row)
+        return Reconciliation(unwrap(engine.store.reconcile_begin(row.id, None, job, who)), engine)
 
     def correct(self, *, actor: str | None = None, reason: str | None = None) -> BatchRun:
         """Begin a run over the mismatches, from their current values to what was applied. It is previewed and applied
@@ -277,18 +257,29 @@ class BatchRun(BatchRunSnapshot):
         tasks = self.refresh()._tasks()
         row = self.row
         if not row.mismatches:
-            raise InvalidInput("run", f"run {row.id} without open mismatches", "one of which a look found some")
+            raise InvalidInput(
+                "run", f"run {row.id} without open mismatches", "a run whose reconciliation has found mismatches"
+            )
         attached = encode_metadata({"puts_right": str(row.id)}, self._engine.settings)
-        together = row.correlation_id or str(row.id)
+        correlation_id = row.correlation_id or str(row.id)
         new = begin_batch_run(
-            self._engine, self._registry, tasks, row.payload, actor, reason, row.tenant, together, attached, row.id
+            self._engine,
+            self._registry,
+            tasks,
+            row.payload,
+            actor,
+            reason,
+            row.tenant,
+            correlation_id,
+            attached,
+            row.id,
         )
         return BatchRun(new, self._engine, self._registry)
 
     def discard_failed(
         self, *, only: Iterable[str] | None = None, actor: str | None = None, reason: str | None = None
     ) -> ListPage[Moved]:
-        """Discard the dead jobs of the run: its failed targets stay failed."""
+        """Discard the dead jobs of the run; its failed targets stay failed."""
         who, why = actor_and_reason(actor, reason, self._engine.settings)
         chosen = None if only is None else _refs(only)
         ids = [one.apply_job_id for one in self.targets(state="failed", only=chosen) if one.apply_job_id]
@@ -327,8 +318,8 @@ class BatchRun(BatchRunSnapshot):
             leave_failed=leave_failed,
             overwrite=overwrite,
         )
-        driver = self._registry.batch_ground.job(tasks.step.call(run=self.id, action=action_id), self.row)
-        self.row = one(engine.store.batch_act(item, driver))
+        driver = new_run_job(self._registry.engine_ref, tasks.step.call(run=self.id, action=action_id), self.row)
+        self.row = unwrap(engine.store.batch_act(item, driver))
         return self
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -375,8 +366,8 @@ class BatchRun(BatchRunSnapshot):
         only: Collection[str] | None = None,
         changed: bool | None = None,
     ) -> int:
-        """Write the difference to a file as `csv` or `json`, and return the number of targets. A path gets the whole
-        file or nothing."""
+        """Write the changes to a file as `csv` or `json`, and return the number of targets. A file that is given by
+        path is written completely or not at all."""
         return export_changes(self.changes(state=state, only=only, changed=changed), to, format)
 
     def events(self, *, only: Collection[str] | None = None) -> Iterator[tuple[str, EventRow]]:
@@ -428,7 +419,7 @@ class BatchRun(BatchRunSnapshot):
 
 
 def _value(text: str | None) -> Any:
-    return None if text is None else jsondoor.decode(text, field="change")
+    return None if text is None else json_codec.decode(text, field="change")
 
 
 def _checked_until(until: Collection[str]) -> frozenset[str]:
@@ -468,7 +459,8 @@ def begin_batch_run(
         tolerate_share=share,
     )
     asked = {"run": run_id} if puts_right is None else {"run": run_id, "puts_right": puts_right}
-    return one(engine.store.batch_create(new, registry.batch_ground.job(tasks.plan.call(**asked), new)))
+    plan = new_run_job(registry.engine_ref, tasks.plan.call(**asked), new)
+    return unwrap(engine.store.batch_create(new, plan))
 
 
 def target_change(row: TargetRow) -> TargetChange:
@@ -491,5 +483,5 @@ def _refs(only: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput("only", f"the string {only!r:.80}", "a list of refs")
     refs = tuple(only)
     for ref in refs:
-        jsondoor.text(ref, field="ref", bytes_max=512)
+        json_codec.text(ref, field="ref", bytes_max=512)
     return refs

@@ -7,26 +7,25 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
-from detent.app.aio import AsyncDetent
+from detent.app.aio_detent import AsyncDetent
 from detent.app.nouns import Nouns
 from detent.app.registry import Declarations, Registry
 from detent.batch.tasks import declare_tasks as batch_tasks
 from detent.client.client import DirectClient
 from detent.client.engine import Engine
-from detent.client.figures import figures_since
 from detent.client.job import Job
 from detent.client.task import AsyncTask, DeclareTask, PlainTask, SendableTask
-from detent.declare.around import Around, AroundHook, hook_of
+from detent.declare.around_hooks import Around, AroundHook, hook_of
 from detent.declare.batch import Batch, BatchMethods, BatchOptions
 from detent.declare.context import Context
-from detent.declare.enqueue import SendingOptions
-from detent.declare.fields import options_of
+from detent.declare.declaration import options_of
+from detent.declare.enqueue import EnqueueKeywords
 from detent.declare.limit import Limit
 from detent.declare.pipeline import Pipeline, PipelineMethods, PipelineOptions
 from detent.declare.settings import load_settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, UnknownTask
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.backoff import Retry
 from detent.model.clock import Clock
 from detent.model.figure_records import Figures
@@ -36,6 +35,7 @@ from detent.pipeline.tasks import declare_tasks as pipeline_tasks
 from detent.store.contract import Store
 from detent.store.entities.rules import refuse_older
 from detent.store.foreign.marker import create_table
+from detent.views.figures import figures_since
 
 __all__ = ["Detent"]
 
@@ -196,7 +196,7 @@ class Detent(Nouns):
             for name_ in names:
                 if name_ in self._registry.batches or names.count(name_) > 1:
                     raise InvalidInput("batch", f"the name {name_!r} twice", "one batch for each name")
-            tasks = batch_tasks(batch, self._registry.batch_ground, self._declare)
+            tasks = batch_tasks(batch, self._registry.engine_ref, self._declare)
             self._registry.batches.update(dict.fromkeys(names, tasks))
             return found
 
@@ -248,7 +248,7 @@ class Detent(Nouns):
                 if other.pipeline.watermark == pipeline.watermark:
                     found_ = f"the watermark {pipeline.watermark!r} of {other.pipeline.name!r}"
                     raise InvalidInput("watermark", found_, "one pipeline for each watermark")
-            pipelines[pipeline.name] = pipeline_tasks(pipeline, self._registry.pipeline_ground, self._declare)
+            pipelines[pipeline.name] = pipeline_tasks(pipeline, self._registry.engine_ref, self._declare)
             return found
 
         return declare if kind is None else declare(kind)
@@ -325,9 +325,9 @@ class Detent(Nouns):
         except KeyError:
             raise UnknownTask(name, sorted(self._registry.tasks)) from None
 
-    # -- sending -----------------------------------------------------------------------------------------------
+    # -- enqueueing --------------------------------------------------------------------------------------------
 
-    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
+    def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> Job[R]:
         """Enqueue one call; when this returns, the job is accepted and durable.
 
         - `key`: the same key within a tenant returns the same job. It is kept for ever, or for `key_ttl` seconds.
@@ -343,11 +343,11 @@ class Detent(Nouns):
         """
         return self._engine.client.enqueue(call, **options)
 
-    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[Job[R]]:
         """Enqueue many calls, all or nothing. Options as for `enqueue`, except `key`."""
         return self._engine.client.enqueue_many(calls, **options)
 
-    def enqueue_named(self, task: str, payload: str, /, **options: Unpack[SendingOptions]) -> Job[Any]:
+    def enqueue_named(self, task: str, payload: str, /, **options: Unpack[EnqueueKeywords]) -> Job[Any]:
         """Enqueue a call by the task's name, with its arguments as JSON text. Options as for `enqueue`. `UnknownTask`,
         `InvalidArguments`."""
         return self.enqueue(self.call_named(task, payload), **options)
@@ -355,7 +355,7 @@ class Detent(Nouns):
     def call_named(self, task: str, payload: str, /) -> Call[Any]:
         """Describe a call by the task's name, with its arguments as JSON text. `UnknownTask`, `InvalidArguments`."""
         found = self.find_task(task)
-        arguments = jsondoor.check_text(
+        arguments = json_codec.check_text(
             payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
         )
         found.decode(arguments)
@@ -441,7 +441,7 @@ class Detent(Nouns):
             try:
                 hook(self.jobs.get(job_id))
             except Exception:
-                log.exception("on_failure hook %r failed for job %d", hook, job_id)
+                log.exception("The on_failure hook %r failed for job %d.", hook, job_id)
 
     def rewire(self, engine: Engine) -> Engine:
         """Use another engine, and return the previous one. For tests."""

@@ -1,4 +1,4 @@
-"""The difference that a run makes, as a file."""
+"""Exporting the changes of a batch run to a file."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _COLUMNS = ("ref", "state", "changed", "before", "after", "error")
 
 
 def export_changes(changes: Iterable[TargetChange], to: str | Path | TextIO, format: str) -> int:
-    """Write them one by one; how many. A file that is named appears when it is whole: half of one is no difference to
-    decide by."""
+    """Write the changes, and return their number. A file that is given by path appears only when it is complete."""
     if format not in FORMATS:
         raise InvalidInput("format", repr(format)[:80], ", ".join(FORMATS))
     if not isinstance(to, str | Path):
@@ -44,7 +43,7 @@ def _write(changes: Iterable[TargetChange], file: TextIO, format: str) -> int:
 
 
 def _write_csv(changes: Iterable[TargetChange], file: TextIO) -> int:
-    """Before and after are JSON in their cells: a price stands there as a price, anything with parts as an object."""
+    """Write CSV; the cells of before and after are JSON."""
     writer = csv.writer(file)
     writer.writerow(_COLUMNS)
     count = 0

@@ -1,4 +1,4 @@
-"""`app.jobs` and `app.dead`: finding jobs and acting on them."""
+"""`app.jobs`, `app.dead` and `app.operations`: finding jobs, and acting on one or on many."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from detent.client.engine import Engine
 from detent.client.job import Job
-from detent.client.listing import ListPage, check_limit
-from detent.client.moves import check_id
-from detent.client.operation import JobSelection
-from detent.client.search import checked_search, place_of, text_of
+from detent.client.job_verbs import check_id
+from detent.client.list_page import LIST_MAX, ListPage, check_limit, checked_search, place_of, text_of
+from detent.client.operation import JobSelection, Operation
 from detent.declare.task import check_seconds
-from detent.errors import NotFound
-from detent.model import jsondoor
+from detent.errors import InvalidInput, NotFound
+from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Count
 from detent.model.service_records import DeadGroup, SilentRow
 
-__all__ = ["DeadJobs", "Jobs"]
+__all__ = ["DeadJobs", "Jobs", "Operations"]
 
 _STALE_AFTER = 300.0
 _STALLED_AFTER = 600.0
+_OPERATION_STATES = ("running", "done", "cancelled")
 
 
 class Jobs:
@@ -110,7 +110,7 @@ class Jobs:
         for field, seconds in (("stale_after", stale_after), ("stalled_after", stalled_after)):
             check_seconds(field, seconds)
         if queue is not None:
-            jsondoor.text(queue, field="queue", bytes_max=self._engine.settings.name_max)
+            json_codec.text(queue, field="queue", bytes_max=self._engine.settings.name_max)
         return ListPage(self._engine.store.job_silent(queue, stale_after, stalled_after, limit))
 
 
@@ -141,5 +141,30 @@ class DeadJobs:
         their ages, their attempts and one of them as an example. The largest groups come first."""
         for field, name in (("task", task), ("queue", queue), ("tenant", tenant)):
             if name is not None:
-                jsondoor.text(name, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
+                json_codec.text(name, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
         return ListPage(self._engine.store.dead_report(task, queue, tenant, check_limit(limit)))
+
+
+class Operations:
+    """Operations on many jobs, as `app.jobs.where(...)` starts them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def get(self, operation_id: int | str) -> Operation:
+        """Return the handle of an operation. `NotFound`."""
+        row = self._engine.store.operation_get(check_id(operation_id, "operation id"))
+        if row is None:
+            raise NotFound("operation", str(operation_id))
+        return Operation(row, self._engine)
+
+    def list(self, *, state: str | None = None, limit: int = 100, after: str | None = None) -> ListPage[Operation]:
+        """List operations, the newest first. `.next` of the list is the `after` of the next page. `InvalidInput`."""
+        if state is not None and state not in _OPERATION_STATES:
+            raise InvalidInput("state", repr(state)[:80], ", ".join(_OPERATION_STATES))
+        most = check_limit(limit)
+        below = None if after is None else check_id(after, "after")
+        rows = self._engine.store.operation_list(state, most + 1 if below is None and most < LIST_MAX else LIST_MAX)
+        left = [row for row in rows if below is None or row.id < below]
+        found = [Operation(row, self._engine) for row in left[:most]]
+        return ListPage(found, str(found[-1].id) if len(left) > most else None)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from detent.app.registry import Registry
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
-from detent.client.listing import ListPage
-from detent.client.moves import one
+from detent.client.job_verbs import unwrap
+from detent.client.list_page import ListPage
 from detent.declare.enqueue import encode_metadata
 from detent.errors import InvalidInput, NotFound
-from detent.lifecycle import draw
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle import diagrams
+from detent.lifecycle.definition import Lifecycle
 from detent.lifecycle.library import LIBRARY
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.records import Moved, TransitionRow
 from detent.store.entities.rules import check_name
 
@@ -70,7 +70,7 @@ class Lifecycles:
         text = encode_metadata(metadata, self._engine.settings)
         _, table, id_column, state_column = attached[lifecycle.name]
         move = self._engine.store.entity_move
-        return one(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
+        return unwrap(move(lifecycle, table, id_column, state_column, _entity_id(entity_id), trigger, who, why, text))
 
     def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
         """Return every transition of an entity of yours, in order, with actor and reason."""
@@ -81,8 +81,8 @@ class Lifecycles:
         known = LIBRARY | {name: found[0] for name, found in self._registry.attached.items()}
         if name not in known:
             raise NotFound("lifecycle", f"{name!r}; there are: {', '.join(known)}")
-        return draw.svg(known[name]) if format == "svg" else draw.mermaid(known[name])
+        return diagrams.svg(known[name]) if format == "svg" else diagrams.mermaid(known[name])
 
 
 def _entity_id(value: object) -> str:
-    return jsondoor.text(str(value), field="entity id", bytes_max=_ENTITY_ID_MAX)
+    return json_codec.text(str(value), field="entity id", bytes_max=_ENTITY_ID_MAX)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from detent.app.alerts import Alerts
-from detent.app.identities import Identities
-from detent.app.jobs import DeadJobs, Jobs
+from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
-from detent.app.operations import Operations
 from detent.app.queues import Limits, Queues, Workers
-from detent.app.record import Record
+from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
-from detent.client.acting import acting_as
+from detent.client.actor import acting_as
 from detent.client.engine import Engine
 from detent.declare.settings import Settings
-from detent.ops.runs import Ops
+from detent.ops.ops import Ops
 
 __all__ = ["Nouns"]
 

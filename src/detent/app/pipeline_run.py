@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
-from detent.client.acting import actor_and_reason
-from detent.client.handle import Handle
-from detent.client.moves import one, reason_needed
+from detent.client.actor import actor_and_reason
+from detent.client.handle import RunHandle
+from detent.client.job_verbs import reason_needed, unwrap
 from detent.client.operation import JobSelection, Operation
-from detent.client.pause import items_of, pauses_until, sleep_through
+from detent.client.polling import items_of, pauses_until, sleep_through
 from detent.errors import InvalidInput, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
-from detent.model import jsondoor
 from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
 from detent.store.jobs.filters import JobSearch
@@ -23,37 +22,16 @@ __all__ = ["PipelineRun", "PipelineRunSnapshot"]
 _PAGE = 1000
 
 
-class PipelineRunSnapshot(Handle[PipelineRunRow]):
+class PipelineRunSnapshot(RunHandle[PipelineRunRow]):
     """A pipeline run as it was when it was last read."""
 
     def __repr__(self) -> str:
         return f"<PipelineRun {self.id} {self.row.name} {self.state}>"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PipelineRunSnapshot) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.row.id
-
-    @property
-    def state(self) -> str:
-        """State in its lifecycle."""
-        return self.row.state
-
     @property
     def pipeline(self) -> str:
         """The name of its pipeline."""
         return self.row.name
-
-    @property
-    def payload(self) -> Any:
-        """The pipeline's own fields as JSON values."""
-        return jsondoor.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
 
     @property
     def is_full(self) -> bool:
@@ -142,7 +120,7 @@ class PipelineRun(PipelineRunSnapshot):
         has completed, `RunInProgress` while another run of the watermark has not ended, `NotRetryable` if a newer run
         has completed or the staged records are gone. `NotFound`.
         """
-        one(self._engine.store.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
+        unwrap(self._engine.store.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         return self.refresh()
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
@@ -154,8 +132,8 @@ class PipelineRun(PipelineRunSnapshot):
     def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
         """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return
         this handle, read again. `InvalidTransition`, `NotFound`."""
-        who, why = reason_needed(actor, reason, self._engine.settings, "a reason: a forced run always has one")
-        one(self._engine.store.pipeline_force(self.id, who, why))
+        who, why = reason_needed(actor, reason, self._engine.settings, "a reason: forcing a run needs one")
+        unwrap(self._engine.store.pipeline_force(self.id, who, why))
         return self.refresh()
 
     def partitions(self, state: str | None = None) -> Iterator[PartitionRow]:

@@ -1,16 +1,16 @@
-"""`app.queues`, `app.limits` and `app.workers`: what decides how fast jobs are worked on."""
+"""`app.queues`, `app.limits` and `app.workers`."""
 
 from __future__ import annotations
 
 from detent.app.registry import Registry, declared_as
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
-from detent.client.listing import ListPage, check_limit, page_by_name
-from detent.client.moves import one
+from detent.client.job_verbs import unwrap
+from detent.client.list_page import ListPage, check_limit, page_by_name
 from detent.declare.limit import Limit
 from detent.declare.task import check_seconds
 from detent.errors import DetentError, InvalidInput, NotFound
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.limit_records import LimitFilter, LimitRow
 from detent.model.records import Moved
 from detent.model.service_records import RecoveryRow, WorkerRow
@@ -51,7 +51,7 @@ class Queues:
         return self._engine.store.queue_pause(self._checked(name), *who)
 
     def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Let jobs of a queue start again."""
+        """Resume a queue: its jobs start again."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         return self._engine.store.queue_resume(self._checked(name), *who)
 
@@ -94,7 +94,7 @@ class Queues:
         return ListPage(self._engine.store.recovery_list())
 
     def _checked(self, name: str) -> str:
-        return jsondoor.text(name, field="queue", bytes_max=self._engine.settings.name_max)
+        return json_codec.text(name, field="queue", bytes_max=self._engine.settings.name_max)
 
 
 class Limits:
@@ -121,12 +121,12 @@ class Limits:
         """Pause a limit: no job under it starts until it is resumed. Running jobs continue. A limit key of jobs, such
         as `shop:7`, is a limit too. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
-        return one(self._engine.store.limit_pause(self._checked(key), *who))
+        return unwrap(self._engine.store.limit_pause(self._checked(key), *who))
 
     def resume(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """End a pause of any origin, close the breaker and fill the bucket of a limit. `NotFound`."""
+        """Resume a limit: end any pause, close the breaker and fill the bucket. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
-        return one(self._engine.store.limit_reset(self._checked(key), *who))
+        return unwrap(self._engine.store.limit_reset(self._checked(key), *who))
 
     def remove(self, key: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Remove a limit that no code declares any more. If the code still declares it, `detent migrate --app` and a
@@ -142,10 +142,10 @@ class Limits:
                 verbs.declaration_put("limit", name, "", again=True)
             return removed
 
-        return one(self._engine.store.together(remove))
+        return unwrap(self._engine.store.together(remove))
 
     def _checked(self, key: str) -> str:
-        return jsondoor.text(key, field="key", bytes_max=self._engine.settings.name_max + len("queue:"))
+        return json_codec.text(key, field="key", bytes_max=self._engine.settings.name_max + len("queue:"))
 
 
 class Workers:
@@ -155,8 +155,8 @@ class Workers:
         self._engine = engine
 
     def list(self, *, within: float = _ALIVE_WITHIN, limit: int = 100, after: str | None = None) -> ListPage[WorkerRow]:
-        """List the workers seen in the last `within` seconds, with the tasks they know and the jobs they hold.
-        `InvalidInput`."""
+        """List the workers with a heartbeat in the last `within` seconds, with the tasks they know and the jobs they
+        hold. `InvalidInput`."""
         if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within <= 10**9:
             raise InvalidInput("within", repr(within), "a number of seconds")
         found = self._engine.store.worker_list(within)

@@ -8,9 +8,9 @@ from typing import Any, Self
 from msgspec import Struct
 
 from detent.client.handle import Handle
-from detent.client.pause import pauses_until, sleep_through
+from detent.client.polling import pauses_until, sleep_through
 from detent.errors import RunStuck, RunTimeout
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.batch_records import MismatchRow, ReconciliationRow
 from detent.store.contract import Verbs
 
@@ -58,8 +58,8 @@ class Reconciliation(ReconciliationSnapshot):
         return [*mismatches_of(self._engine.store, self.row.run_id, True)]
 
     def _is_done(self) -> bool:
-        looks = self._engine.store.reconciliation_list(self.row.run_id, 1000)
-        self.row = next((look for look in looks if look.no == self.row.no), self.row)
+        rows = self._engine.store.reconciliation_list(self.row.run_id, 1000)
+        self.row = next((row for row in rows if row.no == self.row.no), self.row)
         if self.row.done_at is None:
             (job,) = self._engine.store.job_get([self.row.job_id])
             if job is None or job.state in ("quarantined", "failed", "cancelled"):
@@ -83,4 +83,4 @@ def mismatches_of(verbs: Verbs, run_id: int, open_only: bool) -> Iterator[Mismat
 
 
 def _value(text: str | None) -> Any:
-    return None if text is None else jsondoor.decode(text, field="change")
+    return None if text is None else json_codec.decode(text, field="change")

@@ -13,24 +13,22 @@ from typing import Any
 
 import msgspec
 
-from detent.batch.ground import Ground as BatchGround
 from detent.batch.tasks import BatchTasks
-from detent.client.engine import Engine
+from detent.client.engine import Engine, EngineRef
 from detent.client.task import SendableTask
-from detent.declare.enqueue import Sending, new_job
+from detent.declare.enqueue import EnqueueOptions, new_job
 from detent.declare.limit import Limit
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Options
 from detent.errors import InvalidInput, NotFound
-from detent.lifecycle.declare import Lifecycle
-from detent.model import jsondoor
+from detent.lifecycle.definition import Lifecycle
+from detent.model import json_codec
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.ops_records import OPS_TASK
 from detent.model.service_records import CATCH_UP, CatchUp, DeclaredKind, NewSchedule, TaskTimes
-from detent.pipeline.ground import Ground as PipelineGround
 from detent.pipeline.tasks import PipelineTasks
 from detent.schedule.cron import check_cron
-from detent.schedule.firing import NEVER, from_now
+from detent.schedule.due_ticks import NEVER, from_now
 from detent.store.contract import Verbs
 
 __all__ = ["Declarations", "Registry", "declared_as"]
@@ -38,7 +36,7 @@ __all__ = ["Declarations", "Registry", "declared_as"]
 AnyTask = SendableTask[..., Any, Any]
 
 _FOREVER = 1e9
-"""Seconds: about thirty years."""
+"""About thirty years, in seconds."""
 
 
 class Declarations(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ class Declarations(msgspec.Struct, frozen=True):
 class Registry:
     """The tasks, batches, pipelines, schedules, limits and lifecycles that the code of one application declares.
 
-    `engine` is asked for each time, since an application may be put on another database.
+    `engine` is looked up at each use: tests put an application on another engine.
     """
 
     def __init__(self, settings: Settings, engine: Callable[[], Engine]) -> None:
@@ -66,12 +64,7 @@ class Registry:
         self.schedules: dict[str, NewSchedule] = {}
         self.queue_limits: dict[str, NewLimit] = {}
         self.attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
-        self.batch_ground = BatchGround(
-            store=lambda: engine().store, ids=lambda: engine().ids, clock=lambda: engine().clock, settings=settings
-        )
-        self.pipeline_ground = PipelineGround(
-            lambda: engine().store, lambda: engine().ids, lambda: engine().clock, settings
-        )
+        self.engine_ref = EngineRef(engine, settings)
 
     # -- declaring ---------------------------------------------------------------------------------------------
 
@@ -83,7 +76,7 @@ class Registry:
             if name in self.tasks or names.count(name) > 1:
                 raise InvalidInput("task", f"the name {name!r} twice", "one task for each name")
             if name == OPS_TASK:
-                raise InvalidInput("task", f"the name {name!r}", "another name: that one is ops runs'")
+                raise InvalidInput("task", f"the name {name!r}", "another name: this one is reserved for ops runs")
         known = _by_key(self.tasks).get(task.limit_key)
         if task.options.limit is not None and known is not None and known[0] != task.options.limit:
             raise InvalidInput("limit", f"two limits under the key {task.limit_key!r}", "one limit for each key")
@@ -125,7 +118,7 @@ class Registry:
 
     def queue_limit(self, queue: str, limit: Limit) -> NewLimit:
         """Return the limit of a queue, checked. `InvalidInput`."""
-        name = jsondoor.text(queue, field="queue", bytes_max=self.settings.name_max)
+        name = json_codec.text(queue, field="queue", bytes_max=self.settings.name_max)
         return limit.under(f"queue:{name}", queues=(name,))
 
     def new_schedule(
@@ -139,15 +132,18 @@ class Registry:
         queue: str | None,
         priority: int | None,
     ) -> NewSchedule:
-        """Return a schedule, checked, without its first tick, which only the database's clock can tell."""
+        """Return a schedule, checked, without its first tick, which depends on the clock of the database.
+        `InvalidInput`."""
         if catch_up not in CATCH_UP:
             raise InvalidInput("catch_up", repr(catch_up)[:80], ", ".join(CATCH_UP))
         check_cron(cron, zone)
-        job = new_job(call, Sending(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
+        job = new_job(call, EnqueueOptions(tenant=tenant, queue=queue, priority=priority), settings=self.settings)
         if call.task.options.unique == "active":
             allowed = "unique='pending', together with limit=Limit(concurrency=1) if one at a time may run"
             raise InvalidInput("schedule", f"a call of {call.task.name}, which is unique while active", allowed)
-        named = jsondoor.text(call.task.name if name is None else name, field="name", bytes_max=self.settings.name_max)
+        named = json_codec.text(
+            call.task.name if name is None else name, field="name", bytes_max=self.settings.name_max
+        )
         return NewSchedule(
             name=named,
             cron=cron,
@@ -206,7 +202,7 @@ class Registry:
         return found
 
     def _limits(self) -> dict[str, NewLimit]:
-        """By what is limited: a limit for each task and queue, though tasks may share a key with other programs."""
+        """Return the limits by task and queue: tasks may share a limit key with other programs."""
         of_queues = {name: item for item in self.queue_limits.values() for name in declared_as(item)}
         of_tasks = {
             f"task:{name}": task.options.limit.under(task.limit_key, tasks=(name,))
@@ -218,8 +214,8 @@ class Registry:
     def _put_times(self) -> None:
         store = self._engine().store
         known = {one.task: one for one in store.times_list()}
-        said = [_times(name, task.options) for name, task in sorted(self.tasks.items())]
-        changed = [one for one in said if known.get(one.task, TaskTimes(task=one.task)) != one]
+        declared = [_times(name, task.options) for name, task in sorted(self.tasks.items())]
+        changed = [one for one in declared if known.get(one.task, TaskTimes(task=one.task)) != one]
         if changed:
             store.times_put(changed)
 
@@ -242,8 +238,8 @@ def _putting_schedule(item: NewSchedule) -> Callable[[Verbs], object]:
 
 
 def _fingerprint(item: NewLimit | NewSchedule) -> str:
-    said = {name: getattr(item, name) for name in item.__struct_fields__ if name != "next_at"}
-    text = msgspec.json.encode({name: value for name, value in sorted(said.items()) if value is not None})
+    fields = {name: getattr(item, name) for name in item.__struct_fields__ if name != "next_at"}
+    text = msgspec.json.encode({name: value for name, value in sorted(fields.items()) if value is not None})
     return hashlib.sha256(text).hexdigest()[:32]
 
 

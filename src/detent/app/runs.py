@@ -9,18 +9,19 @@ from typing import Any, Literal, overload
 from detent.app.batch_run import BatchRun, begin_batch_run
 from detent.app.pipeline_run import PipelineRun
 from detent.app.registry import Registry
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
-from detent.client.listing import ListPage, check_limit, page_by_name
-from detent.client.moves import check_id, one, reason_needed
+from detent.client.job_verbs import check_id, reason_needed, unwrap
+from detent.client.list_page import ListPage, check_limit, page_by_name
 from detent.declare.batch import BatchMethods
 from detent.declare.enqueue import encode_metadata
 from detent.declare.pipeline import PipelineMethods
 from detent.errors import InvalidInput, NotFound
 from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.batch_records import BatchFilter
 from detent.model.pipeline_records import NewPipelineRun, WatermarkRow
+from detent.pipeline.run_jobs import new_run_job
 
 __all__ = ["Run", "Runs", "Watermarks"]
 
@@ -123,7 +124,7 @@ class Runs:
             raise InvalidInput("state", repr(state)[:80], ", ".join(of_kind))
         for field, text in (("name", name), ("tenant", tenant)):
             if text is not None:
-                jsondoor.text(text, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
+                json_codec.text(text, field=field, bytes_max=self._engine.settings.name_max, allow_empty=True)
         most, below = check_limit(limit), None if after is None else check_id(after, "after")
         store, found = self._engine.store, ListPage[Any](())
         if kind != "pipeline" and state in (None, *BATCH_RUN.states):
@@ -149,9 +150,9 @@ class Runs:
         """Begin a run of a batch: workers find its targets and compute what would change. Nothing is changed yet.
         `InvalidInput` if the batch is not declared here, `InvalidArguments` if its fields do not fit."""
         tasks, settings = self._registry.batch_tasks_of(value), self._engine.settings
-        jsondoor.text(tenant, field="tenant", bytes_max=settings.name_max, allow_empty=True)
+        json_codec.text(tenant, field="tenant", bytes_max=settings.name_max, allow_empty=True)
         if correlation_id is not None:
-            jsondoor.text(correlation_id, field="correlation_id", bytes_max=settings.name_max)
+            json_codec.text(correlation_id, field="correlation_id", bytes_max=settings.name_max)
         payload = tasks.batch.encode(value)
         attached = encode_metadata(metadata, settings)
         engine, registry = self._engine, self._registry
@@ -159,11 +160,11 @@ class Runs:
         return BatchRun(row, engine, registry)
 
     def preview_named(self, name: str, payload: str = "{}", /, **options: Any) -> BatchRun:
-        """Begin a run of a batch by its name, with its fields as JSON text. Options as for `preview`. `NotFound`,
+        """Preview a run of a batch by its name, with its fields as JSON text. Options as for `preview`. `NotFound`,
         `InvalidArguments`."""
         batch = self._registry.batch_tasks(name).batch
-        text = jsondoor.check_text(payload, field=name, size_max=self._engine.settings.payload_max)
-        return self.preview(batch.told(text), **options)
+        text = json_codec.check_text(payload, field=name, size_max=self._engine.settings.payload_max)
+        return self.preview(batch.parse(text), **options)
 
     def start(
         self,
@@ -183,12 +184,12 @@ class Runs:
         tasks, settings = registry.pipeline_tasks_of(value), engine.settings
         who, why = actor_and_reason(actor, reason, settings)
         if force:
-            reason_needed(actor, reason, settings, "a reason: a forced run always has one")
-        jsondoor.text(tenant, field="tenant", bytes_max=settings.name_max, allow_empty=True)
+            reason_needed(actor, reason, settings, "a reason: forcing a run needs one")
+        json_codec.text(tenant, field="tenant", bytes_max=settings.name_max, allow_empty=True)
         payload = tasks.pipeline.encode(value)
         options, store = tasks.pipeline.options, engine.store
         run_id, job_id = engine.ids.take(2)
-        plan = registry.pipeline_ground.job(tasks.plan.call(run_id=run_id), run_id, tenant, job_id=job_id)
+        plan = new_run_job(registry.engine_ref, tasks.plan.call(run_id=run_id), run_id, tenant, job_id=job_id)
         new = NewPipelineRun(
             id=run_id,
             name=tasks.pipeline.name,
@@ -206,15 +207,15 @@ class Runs:
             replicas=settings.consolidate_replicas,
             portion_size=settings.consolidate_fetch,
         )
-        return PipelineRun(one(store.pipeline_start(new)), engine)
+        return PipelineRun(unwrap(store.pipeline_start(new)), engine)
 
     def start_named(self, name: str, payload: str = "{}", /, **options: Any) -> PipelineRun:
-        """Begin a run of a pipeline by its name, with its fields as JSON text. Options as for `start`. `NotFound`,
+        """Start a run of a pipeline by its name, with its fields as JSON text. Options as for `start`. `NotFound`,
         `InvalidArguments`, also for a field that the pipeline does not have."""
         if name not in self._registry.pipelines:
             raise NotFound("pipeline", repr(name))
-        text = jsondoor.check_text(payload, field=name, size_max=self._engine.settings.payload_max)
-        return self.start(self._registry.pipelines[name].pipeline.told(text), **options)
+        text = json_codec.check_text(payload, field=name, size_max=self._engine.settings.payload_max)
+        return self.start(self._registry.pipelines[name].pipeline.parse(text), **options)
 
 
 class Watermarks:
@@ -225,7 +226,7 @@ class Watermarks:
 
     def get(self, name: str, *, tenant: str = "") -> datetime | None:
         """Return the time up to which a source has been ingested; None before its first run has completed."""
-        jsondoor.text(name, field="watermark", bytes_max=self._engine.settings.name_max)
+        json_codec.text(name, field="watermark", bytes_max=self._engine.settings.name_max)
         found = self._engine.store.watermark_list(tenant=tenant, name=name)
         return found[0].value if found else None
 

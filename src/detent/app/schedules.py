@@ -1,4 +1,4 @@
-"""`app.schedules`: what is enqueued by the clock."""
+"""`app.schedules`: calls that are enqueued at the times of a cron expression."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from detent.app.registry import Registry
-from detent.client.acting import actor_and_reason
+from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
 from detent.client.job import Job
-from detent.client.listing import ListPage, page_by_name
-from detent.client.moves import one
+from detent.client.job_verbs import unwrap
+from detent.client.list_page import ListPage, page_by_name
 from detent.declare.task import Call
 from detent.errors import DetentError, InvalidInput, NotFound
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.records import Moved
 from detent.model.service_records import CatchUp, ScheduleRow
 from detent.schedule.cron import next_tick
-from detent.schedule.firing import from_now, job_now, upcoming
+from detent.schedule.due_ticks import from_now, job_now, upcoming
 from detent.store.contract import Verbs
 
 __all__ = ["Schedules"]
@@ -65,13 +65,13 @@ class Schedules:
     def pause(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Pause a schedule: it enqueues nothing until it is resumed. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
-        return one(self._engine.store.schedule_pause(self._checked(name), *who))
+        return unwrap(self._engine.store.schedule_pause(self._checked(name), *who))
 
     def resume(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Resume a schedule. Ticks during the pause are not made up for. `NotFound`."""
         who = actor_and_reason(actor, reason, self._engine.settings)
         row, store = self.get(name), self._engine.store
-        return one(store.schedule_resume(row.name, next_tick(row.cron, row.zone, store.now()), *who))
+        return unwrap(store.schedule_resume(row.name, next_tick(row.cron, row.zone, store.now()), *who))
 
     def remove(self, name: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Remove a schedule. Jobs that it enqueued stay. If the code still declares it, `detent migrate --app` and a
@@ -84,10 +84,10 @@ class Schedules:
                 verbs.declaration_put("schedule", checked, "", again=True)
             return removed
 
-        return one(self._engine.store.together(remove))
+        return unwrap(self._engine.store.together(remove))
 
     def next(self, name: str, count: int = 5) -> ListPage[datetime]:
-        """Return the coming ticks of a schedule, in UTC. `NotFound`."""
+        """Return the next ticks of a schedule, in UTC. `NotFound`."""
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _TICKS_MAX:
             raise InvalidInput("count", repr(count), f"a whole number from 1 to {_TICKS_MAX}")
         return ListPage(upcoming(self.get(name), count))
@@ -102,7 +102,7 @@ class Schedules:
         row = self.get(name)
         (number,) = engine.ids.take(1)
         item = job_now(row, number, engine.ids.nonce(), who)
-        made = one(engine.store.schedule_run(row.name, item, who, why))
+        made = unwrap(engine.store.schedule_run(row.name, item, who, why))
         found = engine.client.get(made.job_id)
         found.created = made.created
         return found
@@ -125,4 +125,4 @@ class Schedules:
         return ListPage(self.remove(name, actor=actor, reason=reason) for name in self.left())
 
     def _checked(self, name: str) -> str:
-        return jsondoor.text(name, field="name", bytes_max=self._engine.settings.name_max)
+        return json_codec.text(name, field="name", bytes_max=self._engine.settings.name_max)

@@ -1,1 +1,1 @@
-"""Batch runs, built out of jobs: plan, preview, apply, revert and reconcile are tasks like any other."""
+"""Batch runs, carried out by jobs: plan, preview, apply, revert, reconcile."""

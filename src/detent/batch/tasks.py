@@ -1,45 +1,35 @@
-"""The tasks of a batch, to be declared with it: `<batch>.plan`, `.preview`, `.step`, `.apply`, `.revert`, `.stop` and
+"""The tasks that are declared with a batch: `<batch>.plan`, `.preview`, `.step`, `.apply`, `.revert`, `.stop` and
 `.reconcile`.
 
-Each has the batch's queue, priority and limit; apply and revert also its retries, its time-out and what is said about
-repeating them.
+Each has the queue, priority and limit of the batch; apply and revert also have its retries, time-out and `idempotent`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from detent.batch.applying import Applying, Stepping, Stopping
-from detent.batch.ground import Ground, Runs
-from detent.batch.planning import Planning
-from detent.batch.reconciling import Reconciling
-from detent.client.colour import as_task
+from detent.batch.applier import Applier, Stepper, Stopper
+from detent.batch.planner import Planner
+from detent.batch.reconciler import Reconciler
+from detent.batch.run_jobs import RunCache
+from detent.client.engine import EngineRef
+from detent.client.method_caller import as_task
 from detent.declare.batch import Batch
-from detent.declare.task import Options, Task
+from detent.declare.task import AnyTask, Options, TaskDeclarer
 
-__all__ = ["BatchTasks", "Declare", "declare_tasks"]
-
-AnyTask = Task[..., Any, Any]
+__all__ = ["BatchTasks", "declare_tasks"]
 
 _BEFORE_ALL = 32_767
-"""The highest priority: the job that stops a run must not wait behind the jobs that it is to stop."""
-_PATIENCE = 20
-"""How often what touches nothing may die with its worker."""
-
-
-class Declare(Protocol):
-    """Whoever has tasks: the application."""
-
-    def __call__(self, function: Callable[..., Any], name: str, aliases: tuple[str, ...], options: Options) -> AnyTask:
-        """Declare a task."""
-        ...
+"""The highest priority: the job that stops a run must not wait behind the jobs that it stops."""
+_CRASH_RETRIES = 20
+"""Retries of jobs without an effect: they may be repeated after any crash of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTasks:
-    """A batch with its tasks; `revert` is None where it has no such method."""
+    """A batch with its tasks; `revert` is None if the batch has no such method."""
 
     batch: Batch
     plan: AnyTask
@@ -51,12 +41,12 @@ class BatchTasks:
     reconcile: AnyTask
 
 
-def declare_tasks(batch: Batch, ground: Ground, declare: Declare) -> BatchTasks:
-    """Declare them all."""
-    runs = Runs(batch, ground)
-    planning = Planning(batch, ground, runs)
-    stepping = Stepping(batch, ground, runs)
-    patient = replace(batch.options.retry, retries=max(_PATIENCE, batch.options.retry.retries))
+def declare_tasks(batch: Batch, engine: EngineRef, declare: TaskDeclarer) -> BatchTasks:
+    """Declare all tasks of a batch."""
+    runs = RunCache(batch, engine)
+    planner = Planner(batch, engine, runs)
+    stepper = Stepper(batch, engine, runs)
+    repeatable = replace(batch.options.retry, retries=max(_CRASH_RETRIES, batch.options.retry.retries))
 
     def task(part: str, function: Callable[..., Any], *, limited: bool = True, **more: Any) -> AnyTask:
         aliases = tuple(f"{alias}.{part}" for alias in batch.aliases)
@@ -68,29 +58,29 @@ def declare_tasks(batch: Batch, ground: Ground, declare: Declare) -> BatchTasks:
         return declare(function, f"{batch.name}.{part}", aliases, options)
 
     def target_task(action: Literal["apply", "revert"]) -> AnyTask:
-        applying = Applying(batch, ground, runs, stop, action)
+        applier = Applier(batch, engine, runs, stop, action)
         careful = not batch.options.idempotent
-        probe = as_task(applying.probe, applying.probe_colour) if careful and batch.observes else None
+        probe = as_task(applier.probe, applier.probe_caller) if careful and batch.observes else None
         return task(
             action,
-            as_task(applying.carry_out, applying.colour),
+            as_task(applier.carry_out, applier.caller),
             timeout=batch.options.timeout,
             idempotent=batch.options.idempotent,
             probe=probe,
         )
 
-    stop = task("stop", Stopping(ground, runs).stop, limited=False, retry=patient, priority=_BEFORE_ALL)
-    planning.preview_task = task("preview", as_task(planning.preview, planning.preview_colour), retry=patient)
-    stepping.apply_task = target_task("apply")
-    stepping.revert_task = target_task("revert") if batch.reverts else None
-    reconciling = Reconciling(batch, ground, runs)
+    stop = task("stop", Stopper(engine, runs).stop, limited=False, retry=repeatable, priority=_BEFORE_ALL)
+    planner.preview_task = task("preview", as_task(planner.preview, planner.preview_caller), retry=repeatable)
+    stepper.apply_task = target_task("apply")
+    stepper.revert_task = target_task("revert") if batch.reverts else None
+    reconciler = Reconciler(batch, engine, runs)
     return BatchTasks(
         batch=batch,
-        plan=task("plan", as_task(planning.plan, planning.plan_colour), retry=patient),
-        preview=planning.preview_task,
-        step=task("step", stepping.step, limited=False, retry=patient),
-        apply=stepping.apply_task,
-        revert=stepping.revert_task,
+        plan=task("plan", as_task(planner.plan, planner.plan_caller), retry=repeatable),
+        preview=planner.preview_task,
+        step=task("step", stepper.step, limited=False, retry=repeatable),
+        apply=stepper.apply_task,
+        revert=stepper.revert_task,
         stop=stop,
-        reconcile=task("reconcile", as_task(reconciling.reconcile, reconciling.colour), retry=patient),
+        reconcile=task("reconcile", as_task(reconciler.reconcile, reconciler.caller), retry=repeatable),
     )

@@ -9,7 +9,7 @@ import traceback
 import click
 
 from detent.errors import TABLE, DetentError
-from detent.model import escape
+from detent.model import terminal_text
 
 __all__ = ["FAILED", "INTERRUPTED", "NOT_FOUND", "OK", "USAGE", "CommandFailed", "exit_code", "print_error", "report"]
 
@@ -68,7 +68,7 @@ def report(error: BaseException) -> int:
 def print_error(message: str) -> None:
     """Print one line to stderr. A message that is too long loses its middle, since what was refused comes first and
     what is allowed comes last. A closed stderr is ignored."""
-    text = escape.line(" ".join(message.split()))
+    text = terminal_text.line(" ".join(message.split()))
     if len(text) > _MESSAGE_MAX:
         text = f"{text[:_HEAD]} … {text[-_TAIL:]}"
     try:

@@ -13,7 +13,7 @@ from detent.cli import output
 from detent.cli.failures import OK, exit_code, print_error
 from detent.cli.options import is_filtered
 from detent.cli.session import Session
-from detent.client.moves import check_id
+from detent.client.job_verbs import check_id
 from detent.client.operation import Operation
 from detent.errors import DatabaseError, Refused
 

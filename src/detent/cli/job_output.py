@@ -12,7 +12,7 @@ from detent.cli import output
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.session import Session
 from detent.client.job import Job
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from detent.model import escape
+from detent.model import terminal_text
 from detent.model.records import EventRow, TransitionRow
 
 __all__ = [
@@ -99,12 +99,12 @@ def _stored_json(text: str) -> Any:
 
 def print_json(value: Any) -> None:
     """Print one object or array, indented."""
-    _write(escape.json_safe(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    _write(terminal_text.json_safe(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def print_json_line(value: Any) -> None:
     """Print one object on one line and flush it: for streams."""
-    _write(escape.json_safe(msgspec.json.format(msgspec.json.encode(value), indent=-1).decode()))
+    _write(terminal_text.json_safe(msgspec.json.format(msgspec.json.encode(value), indent=-1).decode()))
     flush()
 
 
@@ -118,13 +118,13 @@ def print_text(text: str) -> None:
 
 def print_note(text: str) -> None:
     """Print a remark on stderr: it is not part of the answer."""
-    click.echo(escape.block(text), err=True)
+    click.echo(terminal_text.block(text), err=True)
 
 
 def print_event(event: EventRow, *, prefix: str = "") -> None:
     """Print an event of a job on one line."""
-    payload = "" if event.payload in (None, "{}") else f"{_GAP}{escape.line(event.payload or '')}"
-    text = f"{escape.line(event.level):<8}{_GAP}{escape.line(event.message)}{payload}"
+    payload = "" if event.payload in (None, "{}") else f"{_GAP}{terminal_text.line(event.payload or '')}"
+    text = f"{terminal_text.line(event.level):<8}{_GAP}{terminal_text.line(event.message)}{payload}"
     _write(f"{prefix}{format_time(event.at)}{_GAP}{text}")
 
 
@@ -208,17 +208,17 @@ def print_fields(values: Mapping[str, Any]) -> None:
 
 def _field_text(value: Any) -> str:
     if isinstance(value, msgspec.Raw):
-        return escape.block(bytes(value).decode())
+        return terminal_text.block(bytes(value).decode())
     if isinstance(value, list | tuple):
         return cell(", ".join(map(str, value)))
-    return escape.block(value) if isinstance(value, str) else cell(value)
+    return terminal_text.block(value) if isinstance(value, str) else cell(value)
 
 
 def cell(value: Cell) -> str:
     """Return a value on one line, safe to show on a terminal."""
     if isinstance(value, datetime):
         return format_time(value)
-    return "" if value is None else escape.line(str(value))
+    return "" if value is None else terminal_text.line(str(value))
 
 
 def _width(text: str) -> int:

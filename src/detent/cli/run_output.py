@@ -14,12 +14,12 @@ from detent.app.reconciliation import Reconciliation
 from detent.cli import output
 from detent.cli.failures import FAILED, OK
 from detent.cli.session import Session
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.errors import RunTimeout
-from detent.model import jsondoor
-from detent.model.escape import line
-from detent.views.pipelines import pipeline_view, share_done
-from detent.views.runs import run_view
+from detent.model import json_codec
+from detent.model.terminal_text import line
+from detent.views.batch_progress import run_view
+from detent.views.pipeline_progress import pipeline_view, share_done
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -46,7 +46,7 @@ PARTITIONS = output.columns(
 
 def json_text(value: object) -> str:
     """Return a value as JSON on one line."""
-    return jsondoor.encode(value, field="value", size_max=2**31)
+    return json_codec.encode(value, field="value", size_max=2**31)
 
 
 MISMATCHES = output.columns(

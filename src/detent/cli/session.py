@@ -14,9 +14,9 @@ import click
 
 from detent.cli import output
 from detent.cli.failures import USAGE, CommandFailed
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.errors import DetentError, InvalidSetting
-from detent.model.escape import line
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent

@@ -1,1 +1,1 @@
-"""Do: enqueue, cancel, retry, move; from Python, sync or async, on Detent's connection or on the caller's."""
+"""The engine of an application, its clients, and the handles of jobs and operations, sync and async."""

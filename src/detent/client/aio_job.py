@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from detent.client.aio_steps import aitems_of, asleep_through
+from detent.client.aio_polling import aitems_of, asleep_through
 from detent.client.job import Job, JobSnapshot
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, Moved, TransitionRow
 
@@ -91,7 +91,7 @@ class AsyncJob(JobSnapshot[R]):
             yield item
 
     async def executions(self) -> list[ExecutionRow]:
-        """Return every attempt at the job, ended or in flight."""
+        """Return every attempt at the job, including one in flight."""
         return await asyncio.to_thread(Job.like(self).executions)
 
     async def history(self) -> list[TransitionRow]:

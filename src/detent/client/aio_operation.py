@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from detent.client.aio_steps import asleep_through
+from detent.client.aio_polling import asleep_through
 from detent.client.operation import JobSelection, Operation, OperationSnapshot
 from detent.model.records import Moved
 
@@ -34,7 +34,7 @@ class AsyncOperation(OperationSnapshot):
         return self._adopt(sync)
 
     async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Stop the operation; jobs that it has changed stay changed."""
+        """Cancel the operation; jobs that it has changed stay changed."""
         return await asyncio.to_thread(Operation.like(self).cancel, actor=actor, reason=reason)
 
 

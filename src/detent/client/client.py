@@ -1,4 +1,4 @@
-"""Sending calls and moving jobs, over whichever connection a client was given."""
+"""Clients: enqueueing calls and acting on jobs, on Detent's connections or on the caller's own."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
-from detent.client.debounce import debounced
 from detent.client.job import Job, JobSnapshot, Origin
-from detent.client.moves import cancel_job, check_id, discard_job, force_job, one, retry_job, settle_job
-from detent.declare.enqueue import Sending, SendingOptions, new_jobs, sending_of
+from detent.client.job_verbs import (
+    cancel_job,
+    check_id,
+    debounced,
+    discard_job,
+    force_job,
+    retry_job,
+    settle_job,
+    unwrap,
+)
+from detent.declare.enqueue import EnqueueKeywords, EnqueueOptions, enqueue_options, new_jobs
 from detent.declare.task import Call, Task
 from detent.errors import DetentError, InvalidInput, NotFound
-from detent.model.alike import AlikeJobs, ids_of, kinds
 from detent.model.records import Cancelled, Enqueued, Moved, NewJob
+from detent.model.uniform_jobs import UniformJobs, ids_of, representatives
 from detent.store.contract import Store, Verbs
 from detent.store.enqueue_writer import EnqueueWriter
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
 
-__all__ = ["Client", "DirectClient", "Prepared", "check_id", "one"]
+__all__ = ["Client", "DirectClient", "Prepared"]
 
 R = TypeVar("R")
 J = TypeVar("J", bound=JobSnapshot[Any])
@@ -32,8 +40,7 @@ Take = Callable[[int], list[int]]
 class Prepared:
     """Turns calls into jobs with ids, and answers into handles: what sync and async clients have in common.
 
-    With a `nonce` for each request, handles also tell their own job from another one that was given its id after a
-    rollback.
+    With a `nonce` per request, a handle can tell its own job from another one that got the same id after a rollback.
     """
 
     def __init__(self, engine: Engine, take: Take | None = None, nonce: Callable[[], int] | None = None) -> None:
@@ -43,7 +50,7 @@ class Prepared:
         self._checks_nonce = nonce is not None
         self.settings = engine.settings
 
-    def check(self, calls: Iterable[Call[R]], sending: Sending) -> tuple[list[Call[R]], Sequence[NewJob]]:
+    def check(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> tuple[list[Call[R]], Sequence[NewJob]]:
         """Return one job for each call, still without ids. `InvalidInput`, also for too many calls."""
         most = self.settings.enqueue_many_max
         listed = list(islice(calls, most + 1))
@@ -56,8 +63,8 @@ class Prepared:
         ids = self._take(len(checked))
         nonce = self._nonce()
         group = ids[0] if len(ids) > 1 else None
-        if isinstance(checked, AlikeJobs):
-            return AlikeJobs(replace(checked.like, nonce=nonce, group=group), ids, checked.payloads)
+        if isinstance(checked, UniformJobs):
+            return UniformJobs(replace(checked.prototype, nonce=nonce, group=group), ids, checked.payloads)
         return [replace(job, id=job_id, nonce=nonce, group=group) for job, job_id in zip(checked, ids, strict=True)]
 
     def has_ids(self, count: int) -> bool:
@@ -74,11 +81,11 @@ class Prepared:
         """Return a handle of that kind for each answer. Raise the first refusal."""
         handles: list[J] = []
         task: Task[..., Any, Any] | None = None
-        # They have it in common: `number` took one for all.
-        nonce_of_all = kinds(jobs)[0].nonce if self._checks_nonce and jobs else None
+        # `number` took one nonce for all of them.
+        nonce_of_all = representatives(jobs)[0].nonce if self._checks_nonce and jobs else None
         for call, job_id, answer in zip(calls, ids_of(jobs), answers, strict=True):
-            found = one(answer)
-            # Sent again after a lost answer, a job meets itself: then it was this request that made it.
+            found = unwrap(answer)
+            # If a job was sent again after a lost answer, it finds itself: then this request has created it.
             is_ours = found.job_id == job_id
             if call.task is not task:
                 task = call.task
@@ -99,15 +106,15 @@ class DirectClient:
     def _verbs(self) -> Verbs:
         return self._on()
 
-    def enqueue(self, call: Call[R], /, **options: Unpack[SendingOptions]) -> Job[R]:
+    def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> Job[R]:
         """Enqueue one call in this transaction. Options as for `app.enqueue`."""
-        return self.send([call], sending_of(options))[0]
+        return self.send([call], enqueue_options(options))[0]
 
-    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[SendingOptions]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[Job[R]]:
         """Enqueue many calls in this transaction, all or nothing. Options as for `app.enqueue`, except `key`."""
-        return self.send(calls, sending_of(options, many=True))
+        return self.send(calls, enqueue_options(options, many=True))
 
-    def send(self, calls: Iterable[Call[R]], sending: Sending) -> list[Job[R]]:
+    def send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[Job[R]]:
         """Enqueue calls with options that are already checked."""
         # Everything is checked before the first id is taken.
         listed, checked = self._prepared.check(calls, sending)
@@ -160,7 +167,7 @@ class DirectClient:
 
 
 class Client(DirectClient):
-    """The application's own client: enqueues share transactions through the writer."""
+    """The client of an application: concurrent enqueues share transactions through a writer."""
 
     def __init__(self, store: Store, prepared: Prepared, plain: EnqueueWriter, keyed: EnqueueWriter) -> None:
         super().__init__(lambda: store, prepared)
@@ -176,7 +183,7 @@ class Client(DirectClient):
 
     def writer_for(self, jobs: Sequence[NewJob]) -> EnqueueWriter:
         """Return the writer for these jobs. Keyed jobs have their own, because they may wait for a transaction."""
-        for job in kinds(jobs):
+        for job in representatives(jobs):
             if job.key is not None:
                 return self.keyed
         return self.plain

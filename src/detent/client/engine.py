@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from detent.client.client import Client, DirectClient, Prepared
@@ -11,17 +12,20 @@ from detent.client.job import Job, Origin
 from detent.declare.settings import Settings
 from detent.declare.task import Task
 from detent.model.clock import Clock, SystemClock
-from detent.model.ids import ReservedIds
+from detent.model.ids import Ids, ReservedIds
 from detent.model.records import JobRow
 from detent.store.contract import Store
 from detent.store.enqueue_writer import EnqueueWriter, new_lock
 from detent.store.open import open_store
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "EngineRef"]
 
 
 class Engine:
-    """Creating one touches nothing; the store is made ready when it is first used."""
+    """The store, ids, clock, settings and tasks of an application.
+
+    Creating an engine connects to nothing. The store is made ready when it is first used.
+    """
 
     def __init__(self, settings: Settings, clock: Clock | None, store: Store | None = None) -> None:
         self.settings = settings
@@ -32,7 +36,7 @@ class Engine:
         )
         self.ids = ReservedIds(lambda count: self.store.ids_reserve(count), lock=new_lock())
         self.tasks: Mapping[str, Task[..., Any, Any]] = {}
-        """The tasks that the application knows by name: they tell how a result is decoded, and how long it is kept."""
+        """The tasks of the application by name. They say how a result is decoded and how long it is kept."""
         self._requests = itertools.count(1)
         self.prepared = Prepared(self)
         plain = EnqueueWriter(self.bare_store, batch_max=settings.write_batch_max)
@@ -41,7 +45,7 @@ class Engine:
 
     @property
     def store(self) -> Store:
-        """The store, made ready. Several threads may come first at once: each may safely make it ready."""
+        """The store, made ready. Several threads may do so at the same time."""
         if not self.is_ready:
             self.bare_store.ready()
             self.is_ready = True
@@ -67,7 +71,7 @@ class Engine:
         return Job(row.id, Origin(self, decode, kept), False, row)
 
     def using(self, connection: Any) -> DirectClient:
-        """Return the client on the caller's own connection."""
+        """Return a client on the caller's own connection, in its transaction."""
         store = self.store
         store.on(connection)
 
@@ -78,12 +82,32 @@ class Engine:
         def nonce() -> int:
             return (self.ids.nonce() + next(self._requests)) % 2**63
 
-        # Ids that were reserved inside a transaction are given again after its rollback.
+        # Ids that were reserved inside a transaction are handed out again after its rollback.
         inside = (take_inside, nonce) if store.ids_by_transaction else (None, None)
         return DirectClient(lambda: store.on(connection), Prepared(self, *inside))
 
     def close(self) -> None:
-        """Write what was submitted, then close the database."""
+        """Write what was submitted, and close the database."""
         self.bare_client.plain.close()
         self.bare_client.keyed.close()
         self.bare_store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRef:
+    """The engine of an application, looked up at each use: tests put an application on another engine."""
+
+    find: Callable[[], Engine]
+    settings: Settings
+
+    def store(self) -> Store:
+        """Return the store, made ready."""
+        return self.find().store
+
+    def ids(self) -> Ids:
+        """Return the reserved ids."""
+        return self.find().ids
+
+    def clock(self) -> Clock:
+        """Return the clock."""
+        return self.find().clock

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+from detent.model import json_codec
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
 
-__all__ = ["Handle"]
+__all__ = ["Handle", "NumberedHandle", "RunHandle"]
 
 RowT = TypeVar("RowT")
 
@@ -29,3 +31,51 @@ class Handle(Generic[RowT]):
     def _adopt(self, other: Handle[RowT]) -> Self:
         self.row = other.row
         return self
+
+
+class _NumberedRow(Protocol):
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def state(self) -> str: ...
+
+
+NumberedT = TypeVar("NumberedT", bound=_NumberedRow)
+
+
+class NumberedHandle(Handle[NumberedT]):
+    """The handle of a row with an id and a state. Two handles are equal if they mean the same row."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NumberedHandle) and type(self.row) is type(other.row) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self.row.id
+
+    @property
+    def state(self) -> str:
+        """The state of its lifecycle."""
+        return self.row.state
+
+
+class _RunRow(_NumberedRow, Protocol):
+    @property
+    def payload(self) -> str: ...
+
+
+RunT = TypeVar("RunT", bound=_RunRow)
+
+
+class RunHandle(NumberedHandle[RunT]):
+    """The handle of a batch run or a pipeline run."""
+
+    @property
+    def payload(self) -> Any:
+        """The fields of the batch or pipeline, as JSON values."""
+        return json_codec.decode(self.row.payload, depth_max=self._engine.settings.depth_max)

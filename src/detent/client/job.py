@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import msgspec
 
-from detent.client.follow import event_pages
-from detent.client.moves import cancel_job, discard_job, force_job, reason_needed, retry_job, settle_job
-from detent.client.pause import items_of, pauses_until, sleep_through
-from detent.client.replace import replace_job
+from detent.client.job_verbs import (
+    cancel_job,
+    discard_job,
+    force_job,
+    reason_needed,
+    replace_job,
+    retry_job,
+    settle_job,
+)
+from detent.client.polling import event_pages, items_of, pauses_until, sleep_through
 from detent.errors import JobFailed, JobTimeout, NotFound, ResultExpired, WrongPlace
 from detent.lifecycle.library import JOB
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import Cancelled, EventRow, ExecutionRow, JobDetails, JobRow, Moved, TransitionRow
-from detent.views.jobs import explain
+from detent.views.job_explanation import explain
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
@@ -41,7 +47,7 @@ class Origin(msgspec.Struct, frozen=True):
         if self.decode is not None:
             return self.decode(text)
         depth_max = self.engine.settings.depth_max
-        return None if text is None else jsondoor.decode(text, field="result", depth_max=depth_max)
+        return None if text is None else json_codec.decode(text, field="result", depth_max=depth_max)
 
 
 class JobSnapshot(Generic[R]):
@@ -111,13 +117,13 @@ class JobSnapshot(Generic[R]):
 
     @property
     def tenant(self) -> str:
-        """The tenant it belongs to."""
+        """The tenant it belongs to; empty if it has none."""
         return self.row.tenant
 
     @property
     def payload(self) -> Any:
         """The arguments as JSON values."""
-        return jsondoor.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
+        return json_codec.decode(self.row.payload, depth_max=self._engine.settings.depth_max)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -125,7 +131,7 @@ class JobSnapshot(Generic[R]):
         if self.row.metadata is None:
             return {}
         depth_max = self._engine.settings.depth_max
-        found: dict[str, Any] = jsondoor.decode(self.row.metadata, field="metadata", depth_max=depth_max)
+        found: dict[str, Any] = json_codec.decode(self.row.metadata, field="metadata", depth_max=depth_max)
         return found
 
     @property
@@ -271,7 +277,7 @@ class Job(JobSnapshot[R]):
         yield from event_pages(self._engine.store, self.id, self._engine.settings, follow=follow)
 
     def executions(self) -> list[ExecutionRow]:
-        """Return every attempt at the job, ended or in flight."""
+        """Return every attempt at the job, including one in flight."""
         return self._engine.store.job_executions(self.id)
 
     def history(self) -> list[TransitionRow]:
@@ -288,8 +294,8 @@ class Job(JobSnapshot[R]):
         found = self.details()
         if found is None or found.progress is None:
             return None
-        told: dict[str, Any] = jsondoor.decode(found.progress, field="progress")
-        return told
+        progress: dict[str, Any] = json_codec.decode(found.progress, field="progress")
+        return progress
 
     def details(self) -> JobDetails | None:
         """Return the job's key while that is kept, the worker that holds or last held it, and its progress as JSON

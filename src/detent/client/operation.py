@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from detent.client.acting import actor_and_reason
-from detent.client.handle import Handle
-from detent.client.moves import one
-from detent.client.pause import sleep_through
+from detent.client.actor import actor_and_reason
+from detent.client.handle import NumberedHandle
+from detent.client.job_verbs import unwrap
+from detent.client.polling import pauses_until, sleep_through
 from detent.declare.task import check_priority
 from detent.errors import InvalidInput, JobTimeout, NotFound
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.records import Moved
 from detent.model.service_records import Action, NewOperation, OperationRow
 from detent.store.jobs.filters import JobFilter, JobSearch
@@ -25,27 +25,11 @@ __all__ = ["JobSelection", "Operation", "OperationSnapshot"]
 _PORTION = 1000
 
 
-class OperationSnapshot(Handle[OperationRow]):
-    """An operation as it was when it was last read."""
+class OperationSnapshot(NumberedHandle[OperationRow]):
+    """An operation as it was when it was last read. Its state is running, done or cancelled."""
 
     def __repr__(self) -> str:
         return f"<Operation {self.id} {self.row.action} {self.state}: {self.changed} changed>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OperationSnapshot) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        return self.row.id
-
-    @property
-    def state(self) -> str:
-        """`running`, `done` or `cancelled`."""
-        return self.row.state
 
     @property
     def changed(self) -> int:
@@ -72,7 +56,7 @@ class Operation(OperationSnapshot):
 
     def step(self) -> Self:
         """Carry out the next portion, and return this handle, read again."""
-        self.row = one(self._engine.store.operation_step(self.id, _PORTION))
+        self.row = unwrap(self._engine.store.operation_step(self.id, _PORTION))
         return self
 
     def wait(self, timeout: float | None = None) -> Self:
@@ -82,18 +66,21 @@ class Operation(OperationSnapshot):
         return self
 
     def _wait_steps(self, timeout: float | None = None) -> Iterator[float]:
-        clock = self._engine.clock
-        begun = clock.monotonic()
-        while self.step().state == "running":
-            waited = clock.monotonic() - begun
-            if timeout is not None and waited >= timeout:
-                raise JobTimeout(self.id, "running", waited)
-            yield 0.0
+        engine = self._engine
+
+        def is_done() -> bool:
+            return self.step().state != "running"
+
+        def late(waited: float) -> JobTimeout:
+            return JobTimeout(self.id, "running", waited)
+
+        # No pauses: each check does a share of the work.
+        return pauses_until(is_done, timeout, engine.clock, engine.settings, late, first=0.0)
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Moved:
-        """Stop the operation; jobs that it has changed stay changed."""
+        """Cancel the operation; jobs that it has changed stay changed."""
         store = self._engine.store
-        answer = one(store.operation_cancel(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
+        answer = unwrap(store.operation_cancel(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         self.refresh()
         return answer
 
@@ -141,7 +128,7 @@ class JobSelection:
     ) -> Operation:
         """Move pending jobs to another queue, or change their priority. `InvalidInput`."""
         if queue is None and priority is None:
-            raise InvalidInput("queue", "neither queue nor priority", "where to move them")
+            raise InvalidInput("queue", "neither queue nor priority", "a queue, a priority, or both")
         return self._start("move", actor, reason, queue=queue, priority=priority)
 
     def _start(self, action: Action, actor: str | None, reason: str | None, **where: Any) -> Operation:
@@ -149,7 +136,7 @@ class JobSelection:
         who, why = actor_and_reason(actor, reason, engine.settings)
         queue, priority = where.get("queue"), where.get("priority")
         if queue is not None:
-            jsondoor.text(queue, field="queue", bytes_max=engine.settings.name_max)
+            json_codec.text(queue, field="queue", bytes_max=engine.settings.name_max)
         if priority is not None:
             check_priority(priority)
         (number,) = engine.ids.take(1)

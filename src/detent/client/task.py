@@ -1,4 +1,4 @@
-"""A task that can be sent."""
+"""Tasks that can be enqueued."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from detent.client.job import Job
 from detent.declare.context import Context
-from detent.declare.enqueue import SENDING
+from detent.declare.enqueue import ENQUEUE_OPTIONS
 from detent.declare.settings import Settings
 from detent.declare.task import Call, Options, Task
 from detent.errors import InvalidArguments
@@ -51,7 +51,7 @@ class SendableTask(Task[P, R, D]):
         try:
             call = self.call(*args, **kwargs)
         except InvalidArguments as error:
-            misplaced = [name for name in kwargs if name in SENDING and name not in self.parameters]
+            misplaced = [name for name in kwargs if name in ENQUEUE_OPTIONS and name not in self.parameters]
             if not misplaced:
                 raise
             found = f"{misplaced[0]}, an option of enqueue, among the arguments"

@@ -1,1 +1,1 @@
-"""Declare: tasks, calls and settings. Nothing here is sent, nothing runs."""
+"""Declarations: tasks, calls, batches, pipelines and settings. Nothing here is sent or run."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
-import math
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
 
-from detent.declare.cost import check_cost, cost_within
-from detent.declare.fields import refuse_unknown
-from detent.declare.limit import Limit
+from detent.declare.declaration import RunDeclaration, is_tolerance
+from detent.declare.limit import Limit, check_cost, cost_within
 from detent.declare.settings import Settings
-from detent.declare.task import Options, name_of
-from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
-from detent.model import jsondoor
+from detent.declare.task import Options
+from detent.errors import InvalidInput, InvalidPayload, InvalidSetting
+from detent.model import json_codec
 from detent.model.backoff import Retry
 
 __all__ = ["Batch", "BatchMethods", "BatchOptions", "Change", "same"]
@@ -28,8 +25,8 @@ __all__ = ["Batch", "BatchMethods", "BatchOptions", "Change", "same"]
 T = TypeVar("T")
 
 _CHUNK_MAX = 10_000
-_ROOM_FOR_WORDS = 1024
-"""Bytes of an apply job's payload around its ref and its change."""
+_PAYLOAD_OVERHEAD = 1024
+"""Bytes of the payload of an apply job beside its ref and its change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,7 @@ class BatchMethods(Protocol):
         ...
 
     def apply(self, ctx: Any, ref: str, change: Any, /) -> Any:
-        """Make one change."""
+        """Apply the change of one target."""
         ...
 
 
@@ -77,9 +74,9 @@ class BatchOptions:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, int) or not 1 <= self.chunk <= _CHUNK_MAX:
             raise InvalidSetting("chunk", repr(self.chunk)[:80], f"a whole number from 1 to {_CHUNK_MAX}")
         if not isinstance(self.version, str):
-            raise InvalidSetting("version", repr(self.version)[:80], "a text")
+            raise InvalidSetting("version", repr(self.version)[:80], "a string")
         tolerated = self.tolerate
-        if tolerated is not None and not _is_tolerable(tolerated):
+        if tolerated is not None and not is_tolerance(tolerated):
             allowed = "a count (tolerate=5), or a share below 1 (tolerate=0.02)"
             raise InvalidSetting("tolerate", repr(tolerated)[:80], allowed)
         self.for_tasks("", timeout=self.timeout, idempotent=self.idempotent)
@@ -101,75 +98,50 @@ class BatchOptions:
         return (self.tolerate, None) if isinstance(self.tolerate, int) else (None, self.tolerate)
 
 
-class Batch:
-    """A declared batch: its class, its options, and the encoding of its values.
+class Batch(RunDeclaration):
+    """A declared batch: its class, its options, and how its values are stored."""
 
-    `InvalidSetting` at declaration if the class is no dataclass, lacks a method, has one with the wrong parameters, or
-    has fields that JSON cannot represent.
-    """
+    noun = "batch"
+    methods: ClassVar = {
+        "targets": ("targets(self)", True),
+        "preview": ("preview(self, ref)", True),
+        "apply": ("apply(self, ctx, ref, change)", True),
+        "revert": ("revert(self, ctx, ref, change)", False),
+        "observe": ("observe(self, ref)", False),
+    }
 
     def __init__(
         self, kind: type[Any], *, name: str | None, aliases: Sequence[str], options: BatchOptions, settings: Settings
     ) -> None:
-        self.kind = kind
-        self.name = name_of(kind) if name is None else name
+        name_max = settings.name_max - len(".reconcile")
+        super().__init__(kind, name, name_max, settings)
         self.aliases = tuple(aliases)
         self.options = options
-        self._settings = settings
-        for one in (self.name, *self.aliases):
-            jsondoor.text(one, field="batch name", bytes_max=settings.name_max - len(".reconcile"))
-        if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
-            raise InvalidSetting(self.name, f"{kind!r:.80}, which is no dataclass", "@app.batch above @dataclass")
-        for method, (asked, needed) in _METHODS.items():
-            _check_method(self.name, kind, method, asked, needed)
-        self._check_fields()
-
-    def __repr__(self) -> str:
-        return f"<Batch {self.name}>"
+        for alias in self.aliases:
+            json_codec.text(alias, field="batch name", bytes_max=name_max)
 
     @property
     def reverts(self) -> bool:
-        """Whether it can be rolled back."""
-        return hasattr(self.kind, "revert")
+        """Whether a run can be rolled back."""
+        return self.method("revert") is not None
 
     @property
     def observes(self) -> bool:
-        """Whether the world can be compared with what was applied."""
-        return hasattr(self.kind, "observe")
+        """Whether targets can be compared with what was applied."""
+        return self.method("observe") is not None
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the declaration: its fields and its version."""
+        """A hash of the name, the fields and the version: it tells one declaration of a batch from another."""
         shape = [(one.name, str(one.type)) for one in dataclasses.fields(self.kind)]
         return hashlib.sha256(msgspec.json.encode([self.name, self.options.version, shape])).hexdigest()[:32]
-
-    def encode(self, value: Any) -> str:
-        """Return the fields of a batch as they are stored. `InvalidArguments` if they do not fit their annotations."""
-        settings = self._settings
-        text = jsondoor.encode(value, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
-        self.decode(text)
-        return text
-
-    def decode(self, payload: str) -> Any:
-        """Return a stored batch. `InvalidArguments` if its fields no longer fit."""
-        try:
-            return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
-        except InvalidPayload as error:
-            raise InvalidArguments(error.field, error.found, error.allowed) from None
-
-    def told(self, text: str) -> Any:
-        """Return a batch from JSON text that a person wrote. `InvalidArguments` if a field does not fit or is
-        unknown."""
-        value = self.decode(text)
-        refuse_unknown(self.kind, self.name, text)
-        return value
 
     def encode_change(self, ref: str, change: object) -> tuple[str, str, bool]:
         """Return before and after as they are stored, and whether they differ. `InvalidPayload`."""
         if not isinstance(change, Change):
             raise InvalidPayload(f"preview of {ref!r:.80}", f"a value of type {type(change).__name__}", "a Change")
-        before, after = (self._encode(ref, name, getattr(change, name)) for name in ("before", "after"))
-        size = len(before.encode()) + len(after.encode()) + len(ref.encode()) + _ROOM_FOR_WORDS
+        before, after = (self._encode(f"{name} of {ref!r:.80}", getattr(change, name)) for name in ("before", "after"))
+        size = len(before.encode()) + len(after.encode()) + len(ref.encode()) + _PAYLOAD_OVERHEAD
         if size > self._settings.payload_max:
             most = f"less than {self._settings.payload_max} bytes together (payload_max)"
             raise InvalidPayload(f"change of {ref!r:.80}", f"{size} bytes of before and after", most)
@@ -177,7 +149,7 @@ class Batch:
 
     def encode_observed(self, ref: str, value: object) -> str:
         """Return the observed value of a target as it is stored. `InvalidPayload`."""
-        return self._encode(ref, "observed", value)
+        return self._encode(f"observed of {ref!r:.80}", value)
 
     def change(self, before: Any, after: Any) -> Change[Any]:
         """Return a stored change, typed by the return annotation of `preview`, such as `Change[Price]`."""
@@ -193,9 +165,9 @@ class Batch:
         try:
             key: object = self.options.limit_key(value, ref)
         except Exception as error:
-            found = f"its function raised {type(error).__name__}: {error}"[:200]
-            raise InvalidInput("limit_key", found, "a function of the batch and a ref that gives a text") from error
-        return jsondoor.text(typing.cast(str, key), field="limit_key", bytes_max=self._settings.name_max)
+            found = f"a function that raised {type(error).__name__}: {error}"[:200]
+            raise InvalidInput("limit_key", found, "a function of the batch and a ref that returns a string") from error
+        return json_codec.text(typing.cast(str, key), field="limit_key", bytes_max=self._settings.name_max)
 
     def cost_of(self, value: Any, ref: str) -> int | None:
         """Return how many tokens applying or reverting a target takes; None is one. `InvalidInput`."""
@@ -207,15 +179,9 @@ class Batch:
             try:
                 found = cost(value, ref)
             except Exception as error:
-                said = f"its function raised {type(error).__name__}: {error}"[:200]
-                raise InvalidInput("cost", said, "a function of the batch and a ref that gives a number") from error
+                raised = f"a function that raised {type(error).__name__}: {error}"[:200]
+                raise InvalidInput("cost", raised, "a function of the batch and a ref that returns a number") from error
         return None if (tokens := cost_within(found, limit)) == 1 else tokens
-
-    def _encode(self, ref: str, what: str, value: object) -> str:
-        settings = self._settings
-        return jsondoor.encode(
-            value, field=f"{what} of {ref!r:.80}", size_max=settings.payload_max, depth_max=settings.depth_max
-        )
 
     @cached_property
     def _value_type(self) -> Any:
@@ -228,41 +194,7 @@ class Batch:
         (hint,) = typing.get_args(found)
         return Any if isinstance(hint, TypeVar) else hint
 
-    def _check_fields(self) -> None:
-        try:
-            msgspec.json.Decoder(self.kind)
-        except (TypeError, NameError) as error:
-            raise InvalidSetting(self.name, f"a field that JSON cannot carry: {error}"[:300], _CARRIED) from None
-
 
 def same(one: str, other: str) -> bool:
-    """Whether two stored values are equal, whatever the order of their keys."""
-    return one == other or jsondoor.fingerprint("", one) == jsondoor.fingerprint("", other)
-
-
-_CARRIED = "types at module level that JSON can tell apart: numbers, strings, lists, dicts, dates, enums and the like"
-_METHODS = {
-    "targets": ("targets(self)", True),
-    "preview": ("preview(self, ref)", True),
-    "apply": ("apply(self, ctx, ref, change)", True),
-    "revert": ("revert(self, ctx, ref, change)", False),
-    "observe": ("observe(self, ref)", False),
-}
-
-
-def _check_method(name: str, kind: type[Any], method: str, asked: str, needed: bool) -> None:
-    found = getattr(kind, method, None)
-    if found is None and not needed:
-        return
-    if not callable(found):
-        raise InvalidSetting(name, f"a batch without {method}", asked)
-    try:
-        inspect.signature(found).bind(*([None] * len(asked.split(","))))
-    except TypeError as error:
-        raise InvalidSetting(name, f"{method}{inspect.signature(found)}: {error}"[:200], asked) from None
-
-
-def _is_tolerable(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= 0 if isinstance(value, int) else math.isfinite(value) and 0 <= value < 1
+    """Whether two stored JSON values are equal, whatever the order of their keys."""
+    return one == other or json_codec.fingerprint("", one) == json_codec.fingerprint("", other)

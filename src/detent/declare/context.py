@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["AsyncCommitBlock", "CommitBlock", "CommitBoundary", "Context", "TargetContext"]
+__all__ = ["AsyncTx", "CommitBoundary", "Context", "TargetContext", "Tx"]
 
 
-class CommitBlock(Protocol):
+class Tx(Protocol):
     """The commit block of an attempt, in a plain function. Its statements take effect exactly once, or not at all."""
 
     @property
@@ -30,7 +30,7 @@ class CommitBlock(Protocol):
         ...
 
 
-class AsyncCommitBlock(Protocol):
+class AsyncTx(Protocol):
     """The commit block of an attempt, in a coroutine. Statements are awaited and do not block the event loop."""
 
     @property
@@ -54,13 +54,13 @@ class AsyncCommitBlock(Protocol):
 class CommitBoundary(Protocol):
     """The commit boundary: open it with `with` in a plain function, with `async with` in a coroutine."""
 
-    def __enter__(self) -> CommitBlock: ...
+    def __enter__(self) -> Tx: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
 
-    async def __aenter__(self) -> AsyncCommitBlock: ...
+    async def __aenter__(self) -> AsyncTx: ...
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /

@@ -12,16 +12,25 @@ from msgspec.structs import replace
 from detent.declare.settings import Settings
 from detent.declare.task import Call, check_priority, check_seconds
 from detent.errors import InvalidInput
-from detent.model import jsondoor
-from detent.model.alike import AlikeJobs
+from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import NewJob
+from detent.model.uniform_jobs import UniformJobs
 
-__all__ = ["SENDING", "Sending", "SendingOptions", "checked", "encode_metadata", "new_job", "new_jobs", "sending_of"]
+__all__ = [
+    "ENQUEUE_OPTIONS",
+    "EnqueueKeywords",
+    "EnqueueOptions",
+    "checked",
+    "encode_metadata",
+    "enqueue_options",
+    "new_job",
+    "new_jobs",
+]
 
 
-class SendingOptions(TypedDict, total=False):
-    """The keywords of `enqueue`; each is explained in `Sending`."""
+class EnqueueKeywords(TypedDict, total=False):
+    """The keywords of `enqueue`. See `EnqueueOptions` for what each means."""
 
     key: str | None
     key_ttl: float | None
@@ -37,18 +46,18 @@ class SendingOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """The options of `enqueue`; None means that the option of the task applies."""
+class EnqueueOptions:
+    """The options of one call. None means what the task declares."""
 
-    key: str | None = None  # unique per tenant: the same key returns the same job
+    key: str | None = None  # per tenant: a second call with the same key returns the same job
     key_ttl: float | None = None  # seconds; None keeps the key for ever
-    debounce: float | None = None  # seconds; a later call with the same key replaces this one while it waits
-    due_at: datetime | None = None  # not before this time; None is now
+    debounce: float | None = None  # seconds to wait; a later call with the same key replaces this one meanwhile
+    due_at: datetime | None = None  # the earliest time to run; None is now
     expires_at: datetime | None = None  # cancelled if no worker has claimed it by then
     priority: int | None = None  # higher first
     queue: str | None = None
     tenant: str = ""  # tenants take turns
-    metadata: Mapping[str, Any] | None = None  # passed to the function, and shown with the job
+    metadata: Mapping[str, Any] | None = None  # passed to the function, and shown in lists
     correlation_id: str | None = None
     traceparent: str | None = None
 
@@ -59,65 +68,67 @@ _RESERVED = "detent:"
 _ACTIVE = f"{_RESERVED}active:"
 """Prefix of keys that count only while their job is pending or running. An enqueue may take over other ones."""
 _ACTIVE_SECONDS = 30 * 86_400.0
-"""How long such a key counts at most. Retention deletes it then, so their number is bounded."""
+"""Maximum age of such a key. Then retention deletes it, so their number is bounded."""
 
-_AS_DECLARED = Sending()
-"""No options were given."""
+_AS_DECLARED = EnqueueOptions()
+"""No options: everything as the task declares."""
 
 
-def sending_of(options: SendingOptions, *, many: bool = False) -> Sending:
-    """Return the options of `enqueue`, checked. `InvalidInput` for an unknown option, or one key for many jobs."""
+def enqueue_options(options: EnqueueKeywords, *, many: bool = False) -> EnqueueOptions:
+    """Return the options as an object. `InvalidInput` for an unknown option, and for one key for many jobs."""
     if not options:
         return _AS_DECLARED
     for name in options:
-        if name not in SENDING:
-            raise InvalidInput(name, "no option of enqueue", ", ".join(SENDING))
+        if name not in ENQUEUE_OPTIONS:
+            raise InvalidInput(name, "no option of enqueue", ", ".join(ENQUEUE_OPTIONS))
     if many and options.get("key") is not None:
-        raise InvalidInput("key", f"one key for many jobs: {options['key']!r}", "keyed jobs one by one")
-    return Sending(**options)
+        raise InvalidInput(
+            "key", f"one key for many jobs: {options['key']!r}", "no key; enqueue jobs with keys one by one"
+        )
+    return EnqueueOptions(**options)
 
 
-def new_jobs(calls: Sequence[Call[Any]], sending: Sending, *, settings: Settings) -> Sequence[NewJob]:
+def new_jobs(calls: Sequence[Call[Any]], sending: EnqueueOptions, *, settings: Settings) -> Sequence[NewJob]:
     """Return one job for each call, as `new_job` does."""
     tasks = {id(checked(call).task) for call in calls}
-    like = _like(calls[0], sending, settings) if len(tasks) == 1 else None
-    if like is None:
+    prototype = _prototype(calls[0], sending, settings) if len(tasks) == 1 else None
+    if prototype is None:
         return [new_job(call, sending, settings=settings) for call in calls]
     if len(calls) == 1:
-        return [replace(like, payload=calls[0].payload)]
-    return AlikeJobs(like, [like.id] * len(calls), [call.payload for call in calls])
+        return [replace(prototype, payload=calls[0].payload)]
+    return UniformJobs(prototype, [prototype.id] * len(calls), [call.payload for call in calls])
 
 
-def _like(call: Call[Any], sending: Sending, settings: Settings) -> NewJob | None:
-    """Return the job that others of the same task equal except for their arguments; None if arguments determine a key
-    or a cost. Without options, it is kept with the task."""
+def _prototype(call: Call[Any], sending: EnqueueOptions, settings: Settings) -> NewJob | None:
+    """Return a job from which others of the task differ only by their arguments; None if the arguments decide on a key
+    or a cost. Without options it is kept with the task."""
     task, options = call.task, call.task.options
     keyed = sending.key is not None or options.unique is not None
     if keyed or callable(options.limit_key) or callable(options.cost):
         return None
     if sending is not _AS_DECLARED:
         return new_job(call, sending, settings=settings)
-    if task.alike is None:
-        task.alike = new_job(call, sending, settings=settings)
-    return task.alike
+    if task.prototype is None:
+        task.prototype = new_job(call, sending, settings=settings)
+    return task.prototype
 
 
-def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
+def new_job(call: Call[Any], sending: EnqueueOptions, *, settings: Settings) -> NewJob:
     """Return the job to enqueue, still without its id. `InvalidInput` names the field that is refused."""
     options = checked(call).task.options
     name_max = settings.name_max
     fingerprint = call.fingerprint if sending.key is not None or options.unique else ""
     key = sending.key
     if key is not None:
-        jsondoor.text(key, field="key", bytes_max=settings.key_max)
+        json_codec.text(key, field="key", bytes_max=settings.key_max)
         if key.startswith(_RESERVED):
             raise InvalidInput(
                 "key", repr(key)[:80], f"a key that does not begin with {_RESERVED!r}, which is reserved"
             )
     elif options.unique == "pending":
-        key = jsondoor.unique_key(call.task.name, fingerprint)
+        key = json_codec.unique_key(call.task.name, fingerprint)
     elif options.unique == "active":
-        key = f"{_ACTIVE}{jsondoor.unique_key(call.task.name, fingerprint)}"
+        key = f"{_ACTIVE}{json_codec.unique_key(call.task.name, fingerprint)}"
     if sending.debounce is not None:
         key = _debounce_key(call.task.name, sending, settings)
     if sending.key_ttl is not None:
@@ -130,10 +141,10 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
         payload=call.payload,
         nonce=0,
         fingerprint=fingerprint,
-        tenant=jsondoor.text(sending.tenant, field="tenant", bytes_max=name_max, allow_empty=True),
+        tenant=json_codec.text(sending.tenant, field="tenant", bytes_max=name_max, allow_empty=True),
         queue=options.queue
         if sending.queue is None
-        else jsondoor.text(sending.queue, field="queue", bytes_max=name_max),
+        else json_codec.text(sending.queue, field="queue", bytes_max=name_max),
         priority=options.priority if sending.priority is None else check_priority(sending.priority),
         due_at=_moment(sending.due_at, "due_at"),
         expires_at=_moment(sending.expires_at, "expires_at"),
@@ -151,8 +162,8 @@ def new_job(call: Call[Any], sending: Sending, *, settings: Settings) -> NewJob:
     )
 
 
-def _debounce_key(task: str, sending: Sending, settings: Settings) -> str:
-    """Return the key of a debounced job: reserved, so that no ordinary key is in its way, and one for each task."""
+def _debounce_key(task: str, sending: EnqueueOptions, settings: Settings) -> str:
+    """Return the key of a debounced job: reserved, so that it never equals an ordinary key, and one per task."""
     check_seconds("debounce", sending.debounce or 0)
     if sending.key is None:
         raise InvalidInput("debounce", f"{sending.debounce!r} without a key", "debounce together with key")
@@ -162,29 +173,30 @@ def _debounce_key(task: str, sending: Sending, settings: Settings) -> str:
     key = f"{_RESERVED}debounce:{task}:{sending.key}"
     if len(key.encode()) <= settings.key_max:
         return key
-    return f"{_RESERVED}debounce:{jsondoor.fingerprint(key, 'null')}"
+    return f"{_RESERVED}debounce:{json_codec.fingerprint(key, 'null')}"
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None, settings: Settings) -> str | None:
-    """What is attached to a job or a move, as it is stored."""
+    """Return metadata of a job or a move as it is stored. `InvalidInput`."""
     if metadata is None:
         return None
     if not isinstance(metadata, Mapping):
         raise InvalidInput("metadata", f"a value of type {type(metadata).__name__}", "a mapping")
-    return jsondoor.encode(
+    return json_codec.encode(
         dict(metadata), field="metadata", size_max=settings.metadata_max, depth_max=settings.depth_max
     )
 
 
 def checked(call: Call[Any]) -> Call[Any]:
-    """Not a task, and not what calling one gave: that would have run the function here and now."""
+    """Return the call. `InvalidInput` for a task, or for the result of calling it, which would run the function
+    here."""
     if not isinstance(call, Call):
         raise InvalidInput("call", f"a value of type {type(call).__name__}", "task.call(...), a described call")
     return call
 
 
 def _moment(value: datetime | None, field: str) -> datetime | None:
-    """The same moment in UTC, where every reader of the record can follow."""
+    """Return the same time in UTC. `InvalidInput` for a time that UTC cannot express."""
     if value is None:
         return None
     to_micros(value, field=field)
@@ -194,9 +206,9 @@ def _moment(value: datetime | None, field: str) -> datetime | None:
         raise InvalidInput(field, value.isoformat(), "a time between the years 1 and 9999 in UTC") from None
 
 
-SENDING = tuple(one.name for one in fields(Sending))
+ENQUEUE_OPTIONS = tuple(one.name for one in fields(EnqueueOptions))
 """The names of the options of `enqueue`."""
 
 
 def _optional(value: str | None, field: str, bytes_max: int) -> str | None:
-    return None if value is None else jsondoor.text(value, field=field, bytes_max=bytes_max)
+    return None if value is None else json_codec.text(value, field=field, bytes_max=bytes_max)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-import msgspec
-
-from detent.declare.fields import refuse_unknown
+from detent.declare.declaration import RunDeclaration, is_tolerance
 from detent.declare.limit import Limit
+from detent.declare.partition_split import split_by_count
 from detent.declare.settings import Settings
-from detent.declare.split import split_by_count
-from detent.declare.task import Options, name_of
-from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
-from detent.model import jsondoor
+from detent.declare.task import Options
+from detent.errors import InvalidInput, InvalidSetting
+from detent.model import json_codec
 from detent.model.backoff import Retry
 from detent.model.pipeline_records import PIPELINE_TASKS
 
@@ -85,11 +81,11 @@ class PipelineOptions:
             if seconds is None or not 0 <= seconds <= _HOLD_MAX:
                 raise InvalidSetting(name, repr(getattr(self, name))[:80], f"0 to {_HOLD_MAX:g} seconds")
         tolerated: object = self.tolerate
-        if not _is_tolerable(tolerated):
+        if not is_tolerance(tolerated):
             allowed = "a count (tolerate=2), or a share below 1 (tolerate=0.1)"
             raise InvalidSetting("tolerate", repr(tolerated)[:80], allowed)
         if self.limit_key is not None and not isinstance(self.limit_key, str):
-            raise InvalidSetting("limit_key", repr(self.limit_key)[:80], "a text")
+            raise InvalidSetting("limit_key", repr(self.limit_key)[:80], "a string")
         self.for_pages()
 
     @property
@@ -118,34 +114,24 @@ class PipelineOptions:
         return Options(queue=self.queue, priority=self.priority, dead_letter=False, **more)
 
 
-class Pipeline:
-    """A declared pipeline: its class, its options, and the encoding of its values.
+class Pipeline(RunDeclaration):
+    """A declared pipeline: its class, its options, and how its values are stored."""
 
-    `InvalidSetting` at declaration if the class is no dataclass, lacks a method, has one with the wrong parameters, or
-    has fields that JSON cannot represent.
-    """
+    noun = "pipeline"
+    methods: ClassVar = {
+        "plan": ("plan(self, since)", True),
+        "page": ("page(self, partition, offset)", True),
+        "consolidate": ("consolidate(self, tx, records)", True),
+        "retire": ("retire(self, tx, keys)", False),
+        "stage": ("stage(self, tx, records)", False),
+    }
 
     def __init__(self, kind: type[Any], *, name: str | None, options: PipelineOptions, settings: Settings) -> None:
-        self.kind = kind
-        self.name = name_of(kind) if name is None else name
+        name_max = settings.name_max - len(PIPELINE_TASKS + _LONGEST_PART)
+        super().__init__(kind, name, name_max, settings)
         self.options = options
-        self._settings = settings
-        room = settings.name_max - len(PIPELINE_TASKS + _LONGEST_PART)
-        jsondoor.text(self.name, field="pipeline name", bytes_max=room)
-        self.watermark = jsondoor.text(
-            self.name if options.watermark is None else options.watermark, field="watermark", bytes_max=room
-        )
-        if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
-            raise InvalidSetting(self.name, f"{kind!r:.80}, which is no dataclass", "@app.pipeline above @dataclass")
-        for method, (asked, needed) in _METHODS.items():
-            _check_method(self.name, kind, method, asked, needed)
-        try:
-            msgspec.json.Decoder(kind)
-        except (TypeError, NameError) as error:
-            raise InvalidSetting(self.name, f"a field that JSON cannot carry: {error}"[:300], _CARRIED) from None
-
-    def __repr__(self) -> str:
-        return f"<Pipeline {self.name}>"
+        watermark = self.name if options.watermark is None else options.watermark
+        self.watermark = json_codec.text(watermark, field="watermark", bytes_max=name_max)
 
     @property
     def retires(self) -> bool:
@@ -154,41 +140,15 @@ class Pipeline:
 
     @property
     def stages(self) -> bool:
-        """Whether it has a method `stage`, and so keeps staged records in a table of its own."""
+        """Whether it has `stage`, and so keeps staged records in a table of its own."""
         return self.method("stage") is not None
-
-    def method(self, name: str) -> Callable[..., Any] | None:
-        """Return a method of its class; None if it has none of that name."""
-        found = getattr(self.kind, name, None)
-        return found if callable(found) else None
 
     def task(self, part: str) -> str:
         """Return the name of the task for a part of its runs."""
         return f"{PIPELINE_TASKS}{part}/{self.name}"
 
-    def encode(self, value: Any) -> str:
-        """Return its fields as they are stored. `InvalidArguments` if they do not fit their annotations."""
-        settings = self._settings
-        text = jsondoor.encode(value, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
-        self.decode(text)
-        return text
-
-    def decode(self, payload: str) -> Any:
-        """Return a stored pipeline. `InvalidArguments` if its fields no longer fit."""
-        try:
-            return jsondoor.decode(payload, self.kind, field=self.name, depth_max=self._settings.depth_max)
-        except InvalidPayload as error:
-            raise InvalidArguments(error.field, error.found, error.allowed) from None
-
-    def told(self, text: str) -> Any:
-        """Return a pipeline from JSON text that a person wrote. `InvalidArguments` if a field does not fit or is
-        unknown."""
-        value = self.decode(text)
-        refuse_unknown(self.kind, self.name, text)
-        return value
-
     def checked_plan(self, found: object) -> list[tuple[str, str]]:
-        """Return key and payload of each partition as they are stored. `InvalidInput` if it is not a plan."""
+        """Return key and payload of each partition as they are stored. `InvalidInput` for what is not a plan."""
         if found is None or isinstance(found, str | bytes | Mapping):
             raise InvalidInput("plan", f"a value of type {type(found).__name__}", "an iterable of Partition")
         settings, most = self._settings, self._settings.partitions_max
@@ -200,17 +160,12 @@ class Pipeline:
         for part in each:
             if not isinstance(part, Partition):
                 raise InvalidInput("plan", f"a {type(part).__name__} in it", "an iterable of Partition")
-            key = jsondoor.text(part.key, field="partition key", bytes_max=settings.key_max)
+            key = json_codec.text(part.key, field="partition key", bytes_max=settings.key_max)
             if key in parts:
                 raise InvalidInput("plan", f"the partition {key!r:.80} twice", "each partition once")
             if len(parts) >= most:
                 raise InvalidInput("plan", f"more than {most} partitions", f"at most {most} (partitions_max)")
-            parts[key] = jsondoor.encode(
-                part.payload,
-                field=f"payload of {key!r:.80}",
-                size_max=settings.payload_max,
-                depth_max=settings.depth_max,
-            )
+            parts[key] = self._encode(f"payload of {key!r:.80}", part.payload)
         return list(parts.items())
 
     def checked_page(self, page: object, offset: str) -> tuple[dict[str, Any], str | None]:
@@ -224,58 +179,31 @@ class Pipeline:
         for one in page.records:
             if not isinstance(one, tuple | list) or len(one) != 2:
                 raise InvalidInput("page", f"a record that is {one!r:.80}", "records as (key, data)")
-            key = jsondoor.text(one[0], field="record key", bytes_max=settings.key_max)
-            records[key] = one[1] if stages else self._carried(key, one[1])
+            key = json_codec.text(one[0], field="record key", bytes_max=settings.key_max)
+            records[key] = one[1] if stages else self._encode(f"record {key!r:.80}", one[1])
             if len(records) > most:
                 raise InvalidInput("page", f"more than {most} records", f"at most {most} (page_records_max)")
-        # In one order everywhere: pages that share keys and are written at the same time do not wait crosswise.
+        # In key order, to avoid deadlocks between pages that share keys and are written at the same time.
         records = dict(sorted(records.items()))
         if page.next is None:
             return records, None
-        following = jsondoor.encode(page.next, field="next offset", size_max=settings.metadata_max)
+        following = json_codec.encode(page.next, field="next offset", size_max=settings.metadata_max)
         if following == offset:
-            raise InvalidInput("next", f"{following[:80]}, where this page began", "an offset that moves, or None")
+            raise InvalidInput(
+                "next", f"{following[:80]}, the offset of this page", "another offset, or None after the last page"
+            )
         return records, following
 
-    def _carried(self, key: str, data: Any) -> str:
-        settings = self._settings
-        return jsondoor.encode(
-            data, field=f"record {key!r:.80}", size_max=settings.payload_max, depth_max=settings.depth_max
-        )
-
-
-_CARRIED = "types at module level that JSON can tell apart: numbers, strings, lists, dicts, dates, enums and the like"
-_METHODS = {
-    "plan": ("plan(self, since)", True),
-    "page": ("page(self, partition, offset)", True),
-    "consolidate": ("consolidate(self, tx, records)", True),
-    "retire": ("retire(self, tx, keys)", False),
-    "stage": ("stage(self, tx, records)", False),
-}
-
-
-def _check_method(name: str, kind: type[Any], method: str, asked: str, needed: bool) -> None:
-    found = getattr(kind, method, None)
-    if not callable(found) and not needed:
-        return
-    if not callable(found):
-        raise InvalidSetting(name, f"a pipeline without {method}", asked)
-    try:
-        inspect.signature(found).bind(*([None] * len(asked.split(","))))
-    except TypeError as error:
-        raise InvalidSetting(name, f"{method}{inspect.signature(found)}: {error}"[:200], asked) from None
-    if method != "plan" and (inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found)):
-        # It would be called, and nothing of it would run.
-        raise InvalidSetting(name, f"a {method} that yields", f"{asked}, which returns; only plan may be a generator")
+    def _check_method(self, method: str, signature: str, required: bool) -> None:
+        super()._check_method(method, signature, required)
+        found = self.method(method)
+        if method != "plan" and (inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found)):
+            # Calling it would run none of its code.
+            allowed = f"{signature}, which returns; only plan may be a generator"
+            raise InvalidSetting(self.name, f"a {method} that yields", allowed)
 
 
 def _seconds(value: object) -> float | None:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _is_tolerable(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= 0 if isinstance(value, int) else math.isfinite(value) and 0 <= value < 1

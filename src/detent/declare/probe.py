@@ -44,18 +44,18 @@ def check_probe(probe: object, function: Callable[..., Any], *, idempotent: bool
     """Check that a probe takes the same parameters as the function and that its task is not idempotent.
     `InvalidSetting`."""
     if not callable(probe):
-        raise InvalidSetting("probe", repr(probe)[:80], "a function that takes what the task takes")
+        raise InvalidSetting("probe", repr(probe)[:80], "a function with the parameters of the task")
     if idempotent:
         raise InvalidSetting(
             "probe",
-            "a probe of a task that may be repeated",
-            "idempotent=False together with probe: what may be repeated is repeated, and no probe is asked",
+            "a probe of an idempotent task",
+            "idempotent=False together with probe: an idempotent task is simply run again",
         )
     ours = list(inspect.signature(function).parameters.values())
     theirs = list(inspect.signature(probe).parameters.values())
     if [(one.name, one.kind) for one in ours[1:]] != [(one.name, one.kind) for one in theirs[1:]] or not theirs:
         raise InvalidSetting(
-            "probe", f"a probe of ({_listed(theirs)})", f"the task's own parameters: ({_listed(ours)})"
+            "probe", f"a probe with the parameters ({_listed(theirs)})", f"the task's own parameters: ({_listed(ours)})"
         )
 
 

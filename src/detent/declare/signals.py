@@ -34,7 +34,9 @@ class Conflict(Fatal):
         self.ref = ref
         self.found = found
         self.expected = expected
-        super().__init__(f"{ref!r:.80} was not changed: it is now {found:.200}, expected {expected:.200}; {advice}")
+        super().__init__(
+            f"Target {ref!r:.80} was not changed: its value is {found:.200}, expected {expected:.200}. {advice}"
+        )
 
 
 class JobCancelled(DetentError):

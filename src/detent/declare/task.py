@@ -1,4 +1,4 @@
-"""A task is a decorated function; a call is a task with its arguments, described but not sent."""
+"""Tasks and calls: a task is a decorated function, a call is a task with its arguments, described but not sent."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from detent.declare.context import Context
-from detent.declare.cost import CostOf, check_cost, cost_of
-from detent.declare.limit import Limit
-from detent.declare.limit_key import KeyOf, check_function, given_to, key_for
+from detent.declare.limit import CostOf, KeyOf, Limit, check_cost, check_function, cost_of, given_to, key_for
 from detent.declare.probe import check_probe
 from detent.declare.settings import Settings
 from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, InvalidSetting
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.backoff import Retry
 from detent.model.records import NewJob
 
-__all__ = ["Call", "Options", "Task", "name_of"]
+__all__ = ["AnyTask", "Call", "Options", "Task", "TaskDeclarer", "name_of"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +71,7 @@ class Options:
         key: object = self.limit_key
         if key is not None and not isinstance(key, str) and not callable(key):
             found = f"a value of type {type(key).__name__}"
-            raise InvalidSetting("limit_key", found, "a text, or a function of the arguments that gives one")
+            raise InvalidSetting("limit_key", found, "a string, or a function of the arguments that returns one")
         if self.limit_key is not None and self.limit is None:
             raise InvalidSetting(
                 "limit_key", f"{self.limit_key!r} without a limit"[:80], "limit_key together with limit"
@@ -90,7 +88,7 @@ class Call(msgspec.Struct, Generic[R_co], frozen=True, gc=False):
     @property
     def fingerprint(self) -> str:
         """Digest of task and arguments, to compare calls under the same key."""
-        return jsondoor.fingerprint(self.task.name, self.payload)
+        return json_codec.fingerprint(self.task.name, self.payload)
 
 
 class Task(Generic[P, R, D]):
@@ -114,14 +112,14 @@ class Task(Generic[P, R, D]):
         self.name = name_of(function) if name is None else name
         self.aliases = _aliases(aliases)
         self.options = options
-        self.alike: NewJob | None = None  # what its jobs have in common; made by the first enqueue
+        self.prototype: NewJob | None = None  # what its jobs have in common; set by the first enqueue
         self._settings = settings
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", self.name)
         for one in (self.name, *self.aliases):
-            jsondoor.text(one, field="task name", bytes_max=settings.name_max)
-        jsondoor.text(options.queue, field="queue", bytes_max=settings.name_max)
-        jsondoor.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
+            json_codec.text(one, field="task name", bytes_max=settings.name_max)
+        json_codec.text(options.queue, field="queue", bytes_max=settings.name_max)
+        json_codec.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
         if options.probe is not None:
             check_probe(options.probe, function, idempotent=options.idempotent)
@@ -159,13 +157,13 @@ class Task(Generic[P, R, D]):
         return None if found == 1 else found
 
     def _filled(self, payload: str) -> dict[str, Any]:
-        """Return the arguments by name, with the defaults of those that were left out."""
-        left_out = {
+        """Return the arguments by name, with the defaults of those that are left out."""
+        defaults = {
             name: parameter.default
             for name, parameter in self._parameters.items()
             if parameter.default is not inspect.Parameter.empty
         }
-        return left_out | self.decode(payload)
+        return defaults | self.decode(payload)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Describe a call. `InvalidArguments` if the arguments do not fit the signature, or JSON cannot represent
@@ -173,17 +171,17 @@ class Task(Generic[P, R, D]):
         settings = self._settings
         bound = self._bound(args, kwargs)
         if self._scalars is not None:
-            plain = jsondoor.encode_scalars(bound, self._scalars, size_max=settings.payload_max)
+            plain = json_codec.encode_scalars(bound, self._scalars, size_max=settings.payload_max)
             if plain is not None:
                 return Call(self, plain)
-        text = jsondoor.encode(bound, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
-        if not jsondoor.fits(text, self._arguments):
+        text = json_codec.encode(bound, field=self.name, size_max=settings.payload_max, depth_max=settings.depth_max)
+        if not json_codec.fits(text, self._arguments):
             self.decode(text)
         return Call(self, text)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by name, in the order of the signature. Calls with only positional or only keyword
-        arguments are bound without `inspect`, which is slow."""
+        """Return the arguments by name, in the order of the signature. Ordinary calls, all by position or all by name,
+        are matched without `inspect`, which is slow."""
         if not kwargs and len(args) == len(self._positional):
             return dict(zip(self._positional, args))  # noqa: B905 lengths are equal; strict=True costs a sixth
         if not args:
@@ -213,13 +211,13 @@ class Task(Generic[P, R, D]):
 
     @cached_property
     def _read(self) -> Callable[[str], Any]:
-        return jsondoor.reader(self._arguments, field=self.name, depth_max=self._settings.depth_max)
+        return json_codec.reader(self._arguments, field=self.name, depth_max=self._settings.depth_max)
 
     def encode_result(self, value: object) -> str | None:
         """Return a result as it is stored; None is not stored."""
         if value is None:
             return None
-        return jsondoor.encode(
+        return json_codec.encode(
             value,
             field=f"result of {self.name}",
             size_max=self._settings.result_max,
@@ -231,7 +229,7 @@ class Task(Generic[P, R, D]):
         if text is None:
             return typing.cast(R, None)
         hint = self._hints.get("return", Any)
-        found = jsondoor.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
+        found = json_codec.decode(text, hint, field=f"result of {self.name}", depth_max=self._settings.depth_max)
         return typing.cast(R, found)
 
     @cached_property
@@ -274,7 +272,7 @@ class Task(Generic[P, R, D]):
         fields: list[Any] = []
         for name, parameter in self._parameters.items():
             hint = self._hints.get(name, Any)
-            # An argument left out stays out of the payload: the default of the code that runs it counts.
+            # An omitted argument is not in the payload: the default of the code that runs the job counts.
             fields.append((name, hint) if parameter.default is inspect.Parameter.empty else (name, hint, _ABSENT))
         try:
             arguments = msgspec.defstruct(f"arguments of {self.name}", fields, kw_only=True, forbid_unknown_fields=True)
@@ -282,6 +280,17 @@ class Task(Generic[P, R, D]):
         except TypeError as error:
             raise InvalidArguments(self.name, f"an annotation that JSON cannot carry: {error}", _CARRIED) from None
         return arguments
+
+
+AnyTask: TypeAlias = Task[..., Any, Any]
+
+
+class TaskDeclarer(Protocol):
+    """What declares the tasks of batches and pipelines: the application."""
+
+    def __call__(self, function: Callable[..., Any], name: str, aliases: tuple[str, ...], options: Options) -> AnyTask:
+        """Declare a task."""
+        ...
 
 
 _ABSENT = msgspec.UNSET
@@ -310,14 +319,15 @@ def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a task: module and function. A program that is run as `python shop.py` gets the name it has
-    when it is imported, so that a worker of `shop:app` knows its jobs."""
-    module = _run_as() if function.__module__ == "__main__" else function.__module__
+    """Return module and qualified name. The main program has the name under which it is imported, so that a worker of
+    `shop:app` knows the jobs that `python shop.py` sends."""
+    module = _main_module() if function.__module__ == "__main__" else function.__module__
     return f"{module}.{function.__qualname__}" if module else function.__qualname__
 
 
-def _run_as() -> str:
-    """Return the module name of the running program: as given to `python -m`, or by its file; empty at a prompt."""
+def _main_module() -> str:
+    """Return the name under which the main program would be imported: the argument of `python -m`, else the name of its
+    file; empty if there is neither, as at a prompt."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:
@@ -338,7 +348,7 @@ def _may_be_context(parameter: inspect.Parameter) -> bool:
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters after the context, all callable by name."""
+    """Return the parameters after the context. `InvalidArguments` if one cannot be given by name."""
     parameters = list(inspect.signature(function).parameters.values())
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if not parameters or parameters[0].kind not in positional:

@@ -1,56 +1,56 @@
-"""Every error Detent raises on purpose.
+"""The errors that Detent raises.
 
     DetentError
-    ├── Refused                   the engine said no, and nothing was changed
+    ├── Refused                   a request was refused, and nothing was changed
     │   ├── InvalidTransition     the lifecycle declares no such move
-    │   ├── TransitionRace        somebody else moved it first
-    │   ├── LeaseLost             the caller does not hold this attempt (any more)
-    │   ├── AlreadyCommitted      the effect has happened; there is nothing left to stop or to repeat
+    │   ├── TransitionRace        another caller moved it first
+    │   ├── LeaseLost             the caller does not hold this attempt, or no longer
+    │   ├── AlreadyCommitted      the effect has happened, and cannot be stopped or repeated
     │   ├── KeyConflict           the key belongs to another job
     │   ├── IdConflict            the id belongs to another job
     │   ├── NotFound              no such row
-    │   ├── NotUnknown            what became of the job's effect is known: there is nothing to settle
-    │   ├── MarkerMissing         another database has no table for the marks of commits there
-    │   ├── BatchChanged          the batch is declared otherwise than when its run was previewed
+    │   ├── NotUnknown            the outcome of the job's effect is known, so there is nothing to settle
+    │   ├── MarkerMissing         another database has no table for markers of commits
+    │   ├── BatchChanged          the batch's declaration has changed since its run was previewed
     │   ├── PreviewNotReady       a batch run cannot be applied before its preview is complete
-    │   ├── DuplicateTarget       a batch run would have one target twice
-    │   ├── RunBusy               something else is done with the run, which must end first
-    │   ├── InUse                 jobs need what was to be taken away
+    │   ├── DuplicateTarget       a batch run names a target twice
+    │   ├── RunBusy               another action on the run must end first
+    │   ├── InUse                 jobs need what was to be removed
     │   ├── RunInProgress         a run of the same watermark has not ended
-    │   ├── PartOfRun             a job that carries a pipeline run cannot be retried by itself
-    │   ├── NotRetryable          a failed pipeline run has nothing to go on with
+    │   ├── PartOfRun             a job of a pipeline run cannot be retried by itself
+    │   ├── NotRetryable          a failed pipeline run has nothing to continue with
     │   ├── UnknownTask           no task of that name is declared here
     │   └── WrongPlace            the call cannot be made from where it was made
-    ├── InvalidInput              the caller's value cannot be taken (also a ValueError)
-    │   ├── InvalidPayload        a JSON value that the door turned away
-    │   ├── InvalidArguments      a task's call does not fit its signature
-    │   ├── InvalidLifecycle      a declaration that contradicts itself
-    │   └── InvalidSetting        a setting out of its range
-    ├── DatabaseError             the database, not the request
-    │   ├── DatabaseUnreachable   no connection to be had
-    │   │   └── NoWayIn           a login, a database or a directory that is refused or not there
-    │   ├── DatabaseBusy          locked, deadlocked or out of connections; asking again is right
+    ├── InvalidInput              a value is not allowed (also a ValueError)
+    │   ├── InvalidPayload        a value cannot be stored as JSON
+    │   ├── InvalidArguments      arguments do not fit the signature of a task
+    │   ├── InvalidLifecycle      a lifecycle contradicts itself
+    │   └── InvalidSetting        a setting is out of range
+    ├── DatabaseError             the database failed, not the request
+    │   ├── DatabaseUnreachable   no connection could be made
+    │   │   └── DatabaseInaccessible   a login is refused, or a database or directory does not exist
+    │   ├── DatabaseBusy          locked, deadlocked or out of connections: retry
     │   ├── DatabaseFull          no space left
-    │   ├── DatabaseReadOnly      it takes no writes
-    │   ├── DatabaseForbidden     the login has no right to do this
-    │   ├── NotADatabase          the path holds something else
+    │   ├── DatabaseReadOnly      it accepts no writes
+    │   ├── DatabaseForbidden     the login lacks a privilege
+    │   ├── NotADatabase          the path is not a database
     │   ├── OutcomeUnknown        the connection was lost during COMMIT
-    │   ├── SchemaMissing         the database has no Detent schema and may not be given one
-    │   ├── SchemaTooNew          migrated by a newer Detent than this one
-    │   ├── SchemaTooOld          waits for `detent migrate`
-    │   ├── SchemaDiffers         a migration was applied in other words than this Detent knows
-    │   ├── SchemaUnreleased      made by an unreleased version of Detent
+    │   ├── SchemaMissing         the database has no Detent schema, and creating one is not allowed
+    │   ├── SchemaTooNew          a newer version of Detent has migrated it
+    │   ├── SchemaTooOld          `detent migrate` has to be run
+    │   ├── SchemaDiffers         a migration was applied with another text than this version has
+    │   ├── SchemaUnreleased      an unreleased version of Detent created it
     │   ├── ReleaseTooOld         a newer release has installed its functions, triggers and views
     │   ├── LifecycleTooOld       the database has a newer version of an attached lifecycle
-    │   ├── UnknownState          a row in a state this version does not know
+    │   ├── UnknownState          a row is in a state that this version does not know
     │   └── GuardViolation        a guard of the database refused a statement
-    ├── JobFailed                 the awaited job rests without success
-    ├── ResultExpired             the result of the job was kept for a time, and that is over
-    ├── JobTimeout                the awaited job did not come to rest in time (also a TimeoutError)
-    ├── RunStuck                  the awaited run does not get on by itself
-    └── RunTimeout                the awaited run did not come that far in time (also a TimeoutError)
+    ├── JobFailed                 the awaited job ended without success
+    ├── ResultExpired             the result of the job is no longer kept
+    ├── JobTimeout                the awaited job did not end in time (also a TimeoutError)
+    ├── RunStuck                  the awaited run cannot continue by itself
+    └── RunTimeout                the awaited run did not get there in time (also a TimeoutError)
 
-Fields come first, the message is made from them: what was refused, what was found, what would be allowed.
+Each message is made from the fields of its error: what was refused, what was found, what to do.
 `TABLE` at the end maps each class to its SQLSTATE, HTTP status and exit code.
 """
 
@@ -61,17 +61,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from detent.errors.base import DetentError, Refused, clipped, essence
 from detent.errors.database import (
     DatabaseBusy,
     DatabaseError,
     DatabaseForbidden,
     DatabaseFull,
+    DatabaseInaccessible,
     DatabaseReadOnly,
     DatabaseUnreachable,
     GuardViolation,
     LifecycleTooOld,
     NotADatabase,
-    NoWayIn,
     OutcomeUnknown,
     ReleaseTooOld,
     SchemaDiffers,
@@ -81,7 +82,6 @@ from detent.errors.database import (
     SchemaUnreleased,
     UnknownState,
 )
-from detent.errors.root import DetentError, Refused, clipped, essence
 from detent.errors.runs import BatchChanged, NotRetryable, PartOfRun, RunInProgress, RunStuck, RunTimeout
 
 __all__ = [
@@ -93,6 +93,7 @@ __all__ = [
     "DatabaseError",
     "DatabaseForbidden",
     "DatabaseFull",
+    "DatabaseInaccessible",
     "DatabaseReadOnly",
     "DatabaseUnreachable",
     "DetentError",
@@ -112,7 +113,6 @@ __all__ = [
     "LeaseLost",
     "LifecycleTooOld",
     "MarkerMissing",
-    "NoWayIn",
     "NotADatabase",
     "NotFound",
     "NotRetryable",
@@ -144,8 +144,8 @@ __all__ = [
 class InvalidTransition(Refused):
     """The lifecycle declares no such move; the row is untouched.
 
-    `allowed` are the states one may go to from here. Where the move is declared for another trigger, `trigger` is the
-    one that was tried and `sources` are the states that it starts from.
+    `allowed` are the states that can be reached from here. If the move is declared for another trigger, `trigger` is
+    the one that was tried and `sources` are the states that it starts from.
     """
 
     entity: str
@@ -165,7 +165,7 @@ class InvalidTransition(Refused):
 
 @dataclass(eq=False)
 class TransitionRace(Refused):
-    """Somebody else moved the row between the look and the move."""
+    """Another caller moved the row after it was read."""
 
     entity: str
     entity_id: str
@@ -174,14 +174,14 @@ class TransitionRace(Refused):
 
     def __str__(self) -> str:
         return (
-            f"{self.entity} {self.entity_id} was moved by somebody else: "
-            f"expected {self.expected}, found {self.found}; look again and decide anew"
+            f"{self.entity} {self.entity_id} was moved by another caller: "
+            f"expected {self.expected}, found {self.found}; read it again and decide anew"
         )
 
 
 @dataclass(eq=False)
 class LeaseLost(Refused):
-    """The caller does not hold this attempt (any more); whatever it did since is void."""
+    """The caller does not hold this attempt, or no longer; its writes are refused."""
 
     job_id: int
     attempt: int
@@ -204,7 +204,7 @@ class AlreadyCommitted(Refused):
     def __str__(self) -> str:
         return (
             f"job {self.job_id} is committed (attempt {self.attempt}): "
-            f"its effect has happened and is not undone or repeated"
+            f"its effect has happened and can be neither undone nor repeated"
         )
 
 
@@ -220,7 +220,7 @@ class KeyConflict(Refused):
         whose = f" of tenant {self.tenant!r}" if self.tenant else ""
         return (
             f"key {self.key!r}{whose} belongs to job {self.job_id}, which has another task or payload; "
-            f"use a key of its own for other work"
+            f"use another key for other work"
         )
 
 
@@ -231,7 +231,7 @@ class IdConflict(Refused):
     job_id: int
 
     def __str__(self) -> str:
-        return f"id {self.job_id} belongs to another job; ids are reserved from the database, never made up"
+        return f"id {self.job_id} belongs to another job; reserve ids from the database"
 
 
 @dataclass(eq=False)
@@ -253,7 +253,7 @@ class NotFound(Refused):
 
 @dataclass(eq=False)
 class NotUnknown(Refused):
-    """The job is quarantined, but not because nobody knows whether its effect has happened."""
+    """The job is quarantined, but not because its effect is unknown."""
 
     job_id: int
     reason: str | None
@@ -261,13 +261,13 @@ class NotUnknown(Refused):
     def __str__(self) -> str:
         return (
             f"job {self.job_id} is quarantined for {self.reason or 'no recorded reason'!r}, not as unknown; "
-            f"only what is unknown can be settled: retry it, discard it, or force it"
+            f"only a job whose effect is unknown can be settled: retry, discard or force this one"
         )
 
 
 @dataclass(eq=False)
 class MarkerMissing(Refused):
-    """Another database has no table for the marks of commits there; nothing was run in it."""
+    """Another database has no table for markers of commits; nothing was run in it."""
 
     table: str
     ddl: str
@@ -281,19 +281,19 @@ class MarkerMissing(Refused):
 
 @dataclass(eq=False)
 class PreviewNotReady(Refused):
-    """A batch run is applied only after everybody could read what it would do; nothing was moved."""
+    """A batch run cannot be applied before its preview is complete; nothing was changed."""
 
     run_id: int
     previewed: int
     total: int
     failed: int
-    complete: bool = False  # every target was looked at, and `failed` of them could not be previewed
+    complete: bool = False  # every target was tried, and `failed` of them could not be previewed
 
     def __str__(self) -> str:
         if self.complete:
             return (
                 f"run {self.run_id} cannot be applied: {self.failed} of {self.total} targets could not be previewed; "
-                f"name those to apply, or leave out the others"
+                f"name those to apply, or apply with leave_failed"
             )
         return (
             f"run {self.run_id} cannot be applied yet: {self.previewed} of {self.total} targets known so far are "
@@ -303,7 +303,7 @@ class PreviewNotReady(Refused):
 
 @dataclass(eq=False)
 class DuplicateTarget(Refused):
-    """A batch run would have one target twice; none of this call was stored."""
+    """A batch run names a target twice; nothing of this call was stored."""
 
     run_id: int
     ref: str
@@ -313,25 +313,25 @@ class DuplicateTarget(Refused):
     def __str__(self) -> str:
         return (
             f"run {self.run_id} names the target {self.ref!r} twice, as number {self.found_n} and {self.n}; "
-            f"each target once, and in the same order when asked again"
+            f"targets() must return each target once, and in the same order every time"
         )
 
 
 @dataclass(eq=False)
 class RunBusy(Refused):
-    """Something else is done with the run, which must end first."""
+    """Another action on the run must end first; nothing was changed."""
 
     run_id: int
     asked: str
     found: str
 
     def __str__(self) -> str:
-        return f"run {self.run_id}: {self.asked} is refused, since {self.found}"
+        return f"run {self.run_id}: {self.asked} is refused, because {self.found}"
 
 
 @dataclass(eq=False)
 class InUse(Refused):
-    """Jobs need what was to be taken away; it stays."""
+    """Jobs need what was to be removed; it stays."""
 
     entity: str
     entity_id: str
@@ -341,13 +341,13 @@ class InUse(Refused):
         need = "job waits or runs" if self.jobs == 1 else "jobs wait or run"
         return (
             f"{self.entity} {self.entity_id!r} cannot be removed: {self.jobs} {need} under it; "
-            f"allowed when none does, and no code declares it any more"
+            f"remove it when there are none, and when no code declares it any more"
         )
 
 
 @dataclass(eq=False)
 class UnknownTask(Refused):
-    """No task of that name is declared here."""
+    """No task of that name is declared in this application."""
 
     task: str
     known: Sequence[str] = ()
@@ -370,7 +370,7 @@ class WrongPlace(Refused):
 
 @dataclass(eq=False)
 class InvalidInput(DetentError, ValueError):
-    """The caller's value cannot be taken: which one, what was found, what is allowed."""
+    """A value is not allowed: which one, what was found, what is allowed."""
 
     field: str
     found: str
@@ -381,24 +381,24 @@ class InvalidInput(DetentError, ValueError):
 
 
 class InvalidPayload(InvalidInput):
-    """A JSON value that the door turned away; `field` is the path to the culprit."""
+    """A value cannot be stored as JSON; `field` is the path to the part that is refused."""
 
 
 class InvalidArguments(InvalidInput):
-    """A task's call does not fit its signature."""
+    """Arguments do not fit the signature of a task, or the fields of a batch or pipeline."""
 
 
 class InvalidLifecycle(InvalidInput):
-    """A lifecycle declaration that contradicts itself."""
+    """The declaration of a lifecycle contradicts itself."""
 
 
 class InvalidSetting(InvalidInput):
-    """A setting out of its range."""
+    """A setting or option is unknown or out of range."""
 
 
 @dataclass(eq=False)
 class JobFailed(DetentError):
-    """The awaited job rests without success. `error` is the whole story, the message what it comes down to."""
+    """The awaited job ended without success. `error` is its whole error, the message a short form."""
 
     job_id: int
     state: str
@@ -410,21 +410,21 @@ class JobFailed(DetentError):
 
 @dataclass(eq=False)
 class ResultExpired(DetentError):
-    """The job succeeded, and its task says for how long such results are kept: that time is over."""
+    """The job succeeded, but the time for which its task keeps results is over."""
 
     job_id: int
     until: datetime
 
     def __str__(self) -> str:
         return (
-            f"job {self.job_id} succeeded, and its result was kept until {self.until.isoformat()}; "
-            f"a longer result_ttl of its task keeps those to come for longer"
+            f"job {self.job_id} succeeded, but its result was kept only until {self.until.isoformat()}; "
+            f"raise result_ttl of its task to keep later results for longer"
         )
 
 
 @dataclass(eq=False)
 class JobTimeout(DetentError, TimeoutError):
-    """The awaited job did not come to rest in time; it goes on all the same."""
+    """The awaited job did not end in time; it goes on."""
 
     job_id: int
     state: str
@@ -432,11 +432,11 @@ class JobTimeout(DetentError, TimeoutError):
 
     def __str__(self) -> str:
         waited = f"{round(self.waited, 3):g} s"
-        return f"job {self.job_id} is still {self.state} after {waited} of waiting; it goes on all the same"
+        return f"job {self.job_id} is still {self.state} after {waited} of waiting; it goes on"
 
 
 class Codes(NamedTuple):
-    """What an error is called at the doors that know no classes."""
+    """The code of an error in SQL, in HTTP and as an exit code of the command line."""
 
     sqlstate: str
     http: int
@@ -472,7 +472,7 @@ TABLE: dict[type[DetentError], Codes] = {
     InvalidSetting: Codes("DT024", 422, 2),
     DatabaseError: Codes("DT030", 503, 5),
     DatabaseUnreachable: Codes("DT031", 503, 5),
-    NoWayIn: Codes("DT042", 503, 5),
+    DatabaseInaccessible: Codes("DT042", 503, 5),
     DatabaseBusy: Codes("DT032", 503, 5),
     DatabaseFull: Codes("DT033", 507, 5),
     DatabaseReadOnly: Codes("DT034", 503, 5),

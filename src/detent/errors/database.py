@@ -1,11 +1,11 @@
-"""The database, not the request."""
+"""Errors of the database, as opposed to errors of a request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from detent.errors.root import DetentError
+from detent.errors.base import DetentError
 
 __all__ = [
     "OUTAGES",
@@ -13,11 +13,11 @@ __all__ = [
     "DatabaseError",
     "DatabaseForbidden",
     "DatabaseFull",
+    "DatabaseInaccessible",
     "DatabaseReadOnly",
     "DatabaseUnreachable",
     "GuardViolation",
     "LifecycleTooOld",
-    "NoWayIn",
     "NotADatabase",
     "OutcomeUnknown",
     "ReleaseTooOld",
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(eq=False)
 class DatabaseError(DetentError):
-    """The database, not the request. `database` never contains a password."""
+    """The database failed, not the request. `database` never contains a password."""
 
     database: str
     detail: str
@@ -45,19 +45,18 @@ class DatabaseError(DetentError):
 
 
 class DatabaseUnreachable(DatabaseError):
-    """No connection to be had."""
+    """No connection could be made."""
 
     def _says(self) -> str:
         return "the database cannot be reached"
 
 
-class NoWayIn(DatabaseUnreachable):
-    """The way there is wrong: a login that is refused, a database or a directory that is not there. Waiting does not
-    help."""
+class DatabaseInaccessible(DatabaseUnreachable):
+    """The login is refused, or the database or its directory does not exist. Waiting does not help."""
 
 
 class DatabaseBusy(DatabaseError):
-    """Locked, deadlocked or out of connections; nothing was written, asking again is right."""
+    """Locked, deadlocked or out of connections; nothing was written, and a retry may succeed."""
 
     def _says(self) -> str:
         return "the database is busy, nothing was written"
@@ -71,35 +70,35 @@ class DatabaseFull(DatabaseError):
 
 
 class DatabaseReadOnly(DatabaseError):
-    """It takes no writes."""
+    """The database accepts no writes."""
 
     def _says(self) -> str:
         return "the database takes no writes"
 
 
 class DatabaseForbidden(DatabaseError):
-    """The login has no right to do this. Grant it a role that has (`detent migrate --roles`)."""
+    """The login lacks a privilege. Grant it a role that has it (`detent migrate --roles`)."""
 
     def _says(self) -> str:
         return "the database does not permit this login to do that"
 
 
 class NotADatabase(DatabaseError):
-    """The path or address holds something else than a database Detent can use."""
+    """The path or address is not a database that Detent can use."""
 
     def _says(self) -> str:
         return "this is not a database Detent can use"
 
 
 class OutcomeUnknown(DatabaseError):
-    """The connection was lost during COMMIT: it may or may not have happened. Look before acting."""
+    """The connection was lost during COMMIT, which may or may not have happened. Check before you act."""
 
     def _says(self) -> str:
         return "the connection was lost during COMMIT, its outcome is unknown"
 
 
 class SchemaMissing(DatabaseError):
-    """The database has no Detent schema and may not be given one."""
+    """The database has no Detent schema, and creating one is not allowed."""
 
     def _says(self) -> str:
         return "there is no Detent schema here"
@@ -107,30 +106,34 @@ class SchemaMissing(DatabaseError):
 
 @dataclass(eq=False)
 class SchemaTooNew(DatabaseError):
-    """The database was migrated by a newer Detent than this one; nothing was touched."""
+    """A newer version of Detent has migrated the database; nothing was changed."""
 
     found: int
     known: int
 
     def _says(self) -> str:
-        return f"schema {self.found} is newer than this Detent, which knows up to {self.known}; upgrade Detent"
+        return (
+            f"schema {self.found} is newer than this version of Detent, which knows up to {self.known}; upgrade Detent"
+        )
 
 
 @dataclass(eq=False)
 class SchemaTooOld(DatabaseError):
-    """The database waits for `detent migrate`; nothing was touched."""
+    """The schema is older than this version of Detent needs; nothing was changed."""
 
     found: int
     known: int
 
     def _says(self) -> str:
-        return f"schema {self.found} is older than this Detent, which needs {self.known}; run `detent migrate`"
+        return (
+            f"schema {self.found} is older than this version of Detent, which needs {self.known}; run `detent migrate`"
+        )
 
 
 @dataclass(eq=False)
 class SchemaDiffers(DatabaseError):
-    """Migrations were applied to the database in other words than this Detent knows them in, or (`missing`) were left
-    out; nothing was touched."""
+    """Migrations were applied with another text than this version of Detent has, or (`missing`) were left out; nothing
+    was changed."""
 
     migrations: Sequence[str]
     missing: bool = False
@@ -139,19 +142,19 @@ class SchemaDiffers(DatabaseError):
         if self.missing:
             listed = ", ".join(self.migrations)
             return f"{listed} {'are' if len(self.migrations) > 1 else 'is'} not in its list of migrations"
-        return f"{', '.join(self.migrations)} were applied in other words than this Detent has for them"
+        return f"{', '.join(self.migrations)} were applied with another text than this version of Detent has"
 
 
 @dataclass(eq=False)
 class SchemaUnreleased(DatabaseError):
-    """The database was made by an unreleased version of Detent; nothing was touched."""
+    """An unreleased version of Detent created the database; nothing was changed."""
 
     found: int
 
     def _says(self) -> str:
         return (
-            f"schema {self.found} was made by an unreleased version of Detent and cannot be used; take a new database, "
-            "or remove Detent's tables from this one, and run `detent migrate`"
+            f"schema {self.found} was created by an unreleased version of Detent and cannot be used; use a new "
+            "database, or remove Detent's tables from this one, and run `detent migrate`"
         )
 
 
@@ -186,7 +189,7 @@ class LifecycleTooOld(DatabaseError):
 
 @dataclass(eq=False)
 class UnknownState(DatabaseError):
-    """A row in a state this version does not know: reported, never guessed."""
+    """A row is in a state that this version does not know; nothing was changed."""
 
     entity: str
     entity_id: str
@@ -208,4 +211,4 @@ class GuardViolation(DatabaseError):
 
 
 OUTAGES = (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown, SchemaMissing)
-"""The errors that concern every call alike. The same call may succeed later, so no job is to blame for them."""
+"""Errors that affect every call. The same call may succeed later, so they do not count against a job."""

@@ -1,17 +1,17 @@
-"""What is refused or missed about runs above the database."""
+"""Errors of batch runs and pipeline runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from detent.errors.root import DetentError, Refused, essence
+from detent.errors.base import DetentError, Refused, essence
 
 __all__ = ["BatchChanged", "NotRetryable", "PartOfRun", "RunInProgress", "RunStuck", "RunTimeout"]
 
 
 @dataclass(eq=False)
 class BatchChanged(Refused):
-    """The batch is declared otherwise than when its run was previewed: what was read may not be what would be done."""
+    """The declaration of the batch has changed since its run was previewed, so the preview may no longer be right."""
 
     run_id: int
     batch: str
@@ -25,7 +25,7 @@ class BatchChanged(Refused):
 
 @dataclass(eq=False)
 class NotRetryable(Refused):
-    """A pipeline run that failed cannot be retried: what it would go on with is not there, or is out of date."""
+    """A failed pipeline run cannot be retried: what it would continue with is gone or out of date."""
 
     run_id: int
     found: str
@@ -36,7 +36,7 @@ class NotRetryable(Refused):
 
 @dataclass(eq=False)
 class PartOfRun(Refused):
-    """A job that carries a pipeline run cannot be retried by itself: the run has gone on without it."""
+    """A job of a pipeline run cannot be retried by itself: the run has continued without it."""
 
     job_id: int
     run_id: int
@@ -50,7 +50,7 @@ class PartOfRun(Refused):
 
 @dataclass(eq=False)
 class RunInProgress(Refused):
-    """A run of this watermark has not ended: a second one would not know from where to go on."""
+    """A run of this watermark has not ended: a second one would not know where to start."""
 
     watermark: str
     run_id: int
@@ -64,8 +64,8 @@ class RunInProgress(Refused):
 
 @dataclass(eq=False)
 class RunStuck(DetentError):
-    """The awaited run is stuck: a job that all of it waits for is dead, or it has ended in another state than the one
-    that is waited for. `advice` says what to do."""
+    """The awaited run cannot continue by itself: a job that it depends on is dead, or it has ended in another state
+    than the awaited one. `advice` says what to do."""
 
     run_id: int
     state: str
@@ -79,7 +79,7 @@ class RunStuck(DetentError):
 
 @dataclass(eq=False)
 class RunTimeout(DetentError, TimeoutError):
-    """The awaited run did not come that far in time; it goes on all the same."""
+    """The awaited run did not reach the state in time; it goes on."""
 
     run_id: int
     state: str
@@ -87,4 +87,4 @@ class RunTimeout(DetentError, TimeoutError):
 
     def __str__(self) -> str:
         waited = f"{round(self.waited, 3):g} s"
-        return f"run {self.run_id} is still {self.state} after {waited} of waiting; it goes on all the same"
+        return f"run {self.run_id} is still {self.state} after {waited} of waiting; it goes on"

@@ -23,8 +23,8 @@ from detent.http.problems import answer_error, answer_http_error, too_large
 from detent.http.request_checks import RequestChecks
 from detent.http.special_verbs import special_verbs
 from detent.http.verbs import Verb, surface_verbs
-from detent.model.release import RELEASE
-from detent.ops.run import OpsRun
+from detent.model.database_facts import RELEASE
+from detent.ops.ops_run import OpsRun
 
 __all__ = ["build_api", "list_verbs"]
 

@@ -15,8 +15,8 @@ import msgspec
 
 from detent.client.handle import Handle
 from detent.client.job import JobSnapshot
-from detent.client.listing import ListPage
-from detent.lifecycle.declare import Lifecycle
+from detent.client.list_page import ListPage
+from detent.lifecycle.definition import Lifecycle
 
 __all__ = ["answer_of", "body_type", "encode", "to_body"]
 

@@ -15,12 +15,12 @@ from detent.app.batch_run import BatchRun
 from detent.app.pipeline_run import PipelineRun
 from detent.app.reconciliation import Reconciliation
 from detent.client.job import Job
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.client.operation import Operation
 from detent.http.bodies import body_type
 from detent.http.problems import PROBLEM, Problem
 from detent.http.verbs import Verb
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.batch_records import BatchRunRow, ReconciliationRow
 from detent.model.pipeline_records import PipelineRunRow
 from detent.model.records import JobRow

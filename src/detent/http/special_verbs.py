@@ -15,7 +15,7 @@ from detent.app.detent import Detent
 from detent.app.jobs import Jobs
 from detent.app.pipeline_run import PipelineRun
 from detent.client.job import Job
-from detent.client.listing import ListPage, check_limit
+from detent.client.list_page import ListPage, check_limit
 from detent.client.operation import JobSelection
 from detent.declare.limit import Limit
 from detent.errors import InvalidInput, NotFound
@@ -26,7 +26,7 @@ from detent.model.limit_records import LimitRow
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import EventRow, Moved, TransitionRow
 from detent.model.service_records import OperationRow, ScheduleRow
-from detent.ops.run import read_run_id
+from detent.ops.ops_run import read_run_id
 
 __all__ = ["special_verbs"]
 

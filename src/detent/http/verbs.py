@@ -17,20 +17,18 @@ import msgspec
 from detent.app.alerts import Alerts, Policies
 from detent.app.batch_run import BatchRun
 from detent.app.detent import Detent
-from detent.app.identities import Identities
-from detent.app.jobs import DeadJobs, Jobs
+from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
-from detent.app.operations import Operations
 from detent.app.pipeline_run import PipelineRun
 from detent.app.queues import Limits, Queues, Workers
-from detent.app.record import Record
+from detent.app.record import Identities, Record
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
 from detent.client.job import Job
 from detent.client.operation import Operation
 from detent.errors import InvalidInput
 from detent.http.arguments import NO_ARGUMENTS, arguments_of
-from detent.ops.runs import Ops
+from detent.ops.ops import Ops
 
 __all__ = ["LEFT_OUT", "Verb", "surface_verbs"]
 

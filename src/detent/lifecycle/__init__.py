@@ -1,1 +1,1 @@
-"""What may happen: lifecycles as data, their checks, the library, the drawings and the guards made from them."""
+"""Lifecycles as data: their definition, checks, the library of Detent's own, and diagrams."""

@@ -6,7 +6,7 @@ the order of how often they happen, which is the order in which the guards look 
 
 from __future__ import annotations
 
-from detent.lifecycle.declare import Fold, Lifecycle, Transition
+from detent.lifecycle.definition import Fold, Lifecycle, Transition
 
 __all__ = ["BATCH_RUN", "EXECUTION", "JOB", "LIBRARY", "OPS_RUN", "OWN_NAMES", "PARTITION", "PIPELINE_RUN", "TARGET"]
 

@@ -1,7 +1,4 @@
-"""The records of alerts: what is wrong now, what people said about it, and what was told to whom.
-
-Frozen, as in `records`.
-"""
+"""The records of alerts, their policies and their notifications. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ __all__ = [
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
-"""The mildest first."""
+"""In ascending order."""
 Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready", "untold"]
 MEASURES: tuple[Measure, ...] = (
     "event",
@@ -46,7 +43,7 @@ MEASURES: tuple[Measure, ...] = (
 Each = Literal["whole", "queue", "task", "limit"]
 EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")
 Asked = tuple[Measure, Each, float]
-"""A measure, of what each, and how many seconds back."""
+"""A measure, what it is measured for, and how many seconds back."""
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):
@@ -81,7 +78,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
 
 
 def alert_id(policy: str, scope: str) -> str:
-    """The name of an alert: its policy, and its scope where it has one."""
+    """Return the id of an alert: its policy, and its scope if it has one."""
     return f"{policy}/{scope}" if scope else policy
 
 
@@ -107,7 +104,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 class PolicyRow(Policy, frozen=True, kw_only=True):
-    """A policy as somebody has set it."""
+    """A policy that an operator has set."""
 
     changed_by: str
     reason: str | None
@@ -115,7 +112,8 @@ class PolicyRow(Policy, frozen=True, kw_only=True):
 
 
 class Figure(Struct, frozen=True):
-    """What was measured of a scope (a queue, task or limit by name; empty is the whole), and of how many."""
+    """A measured value for a scope (the name of a queue, task or limit; empty for the whole), and from how many
+    jobs."""
 
     scope: str
     value: float
@@ -123,7 +121,7 @@ class Figure(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """What is to be told of an alert: that it fires, fires still, or is resolved."""
+    """A notification about an alert: it fires, still fires, or is resolved."""
 
     n: int
     policy: str
@@ -139,27 +137,27 @@ class Notice(Struct, frozen=True, kw_only=True):
 
     @property
     def alert_id(self) -> str:
-        """What the alert is called."""
+        """The id of the alert."""
         return alert_id(self.policy, self.scope)
 
 
 class Delivery(Struct, frozen=True):
-    """A notice that was taken to be told, now for the so manieth time."""
+    """A notice that was taken for sending; `tries` counts this try too."""
 
     notice: Notice
     tries: int
 
 
 class Route(Struct, frozen=True):
-    """A sink, and which severities it hears of."""
+    """A sink, and the severities that it receives."""
 
     sink: str
     severities: tuple[Severity, ...]
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """What became of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds. Not
-    `tried`: it was given back without having been sent, and that does not count."""
+    """The result of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds. If
+    `tried` is False, it was returned without being sent, which does not count as a try."""
 
     notice_n: int
     state: Literal["sent", "summarised", "failed", "pending"]

@@ -69,10 +69,8 @@ class Retry:
 
 
 def retry_after(header: str, now: datetime) -> float | None:
-    """The seconds a `Retry-After` header asks for, as seconds or as an HTTP date; from 0 to a day.
-
-    None for what is neither, so that the caller falls back to a delay of its own.
-    """
+    """Return the delay of a `Retry-After` header, which is seconds or an HTTP date, from 0 to a day; None if it is
+    neither."""
     value = header.strip()
     if _SECONDS.fullmatch(value):
         return min(float(value), _RETRY_AFTER_MAX)
@@ -81,7 +79,7 @@ def retry_after(header: str, now: datetime) -> float | None:
     now_micros = to_micros(now, field="now")
     try:
         date = parsedate_to_datetime(value)
-        # The parser gives "-0000" as a naive time; it means UTC.
+        # The parser returns a naive time for "-0000", which means UTC.
         date_micros = to_micros(date if date.tzinfo else date.replace(tzinfo=UTC), field="header")
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
@@ -89,7 +87,7 @@ def retry_after(header: str, now: datetime) -> float | None:
 
 
 def throttle_delay(times: int) -> float:
-    """Seconds to wait after the n-th 429 in a row that came without `Retry-After`: 16, 32, 64, 64, …"""
+    """Return the seconds to wait after the n-th 429 in a row without `Retry-After`: 16, 32, 64, 64, …"""
     assert times >= 1, f"429s are counted from 1, not {times}"
     return min(_THROTTLE_FIRST * 2.0 ** min(times - 1, 10), _THROTTLE_CAP)
 

@@ -1,7 +1,4 @@
-"""The records of batch runs: a run, its targets, what is asked of it, and what was found of the world afterwards.
-
-Frozen, without behaviour, as in `records`.
-"""
+"""The records of batch runs: runs, targets, actions and reconciliations. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -39,10 +36,10 @@ Holder = tuple[int, int]
 
 
 class NewBatchRun(Struct, frozen=True, kw_only=True):
-    """A run as its client describes it; the id was reserved before, so sending it twice is harmless.
+    """A run to create. Its id was reserved before, so sending it twice is harmless.
 
-    `fingerprint` tells one declaration of the batch from another. At most `tolerate_count` targets, or `tolerate_share`
-    of those that were applied for, may fail without anybody being told.
+    `fingerprint` tells one declaration of the batch from another. Up to `tolerate_count` targets, or `tolerate_share`
+    of the targets to apply, may fail without an alert.
     """
 
     id: int
@@ -59,15 +56,20 @@ class NewBatchRun(Struct, frozen=True, kw_only=True):
 
 
 class BatchRunRow(Struct, frozen=True, kw_only=True):
-    """A run as it stands.
+    """A batch run.
 
-    `total` targets are known so far, all of them from `planned_at` on. Of these `previewed` are computed (`unchanged`
-    of them to no effect) and `preview_failed` could not be. `queued` to `rolled_back` count targets by state; the
-    others are in preview. `outstanding` is 1 while an action still has targets to move, `reverting` are revert jobs
-    under way, `revert_failed` those that gave up. `stuck` jobs of the plan, the preview or an action have given up, the
-    last of them with `error`: retried, they go on. `mismatches` are open. `reconcile_at` is when the world is looked at
-    next. `critical` is the error that stopped the run. `conflicts` targets were refused because others had changed
-    them; with `overwrite` the last action does not ask for that."""
+    - `total`: targets known so far; all of them are known from `planned_at` on.
+    - `previewed`, `preview_failed`: targets whose change was computed, or could not be. `unchanged` would not change.
+    - `queued` to `rolled_back`: targets by state; the others are in preview.
+    - `outstanding`: 1 while an action still has targets to move. `reverting`: revert jobs in progress.
+      `revert_failed`: revert jobs that gave up.
+    - `stuck`: jobs of the plan, the preview or an action that gave up, the last of them with `error`. The run goes on
+      when they are retried.
+    - `mismatches`: open mismatches. `reconcile_at`: time of the next planned reconciliation.
+    - `critical`: the error that stopped the run.
+    - `conflicts`: targets that were refused because others had changed them. With `overwrite` the last action does not
+      check for that.
+    """
 
     id: int
     tenant: str
@@ -116,7 +118,7 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
 
     @property
     def tolerated(self) -> bool:
-        """Whether so few targets failed that nobody need be told; also where none did."""
+        """Whether no more targets failed than are tolerated; true also if none failed."""
         if self.tolerate_count is not None:
             return self.failed <= self.tolerate_count
         return self.failed <= (self.tolerate_share or 0.0) * (self.applied + self.failed)
@@ -153,7 +155,7 @@ class TargetRow(Struct, frozen=True, kw_only=True):
 
 
 class Previewed(Struct, frozen=True, kw_only=True):
-    """What the preview of a target came to: what it is and what it would be, or why that cannot be said."""
+    """The preview of a target: its value before and after, or the error."""
 
     n: int
     before: str | None = None
@@ -163,12 +165,12 @@ class Previewed(Struct, frozen=True, kw_only=True):
 
 
 class NewAction(Struct, frozen=True, kw_only=True):
-    """What shall be done with a run; the id was reserved before, so sending it twice is harmless.
+    """An action on a run. Its id was reserved before, so sending it twice is harmless.
 
-    `refs` None is all that the action is for: of `apply`, targets whose preview says that they would change (with
-    `unchanged`, the others too); of `retry_failed`, those that failed; of `roll_back`, those that are applied. With
-    `leave_failed` an apply of all leaves out what could not be previewed, instead of being refused. With `overwrite`
-    targets are changed even if others have changed them since.
+    Without `refs`, the action is for all targets that it applies to. For `apply` these are the targets that would
+    change (with `unchanged`, also the others); for `retry_failed` those that failed; for `roll_back` those that are
+    applied. With `leave_failed`, an apply of all targets leaves out those that could not be previewed, instead of being
+    refused. With `overwrite`, targets are changed even if others have changed them since.
     """
 
     id: int
@@ -184,7 +186,7 @@ class NewAction(Struct, frozen=True, kw_only=True):
 
 
 class ActionRow(Struct, frozen=True, kw_only=True):
-    """An action and how far it is: targets up to `cursor` are dealt with, `moved` of them were moved."""
+    """An action and its progress: targets up to `cursor` are done, and `moved` of them were moved."""
 
     id: int
     run_id: int
@@ -202,9 +204,9 @@ class ActionRow(Struct, frozen=True, kw_only=True):
 
 
 class Portion(Struct, frozen=True, kw_only=True):
-    """The next targets of an action: those in (action.cursor, to_cursor] that it has to move; `last` where no others
-    come after them. Of `apply`, and of `roll_back` where `revert_job_id` is None, each needs a job of its own; the
-    others have the one that is retried."""
+    """The next targets of an action: those in (action.cursor, to_cursor] that it has to move; `last` if none follow.
+    For `apply`, and for `roll_back` if `revert_job_id` is None, each target needs a new job; otherwise its job is
+    retried."""
 
     action: ActionRow
     to_cursor: int
@@ -220,7 +222,7 @@ class TargetJob(Struct, frozen=True):
 
 
 class Stepped(Struct, frozen=True, kw_only=True):
-    """How far an action is now."""
+    """The progress of an action."""
 
     action_id: int
     cursor: int
@@ -229,7 +231,7 @@ class Stepped(Struct, frozen=True, kw_only=True):
 
 
 class BatchFilter(Struct, frozen=True, kw_only=True):
-    """Which runs; None means any."""
+    """A filter of runs; None matches any."""
 
     state: str | None = None
     batch: str | None = None
@@ -253,7 +255,7 @@ class ReconciliationRow(Struct, frozen=True, kw_only=True):
 
 
 class Observed(Struct, frozen=True):
-    """A target that is not what it should be."""
+    """A target whose value does not match the expected one."""
 
     n: int
     expected: str | None
@@ -261,8 +263,8 @@ class Observed(Struct, frozen=True):
 
 
 class MismatchRow(Struct, frozen=True, kw_only=True):
-    """A target that was found not to be what it should: first by the look `no`, last seen so at `checked_at`; resolved
-    when a later look found it right, or it was rolled back."""
+    """A target that no longer matches what was applied: found by the reconciliation `no`, last seen at `checked_at`. It
+    is resolved when a later reconciliation finds a match, or when the target is rolled back."""
 
     run_id: int
     n: int

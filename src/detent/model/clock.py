@@ -1,8 +1,8 @@
 """The port for time: aware UTC, to the microsecond.
 
-Everything that needs the time takes a `Clock`. `SystemClock` is the real one; `TurnableClock` stands still until it
-is turned, so that tests and simulations decide when time passes. Databases keep times as whole microseconds since
-1970; `to_micros` and `from_micros` convert exactly, without a float in between.
+Everything that needs the time takes a `Clock`. `SystemClock` is the real one. `TurnableClock` stands still until it is
+advanced, so tests and simulations decide when time passes. Databases store times as whole microseconds since 1970;
+`to_micros` and `from_micros` convert exactly.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """What time it is, how long something took, and waiting."""
+    """The current time, elapsed time, and sleeping."""
 
     def now(self) -> datetime:
-        """The time, aware and in UTC."""
+        """Return the current time, aware and in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that only grow; only differences mean anything."""
+        """Return seconds that never decrease; only differences have a meaning."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Returns after that many seconds; at once for zero or less."""
+        """Return after that many seconds; at once for zero or less."""
         ...
 
 
@@ -49,7 +49,7 @@ class SystemClock:
 
 
 class TurnableClock:
-    """A clock that stands still until it is turned; it never goes back. Sleeping turns it."""
+    """A clock that stands still until it is advanced, and never goes back. Sleeping advances it."""
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._now = _utc(start, "start")
@@ -66,7 +66,7 @@ class TurnableClock:
             self.advance(seconds)
 
     def advance(self, by: float | timedelta) -> datetime:
-        """Turns the clock forward and gives the new time; a negative step is refused."""
+        """Advance the clock, and return the new time. `InvalidInput` for a negative step."""
         step = by if isinstance(by, timedelta) else timedelta(seconds=by)
         if step < timedelta(0):
             raise InvalidInput("by", f"{step.total_seconds():g} s", "zero or more: a clock never goes back")
@@ -74,7 +74,7 @@ class TurnableClock:
         return self._now
 
     def set(self, to: datetime) -> None:
-        """Turns the clock forward to that time; an earlier one is refused."""
+        """Advance the clock to that time. `InvalidInput` for an earlier one."""
         target = _utc(to, "to")
         if target < self._now:
             raise InvalidInput("to", target.isoformat(), f"{self._now.isoformat()} or later: a clock never goes back")
@@ -82,13 +82,13 @@ class TurnableClock:
 
 
 def to_micros(value: datetime, *, field: str) -> int:
-    """Whole microseconds since 1970, exactly. A naive time is refused in the name of `field`."""
+    """Return whole microseconds since 1970, exactly. `InvalidInput` for a naive time, naming `field`."""
     gap = _aware(value, field) - _EPOCH
     return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
 
 
 def from_micros(micros: int) -> datetime:
-    """The inverse of `to_micros`; refuses what lies outside the years 1 to 9999."""
+    """Return the time of whole microseconds since 1970. `InvalidInput` outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:

@@ -1,6 +1,6 @@
 """Figures: how often jobs moved from state to state, and how long that took.
 
-The store gives counts by bucket. `detent.views.figures` makes of them what people ask for.
+The store returns counts by bucket; `detent.views.figures` computes rates and percentiles from them.
 """
 
 from __future__ import annotations

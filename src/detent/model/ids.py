@@ -19,36 +19,36 @@ __all__ = ["Ids", "ReservedIds", "SeededIds"]
 
 _NONCE_BITS = 63
 _BLOCKS_MAX = 16
-"""Whoever asks again and again reserves more each time, up to this many blocks: a reservation is a trip and a sync."""
+"""Each reservation is larger than the one before, up to this many blocks, since each costs a round trip and a sync."""
 
 
 class Ids(Protocol):
-    """Reserved ids, this client's nonce, and chance."""
+    """Reserved ids, the nonce of this client, and random numbers."""
 
     def take(self, count: int = 1) -> list[int]:
-        """That many ids, ascending, never given out before."""
+        """Return that many ids, ascending and never handed out before."""
         ...
 
     def left(self) -> int:
-        """How many ids can be taken without asking the database."""
+        """Return how many ids can be taken without a query."""
         ...
 
     def nonce(self) -> int:
-        """A number below 2^63 that stays the same for the life of this process."""
+        """Return a random number below 2^63 that stays the same for the life of this process."""
         ...
 
     def random(self) -> float:
-        """A number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         ...
 
 
 class ReservedIds:
     """Ids reserved from a store in blocks.
 
-    `reserve(n)` reserves n consecutive ids durably and gives the first. Each reservation is twice as large as the
-    one before, up to a bound; a take that needs more than that reserves exactly what it needs. After a fork the
-    child drops the block, the nonce and the random sequence of its parent. Callers on several threads pass a
-    `lock`; if `reserve` raises, nothing was taken. `seed` fixes the random part only.
+    `reserve(n)` reserves n consecutive ids durably and returns the first. Each reservation is twice as large as the one
+    before, up to a maximum; a take that needs more than that reserves exactly what it needs. After a fork the child
+    drops the block, the nonce and the random sequence of its parent. Callers on several threads pass a `lock`. If
+    `reserve` raises, nothing was taken. `seed` fixes the random numbers only.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ReservedIds:
 
 
 class SeededIds:
-    """The same ids, nonce and chance for the same seed: for tests and simulation."""
+    """The same ids, nonce and random numbers for the same seed: for tests and simulations."""
 
     def __init__(self, seed: int, start: int = 1) -> None:
         self._random = random.Random(seed)

@@ -1,7 +1,4 @@
-"""The records of limits: how many at once, and how many in which time.
-
-Frozen, as in `records`.
-"""
+"""The records of limits: concurrency and rate. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ __all__ = ["Charge", "Charged", "LimitFilter", "LimitRow", "NewLimit"]
 
 
 class NewLimit(Struct, frozen=True, kw_only=True):
-    """What shall hold for all jobs of these tasks and queues together. None is no bound of that kind.
+    """A limit for all jobs of these tasks and queues together. None means no limit of that kind.
 
-    `rate` tokens come back `per` seconds, up to `burst` of them; a job takes one, or as many as it costs. Up to
-    `concurrency_max` running at once.
+    `rate` tokens are added per `per` seconds, up to `burst`. A job takes one, or as many as it costs. Up to
+    `concurrency_max` jobs run at once.
     """
 
     key: str
@@ -29,7 +26,7 @@ class NewLimit(Struct, frozen=True, kw_only=True):
 
 
 class Charge(Struct, frozen=True, gc=False):
-    """What an attempt has cost the limit of its task, in all."""
+    """The total cost of an attempt for the limit of its task."""
 
     job_id: int
     attempt: int
@@ -37,7 +34,7 @@ class Charge(Struct, frozen=True, gc=False):
 
 
 class Charged(Struct, frozen=True, gc=False):
-    """What is left in the bucket then; None where the attempt is under no rate."""
+    """The tokens left in the bucket after a charge; None if the attempt is under no rate."""
 
     job_id: int
     attempt: int

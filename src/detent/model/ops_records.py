@@ -1,7 +1,4 @@
-"""The records of ops runs: builds, deploys and backups in the words of operations, over a job each.
-
-Frozen, without behaviour, as in `records`.
-"""
+"""The records of ops runs: builds, deploys and backups. Each run is a job. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -26,23 +23,23 @@ __all__ = [
 ]
 
 OPS_TASK = "ops.run"
-"""The task of every ops run's job. No application may declare it: whoever asks for the next run is its worker."""
+"""The task of the jobs of ops runs. No application may declare it: workers of any language claim these runs."""
 OPS_QUEUE = "ops"
-"""The queue that they are in, so that they can be paused and bounded like any other."""
+"""The queue of ops runs. It can be paused and limited like any other."""
 
 CLAIM_SECONDS = 300.0
-"""For so long a claimed run may be silent before it is stale."""
+"""Seconds after which a claimed run without an event is stale."""
 SIGN_SECONDS = 600.0
-"""For so long a running one may be silent before it has failed; each event begins it anew."""
+"""Seconds after the last event after which a running run has failed."""
 
 OPS_KEYS = "detent:ops:"
-"""Before the key of each run, so that no plain job has the same one."""
+"""The prefix of the keys of runs, so that no ordinary job has the same key."""
 
 OpsEnd = Literal["success", "failed", "cancelled"]
 
 
 class NewOpsRun(Struct, frozen=True, kw_only=True):
-    """A run as somebody asks for it; the id was reserved before, so sending it twice is harmless."""
+    """A run to queue. Its id was reserved before, so sending it twice is harmless."""
 
     id: int
     nonce: int
@@ -56,14 +53,14 @@ class NewOpsRun(Struct, frozen=True, kw_only=True):
 
 
 class OpsToken(Struct, frozen=True):
-    """What a claim hands out: which attempt, under which lease. Whoever has another is not the holder."""
+    """The token of a claim: the attempt and its lease. A caller with another token is not the holder."""
 
     attempt: int
     lease_id: int
 
 
 class OpsClaimed(Struct, frozen=True, kw_only=True):
-    """A run handed to its claimer."""
+    """A run that was claimed."""
 
     job_id: int
     project_id: str
@@ -76,10 +73,10 @@ class OpsClaimed(Struct, frozen=True, kw_only=True):
 
 
 class OpsRunRow(Struct, frozen=True, kw_only=True):
-    """A run as it stands. `started_at` is its claim; `begun_at` its first event, where there was one.
+    """An ops run. `started_at` is the time of its claim, `begun_at` that of its first event, if any.
 
-    `metadata` is as queued, `finish_metadata` as finished. `outcome` is how its attempt ended; who stopped it and why
-    is on record where it was cancelled.
+    `metadata` is what it was queued with, `finish_metadata` what it was finished with. `outcome` is how its attempt
+    ended. If it was cancelled, `cancelled_by` and `cancel_reason` say by whom and why.
     """
 
     job_id: int
@@ -113,7 +110,7 @@ class EnvironmentRow(Struct, frozen=True, kw_only=True):
 
 
 def ops_state(job_state: str, begun: bool) -> str:
-    """What a job and its execution are in the words of operations."""
+    """Return the state of an ops run from the state of its job, and whether its execution has begun."""
     match job_state:
         case "pending":
             return "queued"

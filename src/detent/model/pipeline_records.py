@@ -1,7 +1,4 @@
-"""The records of pipeline runs that cross the store's contract.
-
-Frozen, without behaviour; times, JSON and ids as in `records`.
-"""
+"""The records of pipeline runs: runs, partitions, pages and watermarks. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -30,22 +27,22 @@ __all__ = [
 ]
 
 PIPELINE_TASKS = "detent.pipeline."
-"""How the names of the tasks begin that carry pipeline runs; the database knows them by it."""
+"""The prefix of the names of the tasks of pipelines. The database recognises them by it."""
 
 PAGE_TASK = f"{PIPELINE_TASKS}page/"
 
 CARRYING_TASKS = (PAGE_TASK, f"{PIPELINE_TASKS}plan/", f"{PIPELINE_TASKS}consolidate/")
-"""How the names of the tasks begin whose jobs are retried with their run only."""
+"""The prefixes of the names of tasks whose jobs are retried only together with their run."""
 
 PIPELINE_ENDED = frozenset({"completed", "failed"})
-"""The states in which no job of a run is left to do. A failed run may be retried."""
+"""The states in which a run has ended. A failed run may be retried."""
 
 ELSEWHERE = ""
-"""The data of a staged record that lies in a table of the user's own: only its key is staged."""
+"""The data of a staged record that is in a table of the user: only its key is staged."""
 
 
 class NewPipelineRun(Struct, frozen=True, kw_only=True):
-    """A run to start, with the job that makes its plan; both ids were reserved before."""
+    """A run to start, with the job that plans it. Both ids were reserved before."""
 
     id: int
     name: str
@@ -53,11 +50,11 @@ class NewPipelineRun(Struct, frozen=True, kw_only=True):
     watermark: str
     plan: NewJob
     tenant: str = ""
-    full: bool = False  # as if there were no watermark
-    forced: bool = False  # consolidate though partitions failed
+    full: bool = False  # fetch everything, as if there were no watermark
+    forced: bool = False  # consolidate even if partitions fail
     started_by: str = "client"
     reason: str | None = None
-    retires: bool = False  # keep the keys, so that it is known which are gone
+    retires: bool = False  # keep the keys, to find those that are gone
     queue: str = "default"
     priority: int = 0
     replicas: int = 5
@@ -65,7 +62,7 @@ class NewPipelineRun(Struct, frozen=True, kw_only=True):
 
 
 class PipelineRunRow(Struct, frozen=True, kw_only=True):
-    """A run as it stands. Pages, records and what is staged are those of its partitions, added up."""
+    """A pipeline run. `pages`, `records` and `staged` are the sums of its partitions."""
 
     id: int
     tenant: str
@@ -97,7 +94,7 @@ class PipelineRunRow(Struct, frozen=True, kw_only=True):
 
 
 class NewPartition(Struct, frozen=True):
-    """One part of the plan, and the job that will fetch it."""
+    """A partition of the plan, with the job that will fetch it."""
 
     n: int
     key: str
@@ -116,7 +113,7 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
     state: str
     next_offset: str
     last_page: bool
-    tries: int  # attempts since the last page, the one in flight among them
+    tries: int  # attempts since the last page, including the one in flight
     pages: int
     records: int
     staged: int
@@ -127,8 +124,8 @@ class PartitionRow(Struct, frozen=True, kw_only=True):
 
 
 class NewPage(Struct, frozen=True, kw_only=True):
-    """A page to store: the records that lie at `offset`, no two of one key, and where the next page begins. Data which
-    the user keeps is `ELSEWHERE`."""
+    """A page to store: the records at `offset`, with distinct keys, and the offset of the next page. Data that the user
+    stores is `ELSEWHERE`."""
 
     run_id: int
     n: int
@@ -141,7 +138,8 @@ class NewPage(Struct, frozen=True, kw_only=True):
 
 
 class PageStored(Struct, frozen=True):
-    """What became of a page: `stored` is False where the partition stands elsewhere; then nothing was changed."""
+    """The result of storing a page: `stored` is False, and nothing was changed, if the partition is at another
+    offset."""
 
     stored: bool
     next_offset: str
@@ -154,14 +152,16 @@ PortionKind = Literal["portion", "finish", "nothing", "over", "used_up"]
 class Portion(Struct, frozen=True):
     """What a consolidating job has to do next.
 
-    `portion`: these records. `finish`: all of them are consolidated, and this job ends the run. `nothing`: what is left
-    is in other jobs' hands. `over`: the run has ended. `used_up`: a portion whose tries are used up, where 0 is the end
-    of the run.
+    - `portion`: consolidate these records.
+    - `finish`: all records are consolidated, and this job ends the run.
+    - `nothing`: other jobs have the remaining records.
+    - `over`: the run has ended.
+    - `used_up`: the tries of portion `n` are used up; 0 is the end of the run.
     """
 
     kind: PortionKind
     n: int = 0
-    tries: int = 0  # this one among them
+    tries: int = 0  # including this one
     records: tuple[tuple[str, str], ...] = ()
 
 
@@ -176,7 +176,7 @@ class WatermarkRow(Struct, frozen=True):
 
 
 class PrunedRuns(Struct, frozen=True):
-    """How many rows went; `more` says that there are others to go."""
+    """How many rows were deleted; `more` is true if there are others to delete."""
 
     rows: int
     more: bool

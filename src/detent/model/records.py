@@ -1,7 +1,7 @@
-"""The records that cross the store's contract: what goes in, and what comes out.
+"""The records that the store accepts and returns.
 
-Frozen, without behaviour. Times are aware datetimes in UTC with microseconds; JSON is text that came through the
-door (`model.jsondoor`) and is stored letter for letter, so both databases give back the same.
+They are frozen and have no behaviour. Times are aware datetimes in UTC with microseconds. JSON is text that
+`model.json_codec` has checked; it is stored unchanged, so both databases return the same.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 
 class NewJob(Struct, frozen=True, kw_only=True, gc=False):
-    """A job as its client describes it; the id was reserved before, so sending it twice is harmless."""
+    """A job to enqueue. Its id was reserved before, so sending it twice is harmless."""
 
     id: int
     task: str
@@ -78,11 +78,11 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     tenant: str = ""
     queue: str = "default"
     priority: int = 0
-    due_at: datetime | None = None  # None, or a time already past: now
+    due_at: datetime | None = None  # None, or a past time: now
     expires_at: datetime | None = None
     key: str | None = None
     key_ttl: float | None = None  # seconds; None keeps the key for ever
-    unique_pending: bool = False  # the key is given back at the first claim, or when the job leaves pending otherwise
+    unique_pending: bool = False  # the key is released at the first claim, or when the job leaves pending otherwise
     metadata: str | None = None
     correlation_id: str | None = None
     traceparent: str | None = None
@@ -91,19 +91,19 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     dead_letter: bool = True
     idempotent: bool = True
     limit_key: str | None = None
-    cost: int | None = None  # tokens of its task's limit; None is one
-    group: int | None = None  # one refused item refuses its group
+    cost: int | None = None  # tokens of its task's limit; None means one
+    group: int | None = None  # if one item of a group is refused, all are
 
 
 class Enqueued(Struct, frozen=True, gc=False):
-    """The job that now stands for the request; `created` is False where an earlier one was found."""
+    """The job of a request; `created` is False if an earlier job was found by its key."""
 
     job_id: int
     created: bool
 
 
 class Claimed(Struct, frozen=True, gc=False, array_like=True):
-    """A job handed to its claimer: hold it by (job_id, attempt) under the lease that was asked for."""
+    """A claimed job. The claimer holds (job_id, attempt) under the lease that it requested."""
 
     job_id: int
     attempt: int
@@ -121,14 +121,14 @@ class Claimed(Struct, frozen=True, gc=False, array_like=True):
 
 
 class JobPlace(Struct, frozen=True, order=True):
-    """A place in the order of creation: a search goes on with the jobs created before it."""
+    """A cursor in the order of creation: a search continues with jobs created before it."""
 
     created_at: datetime
     id: int
 
 
 class JobPage(Struct, frozen=True):
-    """Jobs that were found, and the place to go on after; None at the end."""
+    """Jobs that were found, and the cursor to continue from; None at the end."""
 
     rows: list[JobRow]
     next: JobPlace | None
@@ -144,18 +144,18 @@ class JobDetails(Struct, frozen=True):
 
 
 class Started(Struct, frozen=True):
-    """The attempt is in progress."""
+    """An attempt whose function was started."""
 
     job_id: int
     attempt: int
 
 
 ToldBy = Literal["probe", "marker"]
-"""Who can tell whether an effect has happened: the task's probe, or a marker in the database where it happens."""
+"""What can tell whether an effect has happened: the probe of the task, or a marker in the other database."""
 
 
 class EffectBegun(Struct, frozen=True):
-    """The attempt may act. `nonce` and `job_id` together tell this job from every job of every other database."""
+    """The attempt may begin its effect. `nonce` and `job_id` together identify this job among all databases."""
 
     job_id: int
     attempt: int
@@ -163,16 +163,17 @@ class EffectBegun(Struct, frozen=True):
 
 
 class Renewal(Struct, frozen=True):
-    """What a renewal found: `held` is False where the reaper took the lease away."""
+    """The result of renewing a lease: `held` is False if the reaper has taken it away."""
 
     lease_id: int
     held: bool
     cancel_requested: tuple[tuple[int, int], ...] = ()
-    """The jobs under this lease that are to be cancelled, each with its attempt."""
+    """The jobs under this lease for which a cancel was requested, each with its attempt."""
 
 
 class NewEvent(Struct, frozen=True, kw_only=True):
-    """A line to append. With `attempt` the writer must hold it; without, it is a note by somebody else."""
+    """An event to append. With `attempt`, the writer must hold that attempt; without, it is a note of another
+    caller."""
 
     job_id: int
     attempt: int | None
@@ -183,7 +184,7 @@ class NewEvent(Struct, frozen=True, kw_only=True):
 
 
 class Appended(Struct, frozen=True):
-    """Where the line stands; `created` is False where the same line was there already."""
+    """The number of an appended event; `created` is False if the same event was stored before."""
 
     job_id: int
     seq: int
@@ -191,7 +192,7 @@ class Appended(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """The mark that the effect of an attempt has happened, with what must follow from it."""
+    """The commit of an attempt: its effect has happened. With its result and the jobs that follow from it."""
 
     job_id: int
     attempt: int
@@ -200,14 +201,14 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 class Committed(Struct, frozen=True):
-    """The one commit of this job."""
+    """The commit of a job, of which there is at most one."""
 
     job_id: int
     attempt: int
 
 
 class Finish(Struct, frozen=True, gc=False):
-    """An attempt that did its work."""
+    """The end of an attempt that succeeded."""
 
     job_id: int
     attempt: int
@@ -216,26 +217,26 @@ class Finish(Struct, frozen=True, gc=False):
 
 
 class Finished(Struct, frozen=True, gc=False):
-    """The job succeeded with this attempt."""
+    """The attempt with which a job succeeded."""
 
     job_id: int
     attempt: int
 
 
 class Abort(Struct, frozen=True, kw_only=True):
-    """An attempt that ended without its work being done, and how."""
+    """The end of an attempt that did not succeed."""
 
     job_id: int
     attempt: int
     outcome: Outcome
     error: str | None = None
-    delay: float = 0.0  # seconds until the job is due again, where it goes back to pending
-    fatal: bool = False  # no further attempt, however many are left
-    begun_after: float | None = None  # as in `Finish`; None: the function was not called, or nobody knows when
+    delay: float = 0.0  # seconds until the job is due again, if it goes back to pending
+    fatal: bool = False  # no further attempt, even if some are left
+    begun_after: float | None = None  # as in `Finish`; None if the function was not called, or the time is not known
 
 
 class Aborted(Struct, frozen=True):
-    """What the end of the attempt made of the job."""
+    """The state of a job after the end of an attempt."""
 
     job_id: int
     attempt: int
@@ -260,7 +261,7 @@ class Moved(Struct, frozen=True):
 
 
 class BadRow(Struct, frozen=True):
-    """A damaged row that a service passed over: its entity and id, why it could not be handled, and the id to skip."""
+    """A damaged row that a service skipped: its entity and id, the cause, and the id to skip from now on."""
 
     entity: str
     entity_id: str
@@ -269,45 +270,45 @@ class BadRow(Struct, frozen=True):
 
 
 class ClaimedEach(Struct, frozen=True):
-    """What a claim took job by job: the jobs in the order of the claim, and the rows that it stepped over."""
+    """The result of claiming job by job: the jobs in the order of the claim, and the damaged rows that were skipped."""
 
     jobs: tuple[Claimed, ...] = ()
     bad: tuple[BadRow, ...] = ()
 
 
 class EachDone(Struct, frozen=True):
-    """What a service did row by row: the jobs that it handled, and the rows that it passed over."""
+    """The result of a service that works row by row: the jobs that it handled, and the damaged rows that it skipped."""
 
     done: tuple[int, ...] = ()
     bad: tuple[BadRow, ...] = ()
 
 
 class Reaped(Struct, frozen=True):
-    """What one pass of the reaper did."""
+    """The result of one pass of the reaper."""
 
     leases: int = 0  # expired leases taken away
     aborted: tuple[int, ...] = ()  # jobs whose attempt ended as expired (or unknown)
     recovered: tuple[int, ...] = ()  # committed jobs brought to succeeded
-    passed_over: int = 0  # expired leases that stay, since somebody has jobs of theirs locked
-    bad: tuple[BadRow, ...] = ()  # only of `lease_reap_each`: what could not be taken away
+    passed_over: int = 0  # expired leases that stay, because other transactions lock some of their jobs
+    bad: tuple[BadRow, ...] = ()  # damaged rows; only of `lease_reap_each`
 
 
 class Pruned(Struct, frozen=True):
-    """How many jobs went, and where to go on; `next_id` None means the end was reached."""
+    """How many jobs were deleted, and the id to continue from; None at the end."""
 
     jobs: int
     next_id: int | None
 
 
 class Prunable(Struct, frozen=True):
-    """The jobs that may go, and where to go on; `next_id` None means the end was reached."""
+    """The jobs that may be deleted, and the id to continue from; None at the end."""
 
     ids: tuple[int, ...]
     next_id: int | None
 
 
 class ResultsDropped(Struct, frozen=True):
-    """How many results went, and where to go on; `next_id` None means the end was reached."""
+    """How many results were deleted, and the id to continue from; None at the end."""
 
     results: int
     next_id: int | None
@@ -323,7 +324,7 @@ class Count(Struct, frozen=True):
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
-    """A job as it stands."""
+    """A job: its row in the database."""
 
     id: int
     tenant: str
@@ -358,7 +359,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     leased_at: datetime | None
     started_at: datetime | None
     committed_at: datetime | None
-    result_dropped_at: datetime | None = None  # its task's time for it was over
+    result_dropped_at: datetime | None = None  # when retention deleted the result
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):
@@ -416,14 +417,14 @@ class TransitionRow(Struct, frozen=True, kw_only=True):
 
 
 class RecordPlace(Struct, frozen=True, order=True):
-    """A place in the record: a search goes on with the lines before it."""
+    """A cursor in the record: a search continues with transitions before it."""
 
     at: datetime
     n: int
 
 
 class RecordPage(Struct, frozen=True):
-    """Lines of the record that were found, and the place to go on after; None at the end."""
+    """Transitions that were found, and the cursor to continue from; None at the end."""
 
     rows: list[TransitionRow]
     next: RecordPlace | None

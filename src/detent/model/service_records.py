@@ -1,7 +1,4 @@
-"""The records of what is around the jobs: who works, and what is done besides working.
-
-Frozen, without behaviour, as in `records`.
-"""
+"""The records of workers, schedules, operations, queues and services. Frozen, as in `records`."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ Declared = Literal["new", "same", "replaced"]
 
 
 class WorkerSeen(Struct, frozen=True, kw_only=True):
-    """What a worker says of itself. `queues` None is every queue; `running` is how many jobs it holds."""
+    """The heartbeat of a worker. `queues` None means every queue; `running` is how many jobs it holds."""
 
     id: int
     name: str
@@ -60,20 +57,20 @@ class WorkerSeen(Struct, frozen=True, kw_only=True):
 
 
 class Agenda(Struct, frozen=True, kw_only=True):
-    """What there is to do besides jobs: the earliest time of each kind, None where there is none of it."""
+    """Work of the services: the earliest time of each kind, None if there is none of it."""
 
     now: datetime
-    promote_at: datetime | None = None  # a waiting job comes due
+    promote_at: datetime | None = None  # a waiting job becomes due
     expire_at: datetime | None = None  # a pending job expires
-    reap_at: datetime | None = None  # a lease runs out
-    stir: int | None = None  # another number whenever a lease is taken, is renewed or goes; of the first hundred
-    schedule_at: datetime | None = None  # a tick comes
-    reconcile_at: datetime | None = None  # the world is to be compared with what a run has applied
-    operations: bool = False  # one is running
-    recovery: bool = False  # a queue's silent jobs are to be stopped
-    untold: bool = False  # an application is to hear of a job that the reaper gave up
-    firing: bool = False  # an alert fires
-    notices: bool = False  # a sink is to be told of an alert
+    reap_at: datetime | None = None  # a lease expires
+    stir: int | None = None  # a number that changes when a lease is taken, renewed or removed, among the first hundred
+    schedule_at: datetime | None = None  # a schedule has its next tick
+    reconcile_at: datetime | None = None  # a reconciliation is due
+    operations: bool = False  # an operation is running
+    recovery: bool = False  # a queue has automatic recovery
+    untold: bool = False  # failure hooks are to be called for jobs that the reaper ended
+    firing: bool = False  # an alert is firing
+    notices: bool = False  # a notice waits for its sink
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
@@ -94,7 +91,7 @@ class WorkerRow(Struct, frozen=True, kw_only=True):
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):
-    """What shall be enqueued by the clock; `next_at` is its first tick where it is new or its times are."""
+    """A schedule to write; `next_at` is its first tick, used if it is new or its times have changed."""
 
     name: str
     cron: str
@@ -141,7 +138,7 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
 
 
 class DeclarationRow(Struct, frozen=True, kw_only=True):
-    """The newest declaration of a schedule or a limit that a program has made in its code."""
+    """The newest declaration of a schedule or a limit in the code of an application."""
 
     kind: DeclaredKind
     name: str
@@ -150,15 +147,15 @@ class DeclarationRow(Struct, frozen=True, kw_only=True):
 
 
 class Fire(Struct, frozen=True):
-    """One tick, and the job it makes; None where it was missed and is skipped."""
+    """One tick, and the job it enqueues; None if it was missed and is skipped."""
 
     fire_at: datetime
     job: NewJob | None
 
 
 class NewOperation(Struct, frozen=True, kw_only=True):
-    """What shall be done to all jobs that fit; None fits any. `to_queue` and `to_priority` say where a move goes. The
-    filters mean what they mean in `JobSearch`; `metadata` is a JSON object of names and arrays of values that fit."""
+    """An operation on all jobs that match its filters; None matches any. `to_queue` and `to_priority` are the target of
+    a move. The filters are those of `JobSearch`; `metadata` is a JSON object of names and arrays of matching values."""
 
     id: int
     action: Action
@@ -181,7 +178,7 @@ class NewOperation(Struct, frozen=True, kw_only=True):
 
 
 class OperationRow(Struct, frozen=True, kw_only=True):
-    """An operation and how far it is: jobs up to `until_id`, of which it has looked at those up to `after_id`."""
+    """An operation and its progress: it covers jobs up to `until_id`, and has visited those up to `after_id`."""
 
     id: int
     action: Action
@@ -212,7 +209,7 @@ class OperationRow(Struct, frozen=True, kw_only=True):
 
 
 class QueueRow(Struct, frozen=True, kw_only=True):
-    """A queue that was paused at some time: since when and by whom it is, None where it is open again."""
+    """A queue that was paused at some time: since when and by whom; None if it was resumed."""
 
     name: str
     paused_at: datetime | None
@@ -264,21 +261,21 @@ class RecoveryRow(Struct, frozen=True, kw_only=True):
 
 
 class KeysForgotten(Struct, frozen=True):
-    """How many keys went, and the tenant and key to go on after; None at the end."""
+    """How many keys were deleted, and the tenant and key to continue after; None at the end."""
 
     keys: int
     next: tuple[str, str] | None
 
 
 class LimitsPruned(Struct, frozen=True):
-    """How many limits went, and the key to go on after; None at the end."""
+    """How many limits were deleted, and the key to continue after; None at the end."""
 
     limits: int
     next: str | None
 
 
 class LinesPruned(Struct, frozen=True):
-    """How many lines of the log went, and the number to go on after; None at the end."""
+    """How many transitions were deleted, and the number to continue after; None at the end."""
 
     lines: int
     next: int | None
@@ -297,8 +294,8 @@ class IdentityRow(Struct, frozen=True, kw_only=True):
 
 
 class TaskTimes(Struct, frozen=True, kw_only=True):
-    """What a task says of its own jobs, in seconds; None is as everywhere. When they count as stale and as stalled, and
-    for how long their results are kept."""
+    """The times of a task in seconds; None means the default. When its jobs count as stale and as stalled, and how long
+    their results are kept."""
 
     task: str
     stale_after: float | None = None
@@ -307,9 +304,9 @@ class TaskTimes(Struct, frozen=True, kw_only=True):
 
 
 class WalkPlace(Struct, frozen=True, kw_only=True):
-    """Where the walk of the invariants along the record is: at the schema, at the jobs with ids below `below` (None:
-    at the newest), at the rows of the queue or the slots of limits after the one with the key `after` (None: at the
-    first), or at the newest batch run below `below`."""
+    """The position of the continuous verification: at the schema, at the jobs with ids below `below` (None: at the
+    newest), at the rows of the queue or the slots of limits after the key `after` (None: at the first), or at the
+    newest batch run below `below`."""
 
     part: Literal["schema", "jobs", "queue", "slots", "runs"] = "schema"
     below: int | None = None
@@ -317,7 +314,7 @@ class WalkPlace(Struct, frozen=True, kw_only=True):
 
 
 class WalkStep(Struct, frozen=True):
-    """What a step of the walk has found, and where the next one goes; None where the walk has come to its end."""
+    """The violations that one step found, and the position of the next step; None at the end."""
 
     violations: tuple[Violation, ...]
     then: WalkPlace | None

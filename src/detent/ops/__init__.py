@@ -1,1 +1,1 @@
-"""Ops runs: builds, deploys and backups in the words of operations, and what triggers them."""
+"""Ops runs: builds, deploys and backups, and what triggers them."""

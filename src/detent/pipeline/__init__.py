@@ -1,1 +1,1 @@
-"""Pipeline runs, built out of jobs: plan, pages, consolidation."""
+"""Pipeline runs, carried out by jobs: plan, pages, consolidation."""

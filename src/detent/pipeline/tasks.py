@@ -1,49 +1,37 @@
-"""The tasks of a pipeline, to be declared with it: plan, page, consolidate, and those that tell of a failure."""
+"""The tasks that are declared with a pipeline: plan, page, consolidate, and those that raise alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from detent.client.colour import as_task
+from detent.client.engine import EngineRef
+from detent.client.method_caller import as_task
 from detent.declare.pipeline import Pipeline
-from detent.declare.task import Options, Task
-from detent.pipeline.consolidating import Consolidating
-from detent.pipeline.fetching import Fetching
-from detent.pipeline.ground import Ground
+from detent.declare.task import AnyTask, TaskDeclarer
+from detent.pipeline.consolidator import Consolidator
+from detent.pipeline.fetcher import Fetcher
 
-__all__ = ["Declare", "PipelineTasks", "declare_tasks"]
-
-AnyTask = Task[..., Any, Any]
-
-
-class Declare(Protocol):
-    """Whoever has tasks: the application."""
-
-    def __call__(self, function: Callable[..., Any], name: str, aliases: tuple[str, ...], options: Options) -> AnyTask:
-        """Declare a task."""
-        ...
+__all__ = ["PipelineTasks", "declare_tasks"]
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineTasks:
-    """A pipeline with the task that begins its runs; the database enqueues the others."""
+    """A pipeline with the task that begins its runs. The database enqueues the jobs of the other tasks."""
 
     pipeline: Pipeline
     plan: AnyTask
 
 
-def declare_tasks(pipeline: Pipeline, ground: Ground, declare: Declare) -> PipelineTasks:
-    """Declare them all."""
-    fetching, consolidating = Fetching(pipeline, ground), Consolidating(pipeline, ground)
+def declare_tasks(pipeline: Pipeline, engine: EngineRef, declare: TaskDeclarer) -> PipelineTasks:
+    """Declare all tasks of a pipeline."""
+    fetcher, consolidator = Fetcher(pipeline, engine), Consolidator(pipeline, engine)
     asking, other = pipeline.options.for_pages(), pipeline.options.for_others()
-    fetching.page_task = declare(as_task(fetching.page, fetching.page_colour), pipeline.task("page"), (), asking)
+    fetcher.page_task = declare(as_task(fetcher.page, fetcher.page_caller), pipeline.task("page"), (), asking)
     for part, function in (
-        ("consolidate", as_task(consolidating.consolidate, consolidating.colour)),
-        ("skipped", consolidating.skipped),
-        ("failed", consolidating.failed),
+        ("consolidate", as_task(consolidator.consolidate, consolidator.caller)),
+        ("skipped", consolidator.skipped),
+        ("failed", consolidator.failed),
     ):
         declare(function, pipeline.task(part), (), other)
-    plan = as_task(fetching.plan, fetching.plan_colour)
+    plan = as_task(fetcher.plan, fetcher.plan_caller)
     return PipelineTasks(pipeline, declare(plan, pipeline.task("plan"), (), asking))

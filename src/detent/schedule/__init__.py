@@ -1,1 +1,1 @@
-"""What is enqueued by the clock: when its ticks are, and what becomes of each."""
+"""Schedules: when their ticks are, and the jobs they enqueue."""

@@ -1,8 +1,8 @@
-"""When the ticks of a schedule are: cron expressions in a time zone.
+"""Cron expressions in a time zone: the ticks of a schedule.
 
-Over changes of the clocks, as Debian's cron does it: a schedule of fixed times (`30 2 * * *`) ticks once a day, at the
-first moment that exists where its own does not, and at the first of two where there are two; one that goes by hours or
-minutes (`*/30 * * * *`) ticks in real time.
+Changes of daylight saving time are handled as in Debian's cron. A schedule of fixed times (`30 2 * * *`) ticks once a
+day: at the first existing time if its own does not exist, and at the first of two if it exists twice. A schedule by
+hours or minutes (`*/30 * * * *`) ticks in real time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _FIELDS = 5
 
 
 def check_cron(cron: str, zone: str) -> None:
-    """Refuses an expression that is none, that has seconds, or that never comes true; and an unknown zone."""
+    """Check an expression and a zone. `InvalidInput` for an invalid expression, one with seconds, one that never ticks,
+    and an unknown zone."""
     _zone(zone)
     if not isinstance(cron, str) or len(cron.split()) != _FIELDS:
         raise InvalidInput("cron", repr(cron)[:200], "five fields: minute, hour, day of month, month, day of week")
@@ -30,21 +31,21 @@ def check_cron(cron: str, zone: str) -> None:
     except CronSimError as error:
         raise InvalidInput("cron", f"{cron!r}: {error}", "an expression such as '0 2 * * *'") from None
     except StopIteration:
-        raise InvalidInput("cron", f"{cron!r}, which never comes true", "a time that comes") from None
+        raise InvalidInput("cron", f"{cron!r}, which never ticks", "an expression for a date that exists") from None
 
 
 def ticks_after(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
-    """Every tick later than `after`, in UTC, each later than the one before."""
+    """Yield every tick later than `after`, in UTC and in ascending order."""
     last = after.astimezone(UTC)
     for tick in CronSim(cron, last.astimezone(_zone(zone))):
-        # Within an hour that comes twice, a fixed time may be told again; it has been.
+        # In an hour that occurs twice, a fixed time may be yielded twice.
         if (at := tick.astimezone(UTC)) > last:
             last = at
             yield at
 
 
 def next_tick(cron: str, zone: str, after: datetime) -> datetime:
-    """The first tick later than `after`."""
+    """Return the first tick later than `after`."""
     return next(ticks_after(cron, zone, after))
 
 

@@ -41,8 +41,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar, Unpack
 
 from detent.errors import DetentError
-from detent.lifecycle.declare import Lifecycle
-from detent.model.facts import Facts, LogGrowth
+from detent.lifecycle.definition import Lifecycle
+from detent.model.database_facts import Facts, LogGrowth
 from detent.model.records import (
     Cancelled,
     Claimed,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from detent.errors import ReleaseTooOld
-from detent.model import release
+from detent.model import database_facts
 from detent.store.lifecycle_sql import values
 from detent.store.texts import Dialect, Part, parts, sql_text, texts
 
@@ -30,7 +30,7 @@ class Installed:
 
 def this_release() -> str:
     """Return the number of this release."""
-    return _text(release.RELEASE)
+    return _text(database_facts.RELEASE)
 
 
 def fingerprint(dialect: Dialect) -> str:
@@ -54,7 +54,7 @@ def fingerprint(dialect: Dialect) -> str:
 
 def is_newer(found: Installed | None) -> bool:
     """Return whether a newer release than this one has installed its parts."""
-    return found is not None and _parts(found.release) > release.RELEASE
+    return found is not None and _parts(found.release) > database_facts.RELEASE
 
 
 def refuse_if_newer(database: str, found: Installed | None) -> None:

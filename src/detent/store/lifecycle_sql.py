@@ -11,7 +11,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 
-from detent.lifecycle.declare import Lifecycle, Pair
+from detent.lifecycle.definition import Lifecycle, Pair
 from detent.lifecycle.library import JOB, LIBRARY
 from detent.model.records import OUTCOMES
 from detent.store.texts import Dialect

@@ -1,1 +1,1 @@
-"""What tests of Detent, and of programs built on it, run against."""
+"""Testing: a pytest plugin, throw-away databases, and clocks that tests advance."""

@@ -1,4 +1,4 @@
-"""What the fixture `detent` holds: a throw-away database, its clock, and a worker that runs jobs when the test says."""
+"""The fixture `detent`: a throw-away database, its clock, and a worker that runs jobs when the test asks for it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import timedelta
 from typing import Any, Literal, get_args
 
 from detent.app.detent import Detent
-from detent.batch.due import begin_due
+from detent.batch.due_reconciliations import begin_due
 from detent.client.engine import Engine
 from detent.client.job import Job, JobSnapshot
 from detent.errors import DetentError, InvalidInput, WrongPlace
 from detent.model import forks
 from detent.model.records import Abort, Claimed, Commit, Finish
-from detent.schedule.firing import fire_due
+from detent.schedule.due_ticks import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.event_sink import DirectSink
@@ -101,7 +101,7 @@ class Harness:
             self._end(claimed, attempt.run())
 
     def crash(self, job: JobSnapshot[Any], at: CrashPoint = "started") -> None:
-        """Let the worker die in the next attempt at this job, at that point of its life; its lease then runs out.
+        """Let the worker die in the next attempt at this job, at that point; its lease then expires.
 
         `claimed`: before the function is called. `started`: the attempt is in progress on record, the function has not
         run. `returned`: the function has run, nothing was written after it. `committed`: the effect is committed, the
@@ -116,7 +116,7 @@ class Harness:
         self._serve()
 
     def _claim(self, done: int, most: int) -> Claimed | None:
-        """Claim the next job. When there is none, do what may make one: fire schedules, call hooks. Then retention."""
+        """Claim the next job. If there is none, run the services, which may create one; then apply retention."""
         while True:
             claimed = self._claim_one()
             if claimed is None and self._serve():
@@ -142,7 +142,7 @@ class Harness:
         return found[0] if found else None
 
     def _serve(self) -> bool:
-        """Do what a worker does for the database besides its jobs. Return whether there may be more jobs after it."""
+        """Run the services of a worker once. Return whether there may be more jobs after it."""
         ids = self.app.ids
         made = len(fire_due(self.store, ids)) + begin_due(self.store, ids)
         for operation in self.store.operation_list("running", _BATCH):
@@ -201,5 +201,5 @@ class Harness:
                 pass
 
     def close(self) -> None:
-        """Give applications back their databases and let go of this one."""
+        """Put applications back on their own databases, and close this one."""
         self._exits.close()

@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture `detent` with a throw-away database, a clock to turn, `work()` and `crash()`.
+"""The pytest plugin: a fixture `detent` with a throw-away database, a clock to advance, `work()` and `crash()`.
 
     def test_welcome(detent):
         app = detent.use(shop.app)
@@ -6,7 +6,7 @@
         detent.work()
         assert job.refresh().result == "sent"
 
-The option `--detent-database`, or the ini value `detent_database`, says where:
+The option `--detent-database`, or the ini value `detent_database`, chooses the database:
 
 - `sqlite` (default): a SQLite file in the test's own directory.
 - `postgresql`: a database for each test on a PostgreSQL server that the plugin starts and stops.
@@ -39,14 +39,17 @@ _SQLITE, _POSTGRES = "sqlite", "postgresql"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the option and its ini value."""
-    told = "database of the fixture `detent`: sqlite, postgresql (starts a server), or the URL of a PostgreSQL server"
-    parser.getgroup("detent").addoption("--detent-database", metavar="WHERE", help=told)
-    parser.addini("detent_database", told, default=_SQLITE)
+    help_text = (
+        "database of the fixture `detent`: sqlite, postgresql (starts a server), or the URL of a PostgreSQL server"
+    )
+    parser.getgroup("detent").addoption("--detent-database", metavar="WHERE", help=help_text)
+    parser.addini("detent_database", help_text, default=_SQLITE)
 
 
 @pytest.fixture(scope="session")
 def detent_postgres_server(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """The PostgreSQL server on which each test gets a database. A server of our own is stopped at the end."""
+    """The PostgreSQL server on which each test gets a database. A server that the plugin started is stopped at the
+    end."""
     where = _where(request.config)
     try:
         from detent.testing.postgres import Cluster, PostgresUnavailable, start_cluster

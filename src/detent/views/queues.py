@@ -1,4 +1,4 @@
-"""Looking at queues."""
+"""Queues, with their jobs by state and their pauses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Queue(Struct, frozen=True, kw_only=True):
 
 
 def queues(verbs: Verbs) -> list[Queue]:
-    """Every queue that has a job on record or is paused, by name."""
+    """Return every queue that has a job on record or is paused, by name."""
     paused = {row.name: row for row in verbs.queue_list() if row.paused_at is not None}
     jobs = {name: dict.fromkeys(JOB.states, 0) for name in paused}
     for count in verbs.counts():

@@ -6,7 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from detent.errors import DatabaseBusy, DatabaseFull, DatabaseReadOnly, DatabaseUnreachable, NoWayIn, OutcomeUnknown
+from detent.errors import (
+    DatabaseBusy,
+    DatabaseFull,
+    DatabaseInaccessible,
+    DatabaseReadOnly,
+    DatabaseUnreachable,
+    OutcomeUnknown,
+)
 from detent.model.clock import Clock
 from detent.worker.outage_backoff import OutageBackoff
 
@@ -21,13 +28,13 @@ def wait_for_database(clock: Clock, ask: Callable[[], T]) -> tuple[T, bool]:
     """Call `ask` until the database answers. Return the answer, and whether the database had to be waited for.
 
     Logs at most once a second. Errors that waiting does not help are raised at once: a refused login or a missing
-    database (`NoWayIn`), and a schema that is missing or does not fit.
+    database (`DatabaseInaccessible`), and a schema that is missing or does not fit.
     """
     backoff = OutageBackoff(clock, threading.Event(), longest=_RETRY_EVERY)
     while True:
         try:
             answer = ask()
-        except NoWayIn:
+        except DatabaseInaccessible:
             raise
         except (DatabaseUnreachable, DatabaseBusy, DatabaseFull, DatabaseReadOnly, OutcomeUnknown) as error:
             backoff.failed("starting", error)

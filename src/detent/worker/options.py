@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from detent.errors import InvalidSetting
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.worker.output import LogFormat, LogLevel
 
 __all__ = ["WorkerOptions", "parse_duration", "parse_queues"]
@@ -58,7 +58,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         return () if self.log_limit_fd < 0 else (self.log_limit_fd,)
 
     def __post_init__(self) -> None:
-        jsondoor.text(self.name, field="name", bytes_max=_NAME_MAX)
+        json_codec.text(self.name, field="name", bytes_max=_NAME_MAX)
         _between("slots", self.slots, 1, 10_000)
         _between("processes", self.processes, 1, 256)
         _between("lease", self.lease, 0.5, 86_400)
@@ -80,7 +80,7 @@ def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, in
         name, colon, number = part.strip().partition(":")
         if not name or (colon and not _SLOTS.fullmatch(number)):
             raise InvalidSetting("queues", repr(text), "names separated by commas, each with an optional :slots")
-        names.append(jsondoor.text(name, field="queue", bytes_max=_NAME_MAX))
+        names.append(json_codec.text(name, field="queue", bytes_max=_NAME_MAX))
         if colon:
             slots[name] = int(number)
     return tuple(names), slots

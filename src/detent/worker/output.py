@@ -18,7 +18,7 @@ from typing import Literal, TextIO
 
 import msgspec
 
-from detent.model import escape
+from detent.model import terminal_text
 
 __all__ = ["LogFormat", "LogLevel", "OwnCode", "set_up_output"]
 
@@ -78,7 +78,7 @@ class _Text(logging.Formatter):
     """Formats a text line; a traceback keeps its lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return escape.block(super().format(record))
+        return terminal_text.block(super().format(record))
 
 
 class _Json(logging.Formatter):
@@ -93,7 +93,7 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return escape.json_safe(msgspec.json.encode(_storable(line)).decode())
+        return terminal_text.json_safe(msgspec.json.encode(_storable(line)).decode())
 
 
 def _storable(line: dict[str, object]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound, UnknownState
-from detent.lifecycle.declare import Lifecycle, Transition
+from detent.lifecycle.definition import Lifecycle, Transition
 from detent.lifecycle.library import OWN_NAMES
 from detent.model.records import Moved
 from detent.store.contract import Store

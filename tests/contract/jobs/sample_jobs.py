@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from detent.errors import DetentError
-from detent.model.jsondoor import fingerprint
+from detent.model.json_codec import fingerprint
 from detent.model.records import Abort, Claimed, Commit, Enqueued, Finish, Finished, JobRow, NewEvent, NewJob
 from detent.store.contract import Store, Verbs
 

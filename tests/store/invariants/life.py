@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from detent.model.alert_records import Route
 from detent.model.batch_records import BatchRunRow
-from detent.model.jsondoor import fingerprint
+from detent.model.json_codec import fingerprint
 from detent.model.limit_records import NewLimit
 from detent.model.ops_records import NewOpsRun, OpsEnd
 from detent.model.records import Abort, Claimed, Commit, Finish, NewEvent, NewJob

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from detent.testing.proxy import Loss, Proxy, Request
+from detent.testing.lossy_proxy import Loss, Proxy, Request
 
 __all__ = ["as_user", "behind_proxy", "run_sql"]
 

@@ -19,7 +19,7 @@ from detent.errors import DatabaseBusy, DatabaseReadOnly, DatabaseUnreachable
 from detent.model.clock import SystemClock
 from detent.store.postgres.driver.connection import KEEPALIVE_OPTIONS, READ_ONLY_SECONDS_MAX, OwnConnection
 from detent.store.postgres.driver.connection_pool import ConnectionPool
-from detent.testing.proxy import Proxy
+from detent.testing.lossy_proxy import Proxy
 from tests.deadlines import scaled
 from tests.store.postgres.connections import run_sql
 

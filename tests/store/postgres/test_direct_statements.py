@@ -15,7 +15,7 @@ import pytest
 
 from detent.store.postgres.driver import direct_statements
 from detent.store.postgres.driver.direct_statements import DirectStatements
-from detent.testing.proxy import Proxy
+from detent.testing.lossy_proxy import Proxy
 
 PREPARED = "SELECT name, statement FROM pg_prepared_statements ORDER BY prepare_time"
 

@@ -10,7 +10,7 @@ import pytest
 
 import detent
 from detent.errors import ReleaseTooOld, SchemaTooNew
-from detent.model import release
+from detent.model import database_facts
 from detent.model.records import Enqueued
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
@@ -146,7 +146,7 @@ def test_an_older_release_leaves_newer_functions_alone(
     """L8: in a rolling deploy the old release migrates after the new one; it says so, refuses and changes nothing."""
     body = "SELECT prosrc FROM pg_proc WHERE oid = 'detent.now_v1()'::regprocedure"
     with closing(open_store(postgres_url)) as store:
-        monkeypatch.setattr(release, "RELEASE", (999, 0, 0))
+        monkeypatch.setattr(database_facts, "RELEASE", (999, 0, 0))
         store.ready()
         text = run_sql(postgres_url, "SELECT pg_get_functiondef('detent.now_v1()'::regprocedure)")[0][0]
         run_sql(postgres_url, str(text).replace("BEGIN", "BEGIN -- by the newer release\n"))
@@ -163,7 +163,7 @@ def test_an_older_release_leaves_newer_functions_alone(
         store.ready()
         assert store.facts().differs == ()
         assert [record.getMessage() for record in caplog.records if record.name == "detent.store"] == []
-        monkeypatch.setattr(release, "RELEASE", (999, 0, 1))
+        monkeypatch.setattr(database_facts, "RELEASE", (999, 0, 1))
         assert store.migrate() == ["function now_v1"]
 
 
@@ -179,4 +179,4 @@ def test_the_number_counts_also_without_its_function(postgres_url: str) -> None:
 
 def test_the_release_number_is_the_version_of_the_package() -> None:
     """L8: each release has a number of its own, and with it the functions of that release."""
-    assert ".".join(map(str, release.RELEASE)) == detent.__version__
+    assert ".".join(map(str, database_facts.RELEASE)) == detent.__version__

@@ -12,7 +12,7 @@ from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, Outc
 from detent.model.clock import SystemClock
 from detent.store.contract import Store
 from detent.store.open import open_store
-from detent.testing.proxy import Loss, Proxy, Request
+from detent.testing.lossy_proxy import Loss, Proxy, Request
 
 LONG = 600.0
 """Seconds for which a connection stays silent: a call that waits for it does not return within this test."""

@@ -239,7 +239,7 @@ def test_what_comes_after_the_block_is_refused(place: Place) -> None:
             lambda: tx.result(1),
             lambda: tx.connection,
         ):
-            with pytest.raises(WrongPlace, match="after its commit block has ended") as refusal:
+            with pytest.raises(WrongPlace, match="after its transaction has ended") as refusal:
                 late()
             refused.append(refusal.value.call)
 
@@ -264,7 +264,7 @@ def test_a_statement_that_nobody_awaited_is_not_lost_without_a_word(place: Place
     job = place.call(body)
     forgotten[0].close()
     assert (job.state, place.ledger()) == ("quarantined", [])
-    assert "without await in an async commit block" in (job.error or "")
+    assert "without await in async code" in (job.error or "")
 
 
 def test_what_is_no_call_cannot_be_intended(place: Place) -> None:

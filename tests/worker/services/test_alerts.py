@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 from msgspec.structs import replace
 
-from detent.alerts.options import SinkOptions
 from detent.alerts.policies import DEFAULTS
+from detent.alerts.sink_options import SinkOptions
 from detent.model.clock import TurnableClock
 from detent.store.contract import Store
 from detent.testing.stores import START, StoreClock, another_store, plain_connection, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from detent.model.facts import LogGrowth as Growth
+from detent.model.database_facts import LogGrowth as Growth
 from detent.store.contract import Store
 from detent.worker.services.log_growth import LogGrowth
 

@@ -26,7 +26,7 @@ NOT_USED = {
     "urllib.request",
 } | {
     *("detent.app", "detent.cli", "detent.client", "detent.declare", "detent.store.lifecycle_sql", "detent.schedule"),
-    *("detent.store.migrate", "detent.store.repair", "detent.store.sqlite", "detent.alerts.posting"),
+    *("detent.store.migrate", "detent.store.repair", "detent.store.sqlite", "detent.alerts.http_sinks"),
 }
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from detent.alerts.message_text import duration_text, figure_text
 from detent.alerts.policies import BELOW, DEFAULTS
-from detent.alerts.words import amount, span
 from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.failures import FAILED, OK
 from detent.cli.options import duration, flag, limit_option, option, page_options, reason_option
 from detent.cli.session import Session
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.alert_records import EACH, MEASURES, Policy, Severity
-from detent.model.escape import line
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -104,7 +104,7 @@ def deliveries(session: Session, app: Detent, alert_id: str, limit: int) -> None
 @click.pass_obj
 def raise_(session: Session, policy: str, message: str, scope: str, severity: Severity, facts: str | None) -> None:
     """Raise an alert of your own. Raised again, it stays one alert that is reported once."""
-    decoded = None if facts is None else jsondoor.decode(facts, field="--facts")
+    decoded = None if facts is None else json_codec.decode(facts, field="--facts")
     with session.open() as app:
         moved = app.alerts.raise_(policy, message, scope=scope, severity=severity, facts=decoded)
     session.show_moved("alert", moved, done="firing")
@@ -177,9 +177,9 @@ def list_policies(session: Session, app: Detent) -> None:
         "severity",
         ("FIRES WHEN", _condition),
         "each",
-        ("WINDOW", lambda one: span(one.window_seconds) if one.window_seconds else None),
+        ("WINDOW", lambda one: duration_text(one.window_seconds) if one.window_seconds else None),
         ("AT LEAST", lambda one: one.count_min or None),
-        ("CALM", lambda one: span(one.calm_seconds)),
+        ("CALM", lambda one: duration_text(one.calm_seconds)),
         ("DEFAULT", lambda one: "yes" if _is_default(one) else "no"),
     )
     session.show_rows(
@@ -222,4 +222,4 @@ def _condition(policy: Policy) -> str:
     if policy.threshold is None:
         return "it happens"
     than = "<" if policy.measure in BELOW else ">"
-    return f"{policy.measure} {than} {amount(policy.measure, policy.threshold)}"
+    return f"{policy.measure} {than} {figure_text(policy.measure, policy.threshold)}"

@@ -26,8 +26,8 @@ from detent.cli.options import (
     timeout_option,
 )
 from detent.cli.session import Session
-from detent.model import jsondoor
-from detent.model.escape import block, line
+from detent.model import json_codec
+from detent.model.terminal_text import block, line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -224,7 +224,7 @@ def settle(session: Session, job_id: str, done: bool | None, result: str | None,
         raise click.UsageError("Give the outcome: --done or --not-done.")
     if result is not None and not done:
         raise click.UsageError("--result goes with --done.")
-    value = None if result is None else jsondoor.decode(result, field="--result")
+    value = None if result is None else json_codec.decode(result, field="--result")
     with session.open() as app:
         return act_on_ids(
             session, (job_id,), lambda one: app.jobs.get(one).settle(done=done, result=value, reason=reason).state

@@ -11,9 +11,9 @@ from detent.cli.command import Group, with_tasks
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.options import option, reason_option
 from detent.cli.session import Session
-from detent.lifecycle.declare import Lifecycle
-from detent.model import jsondoor
-from detent.model.escape import line
+from detent.lifecycle.definition import Lifecycle
+from detent.model import json_codec
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -75,7 +75,7 @@ def move(
     reason: str | None,
 ) -> None:
     """Move an entity of your own by a declared trigger. Needs an application."""
-    decoded = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
+    decoded = None if metadata is None else json_codec.decode(metadata, field="--metadata")
     moved = app.lifecycles.move(_attached(app, lifecycle), entity_id, trigger, metadata=decoded, reason=reason)
     session.answer(
         {"id": moved.entity_id, "state": moved.state, "changed": moved.changed},

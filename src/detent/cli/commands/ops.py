@@ -19,10 +19,10 @@ from detent.cli.options import combined, duration, flag, option, page_options, r
 from detent.cli.session import Session
 from detent.errors import DatabaseError, DetentError
 from detent.lifecycle.library import OPS_RUN
-from detent.model import jsondoor
-from detent.model.escape import line
+from detent.model import json_codec
 from detent.model.ops_records import OpsEnd
-from detent.ops.run import OpsRun, event_id
+from detent.model.terminal_text import line
+from detent.ops.ops_run import OpsRun, event_id
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -46,7 +46,7 @@ _READ_SIZE = 65536
 def _json_object(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     for text in texts:
-        found = jsondoor.decode(text, field=str(option.name))
+        found = json_codec.decode(text, field=str(option.name))
         if not isinstance(found, dict):
             raise click.BadParameter("a JSON object is needed")
         whole |= found
@@ -279,7 +279,7 @@ def get(session: Session, app: Detent, run: str) -> None:
     if session.json:
         output.print_json(_run_object(found))
         return
-    metadata = jsondoor.encode(found.metadata, field="metadata", size_max=1 << 22, depth_max=256)
+    metadata = json_codec.encode(found.metadata, field="metadata", size_max=1 << 22, depth_max=256)
     output.print_fields(_run_object(found) | {"metadata": None if metadata == "{}" else metadata})
 
 

@@ -13,13 +13,13 @@ from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.options import duration, flag, limit_option, option, page_options, reason_option, silence_options
 from detent.cli.session import Session
-from detent.client.listing import ListPage
+from detent.client.list_page import ListPage
 from detent.declare.limit import Limit
 from detent.lifecycle.library import JOB
-from detent.model.escape import line
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved, TransitionRow
-from detent.views.limits import paused_by
+from detent.model.terminal_text import line
+from detent.views.job_explanation import paused_by
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent

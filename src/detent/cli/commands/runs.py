@@ -41,8 +41,8 @@ from detent.cli.run_output import (
 )
 from detent.cli.session import Session
 from detent.lifecycle.library import BATCH_RUN, PARTITION, PIPELINE_RUN, TARGET
-from detent.model import jsondoor
-from detent.model.escape import line
+from detent.model import json_codec
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -165,7 +165,7 @@ def preview(
 
     Nothing is changed before `detent runs apply`. JSON is an object with the batch's own fields. Needs an application.
     """
-    decoded = None if metadata is None else jsondoor.decode(metadata, field="--metadata")
+    decoded = None if metadata is None else json_codec.decode(metadata, field="--metadata")
     run = app.runs.preview_named(batch, payload, metadata=decoded, **more)
     return show_outcome(session, run, wait=wait, timeout=timeout, until={"previewed"})
 

@@ -10,8 +10,8 @@ from detent.cli import output
 from detent.cli.command import Group, with_app, with_tasks
 from detent.cli.options import option, page_options, reason_option, tenant_option, yes_option
 from detent.cli.session import Session
-from detent.model.escape import line
 from detent.model.service_records import CATCH_UP
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent

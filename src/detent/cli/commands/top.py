@@ -14,7 +14,7 @@ from detent.cli.commands.queues import QUEUE_COLUMNS
 from detent.cli.options import duration, flag, option
 from detent.cli.session import Session
 from detent.model.clock import SystemClock
-from detent.model.escape import line
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent

@@ -185,7 +185,7 @@ def _announce(session: Session, app: Detent, options: WorkerOptions) -> None:
 def _work(session: Session, options: WorkerOptions, stop: _Stop) -> NoReturn:
     from msgspec.structs import replace
 
-    from detent.alerts.settings import sink_options
+    from detent.alerts.sink_options import sink_options
     from detent.model.clock import SystemClock
     from detent.worker.database_wait import wait_for_database
     from detent.worker.services.archive import check_directory

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from detent.errors import DetentError, InvalidTransition, NotFound
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.jobs.filters import LOOKS_MAX, RecordSearch

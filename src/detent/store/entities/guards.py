@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import InvalidInput
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.store.lifecycle_sql import either, literal
 from detent.store.texts import Dialect
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.errors import DetentError, NotFound, TransitionRace
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.entities.rules import decide, refuse_older, refuse_undeclared

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from detent.errors import DetentError, InvalidInput, InvalidTransition, LifecycleTooOld, NotFound, UnknownState
-from detent.lifecycle.declare import Lifecycle, Pair
+from detent.lifecycle.definition import Lifecycle, Pair
 from detent.lifecycle.library import OWN_NAMES
 from detent.model.records import Moved
 

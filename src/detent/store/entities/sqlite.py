@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from detent.errors import DetentError, NotFound, TransitionRace
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned

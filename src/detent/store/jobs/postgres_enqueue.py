@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import astuple
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
-from detent.model.alike import AlikeJobs, gathered, ids_of, kinds
 from detent.model.records import Enqueued, NewJob
+from detent.model.uniform_jobs import UniformJobs, as_uniform, ids_of, representatives
 from detent.store.postgres.statement import Row, Statement, flags, moment, numbers, texts, times
 from detent.store.postgres.verb_base import VerbBase, runs
 
@@ -136,7 +136,7 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
     default are passed, because the server parses a short call in a fraction of the time."""
     if not items:
         return "", ()
-    if isinstance(items, AlikeJobs):
+    if isinstance(items, UniformJobs):
         return _alike(items)
     total = len(items)
     columns = [(value,) for value in astuple(items[0])] if total == 1 else list(zip(*map(astuple, items), strict=True))
@@ -153,9 +153,9 @@ def new_jobs(items: Sequence[NewJob]) -> tuple[str, tuple[str, ...]]:
     return ", ".join(arguments), tuple(values)
 
 
-def _alike(items: AlikeJobs) -> tuple[str, tuple[str, ...]]:
+def _alike(items: UniformJobs) -> tuple[str, tuple[str, ...]]:
     """Return the arguments for jobs that differ in id and payload only."""
-    like = astuple(items.like)
+    like = astuple(items.prototype)
     arguments: list[str] = []
     values: list[str] = []
     for column in _COLUMNS:
@@ -191,9 +191,9 @@ class PostgresEnqueue(VerbBase):
         """Enqueue a single plain job the short way, and others as a set."""
         if not items:
             return []
-        items = gathered(items)
+        items = as_uniform(items)
         if self._lanes is not None:
-            self._lanes.ensure(kinds(items))
+            self._lanes.ensure(representatives(items))
         if len(items) == 1 and is_plain(items[0]):
             created = self._session.run(job_enqueue_one(items[0], notify=self._callers_own))
             if created:

@@ -7,8 +7,8 @@ from datetime import datetime
 from detent.model.clock import from_micros, to_micros
 from detent.model.figure_records import BatchCount, TransitionCount
 from detent.model.records import Count
-from detent.model.sanitize import error_kind
 from detent.model.service_records import DeadGroup
+from detent.model.stored_text import error_kind
 from detent.store.jobs.filters import JobFilter
 from detent.store.sqlite.verb_base import VerbBase
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from datetime import datetime
 
 from detent.errors import DetentError, IdConflict, InvalidInput, KeyConflict
-from detent.model.alike import AlikeJobs, gathered, ids_of, kinds
 from detent.model.clock import to_micros
 from detent.model.records import Enqueued, NewJob
+from detent.model.uniform_jobs import UniformJobs, as_uniform, ids_of, representatives
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Insert, VerbBase, ids_json, micros
 
@@ -75,9 +75,9 @@ class SqliteEnqueue(VerbBase):
         if not items:
             return []
         now = self._now()
-        items = gathered(items)
+        items = as_uniform(items)
         asked = ids_of(items)
-        keyed = [(item.tenant, item.key) for item in kinds(items) if item.key is not None]
+        keyed = [(item.tenant, item.key) for item in representatives(items) if item.key is not None]
         if not keyed and self._are_new(items, now):
             return [Enqueued(job_id, True) for job_id in asked]
         items = list(items)
@@ -131,8 +131,8 @@ class SqliteEnqueue(VerbBase):
     def _accept(self, items: Sequence[NewJob], now: int) -> None:
         if not items:
             return
-        items = gathered(items)
-        if isinstance(items, AlikeJobs):
+        items = as_uniform(items)
+        if isinstance(items, UniformJobs):
             self._accept_alike(items, now)
             return
         jobs, lines, keys = [], [], []
@@ -157,9 +157,9 @@ class SqliteEnqueue(VerbBase):
         if keys:
             self._db.change_many(_NEW_KEY, keys)
 
-    def _accept_alike(self, items: AlikeJobs, now: int) -> None:
+    def _accept_alike(self, items: UniformJobs, now: int) -> None:
         """Insert jobs that differ in id and payload only."""
-        one = items.like
+        one = items.prototype
         due_at = now if one.due_at is None else max(now, to_micros(one.due_at, field="due_at"))
         expires_at = _moment(one.expires_at, "expires_at")
         same = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from detent.errors import DetentError, InvalidTransition, KeyConflict, LeaseLost, NotFound
 from detent.lifecycle.library import OPS_RUN
-from detent.model import jsondoor
+from detent.model import json_codec
 from detent.model.clock import from_micros
 from detent.model.ops_records import (
     CLAIM_SECONDS,
@@ -62,13 +62,13 @@ class SqliteOps(SqliteEvents, SqliteRowByRow):
 
     def ops_queue(self, item: NewOpsRun) -> Enqueued | DetentError:
         what = {"env": item.env, "git_ref": item.git_ref, "git_sha": item.git_sha, "project_id": item.project_id}
-        payload = jsondoor.encode(what, field="run", size_max=1 << 20)
+        payload = json_codec.encode(what, field="run", size_max=1 << 20)
         job = NewJob(
             id=item.id,
             task=OPS_TASK,
             payload=payload,
             nonce=item.nonce,
-            fingerprint="" if item.key is None else jsondoor.fingerprint(OPS_TASK, payload),
+            fingerprint="" if item.key is None else json_codec.fingerprint(OPS_TASK, payload),
             queue=OPS_QUEUE,
             key=None if item.key is None else f"{OPS_KEYS}{item.key}",
             expires_at=item.expires_at,
@@ -100,7 +100,7 @@ class SqliteOps(SqliteEvents, SqliteRowByRow):
         if not claimed.jobs:
             return None
         (held,) = claimed.jobs
-        payload = jsondoor.encode({"worker_id": worker}, field="payload", size_max=1 << 20)
+        payload = json_codec.encode({"worker_id": worker}, field="payload", size_max=1 << 20)
         said = NewEvent(
             job_id=held.job_id, attempt=None, level="info", message="Run claimed by worker", payload=payload
         )

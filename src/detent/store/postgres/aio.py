@@ -9,8 +9,8 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from detent.errors import DetentError, WrongPlace
-from detent.model.alike import gathered, kinds
 from detent.model.records import Appended, Cancelled, Commit, Committed, Enqueued, JobRow, Moved, NewEvent, NewJob
+from detent.model.uniform_jobs import as_uniform, representatives
 from detent.store.jobs.postgres_attempts import event_append, job_commit
 from detent.store.jobs.postgres_enqueue import ids_reserve, job_enqueue
 from detent.store.jobs.postgres_lists import job_get
@@ -51,8 +51,8 @@ class AsyncPostgresVerbs:
         """A refusal is answered, and the caller's transaction stays usable."""
         if not items:
             return []
-        items = gathered(items)
-        await self._lanes.ensure_async(kinds(items))
+        items = as_uniform(items)
+        await self._lanes.ensure_async(representatives(items))
         return await self._run(job_enqueue(items, notify=True))
 
     async def job_cancel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from detent.model.facts import Facts
+from detent.model.database_facts import Facts
 from detent.store.migrate import Applied, names, pending
 from detent.store.postgres.create import differing_parts
 from detent.store.postgres.driver.connection import Connection

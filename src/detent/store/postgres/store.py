@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseError, DetentError, SchemaMissing
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import Clock, SystemClock
-from detent.model.facts import Facts, LogGrowth
+from detent.model.database_facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, EnqueueSent, Tx, Verbs

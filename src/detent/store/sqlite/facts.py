@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-from detent.model.facts import Facts
+from detent.model.database_facts import Facts
 from detent.store.migrate import Applied, names, pending
 from detent.store.sqlite.schema import KNOWN, differing_parts
 

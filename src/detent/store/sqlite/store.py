@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from detent.errors import DatabaseBusy, DetentError, SchemaMissing, WrongPlace
-from detent.lifecycle.declare import Lifecycle
+from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import Clock, to_micros
-from detent.model.facts import Facts, LogGrowth
+from detent.model.database_facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, Tx, Verbs

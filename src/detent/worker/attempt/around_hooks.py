@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, ExitStack
 from types import TracebackType
 from typing import Any
 
-from detent.declare.around import Around
+from detent.declare.around_hooks import Around
 from detent.declare.context import Context
 
 __all__ = ["wrap_in_hooks"]

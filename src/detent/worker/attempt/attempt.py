@@ -16,7 +16,7 @@ from detent.errors import DetentError, InvalidArguments, LeaseLost
 from detent.errors.database import OUTAGES
 from detent.model.backoff import throttle_delay
 from detent.model.records import Abort, Claimed, Finish, Outcome
-from detent.model.sanitize import error_text
+from detent.model.stored_text import error_text
 from detent.store.contract import Store
 from detent.worker.attempt.around_hooks import wrap_in_hooks
 from detent.worker.attempt.context import AttemptContext

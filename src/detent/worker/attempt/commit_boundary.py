@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from detent.client.aio_answers import answer_of
-from detent.client.aio_threads import KeptThread
+from detent.client.aio_threads import KeptThread, answer_of
+from detent.client.transaction import AsyncOpenTx, OpenTx, refuse_unawaited
 from detent.declare.task import Call
 from detent.errors import WrongPlace
 from detent.store.contract import Store, Tx
@@ -18,30 +17,16 @@ if TYPE_CHECKING:
 
     from detent.worker.attempt.context import AttemptContext
 
-__all__ = ["AsyncBlock", "Block", "Boundary", "Outcome", "refuse_late", "refuse_unawaited"]
+__all__ = ["AsyncBlock", "Block", "Boundary"]
 
 
-class Outcome(NamedTuple):
-    """The result of a statement: its rows, and how many rows it changed."""
-
-    rows: list[tuple[Any, ...]]
-    rowcount: int
-
-
-class Block:
-    """The open commit boundary. See `CommitBlock` for what each name promises."""
+class Block(OpenTx):
+    """The open commit boundary. See `detent.Tx` for what each name promises."""
 
     def __init__(self, tx: Tx, context: AttemptContext) -> None:
-        self._open: Tx | None = tx
+        super().__init__(tx)
         self._context = context
         self._intents = 0
-
-    @property
-    def connection(self) -> Any:
-        return self._tx("connection").connection
-
-    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Outcome:
-        return Outcome(*self._tx("execute").execute(sql, params))
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
         tx = self._tx("intend")
@@ -55,35 +40,13 @@ class Block:
             tx.result(text)
             self._context.stored_result = True
 
-    def end(self) -> None:
-        """Refuse everything from now on: the connection belongs to others."""
-        self._open = None
 
-    def _tx(self, word: str) -> Tx:
-        if self._open is None:
-            raise refuse_late(word)
-        return self._open
-
-
-class AsyncBlock:
-    """The open commit boundary of an async function. Statements run on a thread of the block, so the loop goes on."""
+class AsyncBlock(AsyncOpenTx):
+    """The open commit boundary of an async function."""
 
     def __init__(self, block: Block, thread: KeptThread) -> None:
+        super().__init__(block, thread.do)
         self._block = block
-        self._thread = thread
-        self.not_begun = 0
-
-    @property
-    def connection(self) -> Any:
-        return self._block.connection
-
-    def execute(self, sql: str, params: dict[str, Any] | None = None) -> Coroutine[Any, Any, Outcome]:
-        self.not_begun += 1
-        return self._execute(sql, params)
-
-    async def _execute(self, sql: str, params: dict[str, Any] | None) -> Outcome:
-        self.not_begun -= 1
-        return await self._thread.do(self._block.execute, sql, params)
 
     def intend(self, call: Call[Any], *, key: str | None = None) -> None:
         self._block.intend(call, key=key)
@@ -149,13 +112,3 @@ class Boundary:
         await asyncio.shield(answer_of(self._thread.end_with(self.__exit__, kind, error, trace)))
         if unawaited is not None:
             raise unawaited
-
-
-def refuse_late(word: str) -> WrongPlace:
-    """Return the error for a call after the block has ended: nothing would be written."""
-    return WrongPlace(f"tx.{word}", "after its commit block has ended", "write inside the block")
-
-
-def refuse_unawaited() -> WrongPlace:
-    """Return the error for a statement that was not awaited: committing without it would lose it silently."""
-    return WrongPlace("tx.execute", "without await in an async commit block", "write `await tx.execute(...)`")

@@ -12,17 +12,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from detent.declare.cost import check_spent
-from detent.declare.enqueue import Sending, checked, new_job
+from detent.declare.enqueue import EnqueueOptions, checked, new_job
+from detent.declare.limit import check_spent
 from detent.declare.settings import Settings
 from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
-from detent.model import forks, jsondoor
+from detent.model import forks, json_codec
 from detent.model.ids import Ids
 from detent.model.limit_records import Charge
 from detent.model.records import Claimed, NewEvent, NewJob
-from detent.model.sanitize import message_text
+from detent.model.stored_text import message_text
 from detent.store.contract import Store
 from detent.worker.attempt.commit_boundary import Boundary
 from detent.worker.attempt.event_sink import EventSink
@@ -85,7 +85,7 @@ class AttemptContext:
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {} if self._claimed.metadata is None else jsondoor.decode(self._claimed.metadata)
+        found: dict[str, Any] = {} if self._claimed.metadata is None else json_codec.decode(self._claimed.metadata)
         return found
 
     @property
@@ -111,9 +111,9 @@ class AttemptContext:
     def event(self, message: str, /, *, level: str = "info", key: str | None = None, **payload: Any) -> None:
         if level not in _LEVELS:
             raise InvalidInput("level", repr(level), ", ".join(_LEVELS))
-        text = jsondoor.encode(payload, field="event", size_max=self.settings.event_max) if payload else None
+        text = json_codec.encode(payload, field="event", size_max=self.settings.event_max) if payload else None
         if key is not None:
-            jsondoor.text(key, field="event key", bytes_max=self.settings.key_max)
+            json_codec.text(key, field="event key", bytes_max=self.settings.key_max)
         self._wrote = True
         line = NewEvent(
             job_id=self.job_id,
@@ -180,8 +180,8 @@ class AttemptContext:
         """Return the job of an intent. Its key is the same in every attempt."""
         made = f"{self.effect_key}/{checked(call).task.name}/{number}"
         if len(made.encode()) > self.settings.key_max:
-            made = jsondoor.fingerprint(made, "null")
-        sending = Sending(
+            made = json_codec.fingerprint(made, "null")
+        sending = EnqueueOptions(
             key=made if key is None else key,
             tenant=self.tenant,
             correlation_id=self.correlation_id or str(self.job_id),

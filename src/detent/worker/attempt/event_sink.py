@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from detent.client.client import one
+from detent.client.job_verbs import unwrap
 from detent.model.limit_records import Charge
 from detent.model.records import NewEvent
 from detent.store.contract import Store
@@ -36,11 +36,11 @@ class DirectSink:
 
     def event(self, line: NewEvent) -> None:
         """Write the event."""
-        one(self._store.event_append([line])[0])
+        unwrap(self._store.event_append([line])[0])
 
     def charge(self, charge: Charge) -> None:
         """Write the cost."""
-        one(self._store.limit_charge([charge])[0])
+        unwrap(self._store.limit_charge([charge])[0])
 
     def flush(self, timeout: float | None = None) -> bool:
         """Return True: nothing waits."""

@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from detent.client.transaction import Outcome, refuse_late, refuse_unawaited
 from detent.declare.task import Call
 from detent.errors import DetentError, WrongPlace
 from detent.model.records import Commit, EffectBegun, NewJob
@@ -20,7 +21,6 @@ from detent.store.contract import Store
 from detent.store.foreign import marker
 from detent.store.foreign.connection import Call as Ask
 from detent.store.foreign.connection import ForeignConnection, Run, Steps, drive, drive_async, wrap_connection
-from detent.worker.attempt.commit_boundary import Outcome, refuse_late, refuse_unawaited
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -36,7 +36,7 @@ class AlreadyCommittedElsewhere(BaseException):
 
 
 class _Block:
-    """What the plain and the async block have in common. See `CommitBlock` for what each name promises."""
+    """What the plain and the async block have in common. See `detent.Tx` for what each name promises."""
 
     def __init__(self, connection: ForeignConnection, context: AttemptContext) -> None:
         self._connection = connection

@@ -20,7 +20,7 @@ from detent.app.detent import Detent
 from detent.errors import DatabaseError, DetentError
 from detent.model.clock import Clock
 from detent.model.records import Abort, Claimed, Finish
-from detent.model.sanitize import error_text
+from detent.model.stored_text import error_text
 from detent.store.contract import Store
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine

@@ -10,10 +10,10 @@ import logging
 import threading
 from datetime import datetime, timedelta
 
-from detent.alerts.courier import deliver, sinks_of
-from detent.alerts.judge import look
-from detent.alerts.options import SinkOptions
+from detent.alerts.delivery import deliver, sinks_of
+from detent.alerts.evaluation import evaluate_policies
 from detent.alerts.policies import in_force
+from detent.alerts.sink_options import SinkOptions
 from detent.alerts.sinks import Sink
 from detent.errors import DatabaseError
 from detent.model.alert_records import Policy
@@ -84,10 +84,10 @@ class Alerts:
         if self._judge_at is None or now >= self._judge_at:
             self._judge_at = now + self._judged_every
             self._store.alert_tally(_JOBS_MAX)
-            judged = look(self._store, self._policies(now), some_fire=some_fire)
+            evaluation = evaluate_policies(self._store, self._policies(now), some_fire=some_fire)
             self._looked_at = None if agenda is None else agenda.now
-            self._calm_for = timedelta(seconds=judged.calm_for)
-            news = news or judged.changed > 0
+            self._calm_for = timedelta(seconds=evaluation.calm_for)
+            news = news or evaluation.changed > 0
         if self._swept_at is None or now >= self._swept_at + (_SWEPT_EVERY if some_fire else _SWEPT_CALMLY):
             self._swept_at = now
             news = self._store.alert_sweep(self._remind_after, _KEEP) > 0 or news

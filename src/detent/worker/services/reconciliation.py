@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.batch.due import begin_due
+from detent.batch.due_reconciliations import begin_due
 from detent.model.batch_records import BatchRunRow
 from detent.model.ids import Ids
 from detent.model.records import BadRow

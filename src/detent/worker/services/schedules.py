@@ -25,7 +25,7 @@ def build_schedule_service(store: Store, ids: Ids) -> Service:
 
     def run(now: float) -> None:
         # Imported only when a tick is due: calendars and time zones take memory.
-        from detent.schedule.firing import fire_due
+        from detent.schedule.due_ticks import fire_due
 
         bad: list[BadRow] = []
         fire_due(store, ids, lambda name, error: bad.append(BadRow("schedule", name, cause_of(error), len(bad))))

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import msgspec
 
-from detent.alerts.options import SinkOptions
+from detent.alerts.sink_options import SinkOptions
 from detent.worker.options import WorkerOptions
 from detent.worker.supervisor.process import STOP_SIGNALS
 

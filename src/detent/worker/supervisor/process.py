@@ -13,7 +13,7 @@ import signal
 import threading
 from collections import Counter
 
-from detent.alerts.options import SinkOptions
+from detent.alerts.sink_options import SinkOptions
 from detent.model.clock import Clock
 from detent.store.contract import Store
 from detent.worker.critical_thread import start_critical_thread

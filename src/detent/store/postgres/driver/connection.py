@@ -60,7 +60,7 @@ class OwnConnection(psycopg.Connection[TupleRow]):
 
     @classmethod
     def open(cls, url: str, name: str, options: dict[str, Any]) -> OwnConnection:
-        """Connect within this thread's deadline. Raises `DatabaseUnreachable` or `NoWayIn`."""
+        """Connect within this thread's deadline. Raises `DatabaseUnreachable` or `DatabaseInaccessible`."""
         if "connect_timeout" in options and (left := seconds_left()) is not None:
             options = {**options, "connect_timeout": min(options["connect_timeout"], math.ceil(left))}
         try:

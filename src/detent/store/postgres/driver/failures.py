@@ -13,13 +13,13 @@ from detent.errors import (
     DatabaseError,
     DatabaseForbidden,
     DatabaseFull,
+    DatabaseInaccessible,
     DatabaseReadOnly,
     DatabaseUnreachable,
     DetentError,
     GuardViolation,
     InvalidInput,
     InvalidSetting,
-    NoWayIn,
     OutcomeUnknown,
     SchemaMissing,
 )
@@ -126,11 +126,11 @@ def translated(error: psycopg.Error, database: str, *, committing: bool = False)
 
 
 def no_connection(error: psycopg.Error, database: str) -> DetentError:
-    """Return why there is no connection: `NoWayIn` if the only server has refused the login, so that waiting is
-    useless."""
+    """Return why there is no connection: `DatabaseInaccessible` if the only server has refused the login, so that
+    waiting is useless."""
     message = str(error).strip()
     if "Multiple connection attempts" not in message and _LOGIN_REFUSED.search(message):
-        return NoWayIn(database, message)
+        return DatabaseInaccessible(database, message)
     return translated(error, database)
 
 

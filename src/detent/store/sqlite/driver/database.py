@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseUnreachable, WrongPlace
 from detent.model.clock import SystemClock
-from detent.model.facts import LogGrowth
+from detent.model.database_facts import LogGrowth
 from detent.store.sqlite.driver import fork_handlers
 from detent.store.sqlite.driver.database_file import MEMORY, check_file, create_file, file_url
 from detent.store.sqlite.driver.failures import translated, translating

@@ -6,7 +6,7 @@ import os
 import stat
 from urllib.parse import unquote
 
-from detent.errors import DatabaseReadOnly, DatabaseUnreachable, NotADatabase, NoWayIn
+from detent.errors import DatabaseInaccessible, DatabaseReadOnly, DatabaseUnreachable, NotADatabase
 
 __all__ = ["MEMORY", "check_file", "create_file", "file_url", "path_from_url"]
 
@@ -30,27 +30,27 @@ def check_file(path: str, database: str, link: str | None = None) -> bool:
 
     `link` is the path as it was given, if that was a symbolic link to `path`. Raises:
 
-    - `NoWayIn` if the path cannot be reached, or for a link to nothing: its target may be on a volume that is not
-      mounted, and a database must not be created there;
+    - `DatabaseInaccessible` if the path cannot be reached, or for a link to nothing: its target may be on a volume that
+      is not mounted, and a database must not be created there;
     - `NotADatabase` for a directory or a device;
     - `DatabaseReadOnly` if the file, or its directory, in which the log is written, is read-only.
     """
     parent = os.path.dirname(path)
     try:
         if not stat.S_ISDIR(os.stat(parent).st_mode):
-            raise NoWayIn(database, f"{parent} is not a directory")
+            raise DatabaseInaccessible(database, f"{parent} is not a directory")
         found = _stat_or_none(path)
     except OSError as error:
-        raise NoWayIn(database, f"{error.filename}: {error.strerror}") from None
+        raise DatabaseInaccessible(database, f"{error.filename}: {error.strerror}") from None
     if found is None and link is not None:
-        raise NoWayIn(database, f"{link} is a symbolic link to {path}, and there is no such file")
+        raise DatabaseInaccessible(database, f"{link} is a symbolic link to {path}, and there is no such file")
     if found is not None:
         if stat.S_ISDIR(found.st_mode):
             raise NotADatabase(database, "found a directory; allowed: a SQLite file, or a path where one can be made")
         if not stat.S_ISREG(found.st_mode):
             raise NotADatabase(database, "found something that is not a file; allowed: a SQLite file")
         if not os.access(path, os.R_OK):
-            raise NoWayIn(database, "this user may not read the file")
+            raise DatabaseInaccessible(database, "this user may not read the file")
         if not _writable(path, found):
             raise DatabaseReadOnly(database, "the file is read-only")
     if not _writable(parent, os.stat(parent)):

@@ -14,7 +14,7 @@ import logging
 import os
 from contextlib import suppress
 
-from detent.model.facts import LogGrowth
+from detent.model.database_facts import LogGrowth
 
 __all__ = ["KEPT_BYTES", "LONG_BYTES", "WriteAheadLog"]
 

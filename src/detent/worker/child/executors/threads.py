@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from detent.model.sanitize import error_text
+from detent.model.stored_text import error_text
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.endings import Ending, end_attempt
 from detent.worker.child.core import HeldJob

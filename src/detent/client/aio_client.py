@@ -1,0 +1,103 @@
+"""Clients for an event loop: on Detent's connections, and on an async connection of the caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, TypeVar, Unpack
+
+from detent.client.actor import actor_and_reason
+from detent.client.aio_job import AsyncJob
+from detent.client.aio_threads import answer_of
+from detent.client.engine import Engine
+from detent.client.job_verbs import check_id, moved, unwrap
+from detent.declare.enqueue import EnqueueKeywords, EnqueueOptions, enqueue_options
+from detent.declare.task import Call
+from detent.errors import WrongPlace
+from detent.model.records import Cancelled, Moved
+from detent.store.contract import AsyncVerbs
+
+__all__ = ["AioClient", "AioDirectClient"]
+
+R = TypeVar("R")
+
+
+class AioClient:
+    """The client of an application for an event loop. Enqueues share the writers of the sync client; everything else
+    runs on threads, so nothing blocks the loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._client = engine.bare_client
+        self._prepared = engine.prepared
+
+    async def open(self) -> None:
+        """Open the database. Optional: the first use opens it too."""
+        await asyncio.to_thread(lambda: self._engine.store)
+
+    async def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> AsyncJob[R]:
+        """Enqueue one call; when this returns, the job is accepted and durable. Options as for `app.enqueue`."""
+        return (await self._send([call], enqueue_options(options)))[0]
+
+    async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[AsyncJob[R]]:
+        """Enqueue many calls, all or nothing. Options as for `app.enqueue`, except `key`."""
+        return await self._send(calls, enqueue_options(options, many=True))
+
+    async def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
+        if not self._engine.is_ready:
+            await self.open()
+        if sending.debounce is not None:
+            return [AsyncJob.like(job) for job in await asyncio.to_thread(self._client.send, calls, sending)]
+        listed, checked = self._prepared.check(calls, sending)
+        if not checked:
+            return []
+        if self._prepared.has_ids(len(checked)):
+            jobs = self._prepared.number(checked)
+        else:
+            jobs = await asyncio.to_thread(self._prepared.number, checked)
+        answers = await answer_of(self._client.writer_for(jobs).submit(jobs))
+        return self._prepared.handles(AsyncJob, listed, jobs, answers)
+
+    def using(self, connection: Any) -> AioDirectClient:
+        """Return a client that works inside your own transaction, on an async connection of psycopg, asyncpg or
+        SQLAlchemy."""
+        return AioDirectClient(self._engine.bare_store.on_async(connection), self)
+
+
+class AioDirectClient:
+    """A client inside the caller's own transaction, on an async connection, as `app.aio.using` returns it."""
+
+    def __init__(self, verbs: AsyncVerbs, client: AioClient) -> None:
+        self._verbs = verbs
+        self._client = client
+        self._engine = client._engine
+        self._prepared = client._engine.prepared
+
+    async def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> AsyncJob[R]:
+        """Enqueue one call in this transaction. Options as for `app.enqueue`, except `debounce`."""
+        return (await self._send([call], enqueue_options(options)))[0]
+
+    async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[AsyncJob[R]]:
+        """Enqueue many calls in this transaction, all or nothing. Options as for `app.enqueue`, except `key` and
+        `debounce`."""
+        return await self._send(calls, enqueue_options(options, many=True))
+
+    async def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
+        if not self._engine.is_ready:
+            await self._client.open()
+        if sending.debounce is not None:
+            instead = "use app.aio.enqueue, or app.using with a sync connection"
+            raise WrongPlace("enqueue with debounce", "on an async connection", instead)
+        listed, checked = self._prepared.check(calls, sending)
+        jobs = await asyncio.to_thread(self._prepared.number, checked)
+        return self._prepared.handles(AsyncJob, listed, jobs, await self._verbs.job_enqueue(jobs)) if jobs else []
+
+    async def cancel(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Cancelled:
+        """Cancel a job in this transaction. `AlreadyCommitted`, `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        return unwrap((await self._verbs.job_cancel([check_id(job_id)], who, why))[0])
+
+    async def retry(self, job_id: int | str, *, actor: str | None = None, reason: str | None = None) -> Moved:
+        """Bring a job back to pending in this transaction. `InvalidTransition`, `NotFound`."""
+        who, why = actor_and_reason(actor, reason, self._prepared.settings)
+        return moved((await self._verbs.job_retry([check_id(job_id)], who, why))[0], "retry")

@@ -1,0 +1,162 @@
+"""Why a job is in its state, in one sentence."""
+
+from __future__ import annotations
+
+from detent.errors import NotFound, essence
+from detent.model.limit_records import LimitFilter, LimitRow
+from detent.model.ops_records import OPS_TASK
+from detent.model.records import JobRow, TransitionRow
+from detent.store.contract import Verbs
+
+__all__ = ["explain", "paused_by"]
+
+_ALIVE_WITHIN = 10.0
+_ENDED_HOW = {
+    "error": "failed",
+    "expired": "lost its lease",
+    "crashed": "crashed",
+    "timed_out": "exceeded its time limit",
+    "released": "was released",
+    "snoozed": "snoozed",
+    "throttled": "was throttled",
+    "cancelled": "was cancelled",
+    "unknown": "ended with an unknown effect",
+}
+
+
+def explain(verbs: Verbs, job_id: int) -> str:
+    """Return why a job is in its state, in one sentence. `NotFound`."""
+    row = _row(verbs, job_id)
+    match row.state:
+        case "pending":
+            return _why_pending(verbs, row)
+        case "running":
+            return _why_running(verbs, row)
+        case "succeeded":
+            return f"it succeeded with {_attempt(row)}"
+        case "cancelled":
+            return _why_cancelled(verbs, row)
+        case _:
+            dead = "dead (quarantined)" if row.state == "quarantined" else row.state
+            return f"it is {dead} after {_attempt(row)}: {essence(row.error) or 'no error recorded'}"
+
+
+def _why_pending(verbs: Verbs, row: JobRow) -> str:
+    if row.due_at > verbs.now():
+        return f"it waits for its time: due at {row.due_at.isoformat()}{_after(verbs, row)}"
+    paused = verbs.transitions("queue", row.queue)
+    if paused and paused[-1].to_state == "paused":
+        return f"its queue {row.queue!r} is paused by {paused[-1].actor}: {paused[-1].reason or 'no reason given'}"
+    held_back = _limit_without_room(verbs, row)
+    return held_back or f"it is ready in queue {row.queue!r} and waits for {_awaited_worker(verbs, row)}"
+
+
+def _after(verbs: Verbs, row: JobRow) -> str:
+    """Return how and when the last attempt ended: the reason why a retry waits."""
+    ended = [one for one in verbs.job_executions(row.id) if one.outcome is not None]
+    if not ended:
+        return ""
+    last = ended[-1]
+    at = f" at {last.aborted_at.isoformat()}" if last.aborted_at else ""
+    said = f": {of}" if (of := essence(last.error)) else ""
+    return f" after attempt {last.attempt}, which {_ENDED_HOW.get(last.outcome or '', 'ended')}{at}{said}"
+
+
+def _limit_without_room(verbs: Verbs, row: JobRow) -> str | None:
+    """Return which limit keeps a ready job waiting; None if none does."""
+    now = verbs.now()
+    for limit in _limits_of(verbs, row):
+        if limit.held_at is not None:
+            by = paused_by(verbs, limit.key)
+            said = f" by {by.actor}: {by.reason or 'no reason given'}" if by else ""
+            return f"its limit {limit.key!r} is paused{said}"
+        if limit.open_until is not None and limit.open_until > now:
+            return f"the breaker of its limit {limit.key!r} is open until {limit.open_until.isoformat()}"
+        if limit.paused_until is not None and limit.paused_until > now:
+            return f"its limit {limit.key!r} is paused until {limit.paused_until.isoformat()}"
+        if limit.open_until is not None and limit.running:
+            return f"the breaker of its limit {limit.key!r} is half open: one job tries, the others wait for it"
+        if limit.concurrency_max is not None and limit.running >= limit.concurrency_max:
+            return f"its limit {limit.key!r} is full: {limit.running} of {limit.concurrency_max} are running"
+        if limit.rate is not None and (cost := _cost_under(limit, row)) > 1 and limit.tokens + 1e-6 < cost:
+            return f"its limit {limit.key!r} has {limit.tokens:.4g} of the {cost} tokens that it costs"
+        if limit.rate is not None and limit.tokens < 1:
+            return f"its limit {limit.key!r} is used up: {limit.rate:g} may start per {limit.per:g} s"
+    return None
+
+
+def paused_by(verbs: Verbs, key: str) -> TransitionRow | None:
+    """Return the recorded transition with which an operator last paused a limit; None if it never was paused."""
+    moves = verbs.transitions("limit", key)
+    return next((move for move in reversed(moves) if move.to_state == "paused"), None)
+
+
+def _limits_of(verbs: Verbs, row: JobRow) -> list[LimitRow]:
+    """Return the limits that a job is under: that of its key or else of its task, and that of its queue."""
+    keys = () if row.limit_key is None else (row.limit_key,)
+    found = verbs.limit_list(LimitFilter(keys=keys, tasks=(row.task,), queues=(row.queue,)))
+    limited = any(row.task in limit.tasks for limit in found)
+    of_key = row.limit_key if limited else None
+    return [
+        limit
+        for limit in found
+        if row.queue in limit.queues or (row.task in limit.tasks if of_key is None else limit.key == of_key)
+    ]
+
+
+def _cost_under(limit: LimitRow, row: JobRow) -> float:
+    """Return how many tokens of a limit the job needs to start; a limit of its queue counts it as one."""
+    return 1 if row.queue in limit.queues or row.cost is None else min(row.cost, limit.burst)
+
+
+def _awaited_worker(verbs: Verbs, row: JobRow) -> str:
+    """Return what a ready job waits for: a free slot, or a worker."""
+    if row.task == OPS_TASK:
+        return "an ops worker that claims it"
+    alive = [worker for worker in verbs.worker_list(_ALIVE_WITHIN) if not worker.stopping]
+    knowing = [worker for worker in alive if row.task in worker.tasks]
+    serving = [worker for worker in knowing if worker.queues is None or row.queue in worker.queues]
+    if serving:
+        return f"a free slot: {_workers(len(serving))} would take it"
+    if knowing:
+        return f"a worker that serves it: {_workers(len(knowing))} would know task {row.task!r}, of other queues only"
+    found = f"none of {len(alive)} alive does" if alive else "no worker is alive"
+    return f"a worker that knows task {row.task!r}: {found}"
+
+
+def _workers(count: int) -> str:
+    return "one worker" if count == 1 else f"{count} workers"
+
+
+def _why_running(verbs: Verbs, row: JobRow) -> str:
+    attempts = verbs.job_executions(row.id)
+    held = attempts[-1] if attempts else None
+    who = f"{held.worker!r} holds {_attempt(row)}" if held else f"{_attempt(row)} is in flight"
+    if row.cancel_requested_at is not None:
+        return f"{who}, and {row.cancel_requested_by} asked for it to stop: {row.cancel_reason or 'no reason given'}"
+    return f"{who} until {held.expires_at.isoformat()}" if held and held.expires_at else who
+
+
+def _attempt(row: JobRow) -> str:
+    """Return the number of the current attempt, and how many attempts count if some do not."""
+    counted = f" ({row.attempt - row.spared} of {row.attempts_max} used up)" if row.spared else ""
+    return f"attempt {row.attempt}{counted}"
+
+
+def _why_cancelled(verbs: Verbs, row: JobRow) -> str:
+    """Return who requested the cancel. If the job was running, its worker ended it, but did not request it."""
+    lines = verbs.transitions("job", str(row.id))
+    if not lines:
+        return "it was cancelled (unrecorded)"
+    last = lines[-1]
+    if last.from_state == "running" and row.cancel_requested_at is not None:
+        asked = f"cancel by {row.cancel_requested_by}: {row.cancel_reason or 'no reason given'}"
+        return f"it was cancelled while attempt {row.attempt} ran ({asked})"
+    return f"it was cancelled ({last.trigger} by {last.actor}: {last.reason or 'no reason given'})"
+
+
+def _row(verbs: Verbs, job_id: int) -> JobRow:
+    (row,) = verbs.job_get([job_id])
+    if row is None:
+        raise NotFound("job", str(job_id))
+    return row
