@@ -1,8 +1,8 @@
 """The SQL files that are shipped beside the code.
 
 The folder of a noun has its own parts: `functions.sql` or `functions/*.sql` for PostgreSQL, and `postgres_guards.sql`,
-`postgres_triggers.sql`, `postgres_views.sql` and the same for `sqlite`. What belongs to no noun is in the folder of the
-database: `postgres/functions`, `sqlite/triggers`, and so on.
+`postgres_triggers.sql`, `postgres_views.sql` and the same for `sqlite`. What belongs to no noun is in
+`postgres/functions.sql`.
 
 The files are not read through `importlib.resources`, which would load archives, compression and temporary files into
 every supervisor.
@@ -13,25 +13,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["NOUNS", "Dialect", "Part", "closing_parenthesis", "parts", "sql_files", "sql_text", "texts"]
+__all__ = ["Dialect", "Part", "closing_parenthesis", "parts", "sql_files", "sql_text", "texts"]
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
 Part: TypeAlias = Literal["functions", "triggers", "views"]
 
-NOUNS = (
-    "jobs",
-    "limits",
-    "schedules",
-    "workers",
-    "operations",
-    "alerts",
-    "batches",
-    "pipelines",
-    "ops",
+_FOLDERS = (
+    *("postgres", "jobs", "limits", "schedules", "workers", "operations", "alerts", "batches", "pipelines", "ops"),
     "entities",
 )
-"""The folders of nouns, in the order in which their views can be created."""
-
+"""In the order in which their views can be created."""
 _HERE = Path(__file__).parent
 
 
@@ -46,17 +37,18 @@ def texts(folder: str) -> list[tuple[str, str]]:
 
 
 def parts(dialect: Dialect, part: Part) -> list[str]:
-    """Return the texts of all functions, triggers or views: those of no noun first, then those of each noun."""
-    files = sql_files(f"{dialect}/{part}")
-    for noun in NOUNS:
-        if part == "functions":
-            own = [f"{noun}/functions.sql"] if dialect == "postgres" else []
-            files += sql_files(f"{noun}/functions") if dialect == "postgres" else []
-        elif part == "triggers":
-            own = [f"{noun}/{dialect}_guards.sql", f"{noun}/{dialect}_triggers.sql"]
-        else:
-            own = [f"{noun}/{dialect}_views.sql"]
-        files += [file for name in own if (file := _HERE / name).exists()]
+    """Return the texts of all functions, triggers or views."""
+    files: list[Path] = []
+    for folder in _FOLDERS:
+        match part:
+            case "functions":
+                names = ["functions.sql"] if dialect == "postgres" else []
+                files += sql_files(f"{folder}/functions") if dialect == "postgres" else []
+            case "triggers":
+                names = [f"{dialect}_guards.sql", f"{dialect}_triggers.sql"]
+            case "views":
+                names = [f"{dialect}_views.sql"]
+        files += [file for name in names if (file := _HERE / folder / name).exists()]
     return [file.read_text(encoding="utf-8") for file in files]
 
 

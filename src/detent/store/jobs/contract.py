@@ -6,7 +6,7 @@ The terms (*now*, *holder*) and the rules by which an attempt ends are those of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NotRequired, Protocol, TypedDict
+from typing import NotRequired, Protocol, TypedDict, Unpack
 
 from detent.errors import (
     AlreadyCommitted,
@@ -46,7 +46,7 @@ __all__ = ["ClaimTerms", "JobVerbs"]
 
 
 class ClaimTerms(TypedDict):
-    """The arguments of `job_claim`."""
+    """The arguments of `job_claim`. None for queues or tenants is any."""
 
     lease_id: int
     worker: str
@@ -84,20 +84,9 @@ class JobVerbs(Protocol):
     # -- for the holder of an attempt --------------------------------------------------------------------------
 
     @verb("worker")
-    def job_claim(
-        self,
-        *,
-        lease_id: int,
-        worker: str,
-        queues: Sequence[str] | None,
-        tasks: Sequence[str],
-        limit: int,
-        lease: float,
-        tenants: Sequence[str] | None = None,
-        after_tenant: str | None = None,
-    ) -> list[Claimed]:
-        """Claim up to `limit` ready jobs of these tasks (and queues, tenants; None is any), but none of paused queues,
-        and none whose expires_at has passed.
+    def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
+        """Claim up to `limit` ready jobs of these tasks, queues and tenants, but none of paused queues, and none whose
+        expires_at has passed.
 
         Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
         alphabetical order starting after `after_tenant`; if more than 100 lanes have ready jobs, in an order that the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from detent.model.records import BadRow, Claimed, ClaimedEach
 from detent.store.jobs.contract import ClaimTerms
@@ -40,16 +40,7 @@ SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, 
 
 
 def job_claim(
-    lease_id: int,
-    worker: str,
-    queues: Sequence[str] | None,
-    tasks: Sequence[str],
-    limit: int,
-    lease: float,
-    tenants: Sequence[str] | None = None,
-    after_tenant: str | None = None,
-    bounds: Mapping[int, Place] | None = None,
-    after_lane: int | None = None,
+    bounds: Mapping[int, Place] | None, after_lane: int | None, **terms: Unpack[ClaimTerms]
 ) -> Statement[Claim]:
     """Claim after `bounds` first. Without them the claim does not return how far it has come."""
     if bounds:
@@ -66,14 +57,7 @@ def job_claim(
         return [Claimed(*row[:12]) for row in rows], places, reached
 
     params = (
-        lease_id,
-        worker,
-        None if queues is None else texts(queues),
-        texts(tasks),
-        limit,
-        float(lease),
-        None if tenants is None else texts(tenants),
-        after_tenant,
+        *_params(terms),
         None if bounds is None else numbers(bounds),
         None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
         None if bounds is None else numbers(place[1] for place in bounds.values()),
@@ -87,8 +71,12 @@ def claim_find(lease_id: int) -> Statement[list[Claimed]]:
 
 
 def job_claim_each(skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> Statement[ClaimedEach]:
+    return Statement(_CLAIM_EACH, (*_params(terms), numbers(skip)), _claimed_each)
+
+
+def _params(terms: ClaimTerms) -> tuple[Any, ...]:
     queues, tenants = terms["queues"], terms.get("tenants")
-    params = (
+    return (
         terms["lease_id"],
         terms["worker"],
         None if queues is None else texts(queues),
@@ -97,9 +85,7 @@ def job_claim_each(skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> Statemen
         float(terms["lease"]),
         None if tenants is None else texts(tenants),
         terms.get("after_tenant"),
-        numbers(skip),
     )
-    return Statement(_CLAIM_EACH, params, _claimed_each)
 
 
 def _claimed_each(rows: Sequence[Row]) -> ClaimedEach:
@@ -119,27 +105,16 @@ class PostgresClaim(VerbBase):
     claim_find = runs(claim_find)
     job_claim_each = requeues(runs(job_claim_each))
 
-    def job_claim(
-        self,
-        *,
-        lease_id: int,
-        worker: str,
-        queues: Sequence[str] | None,
-        tasks: Sequence[str],
-        limit: int,
-        lease: float,
-        tenants: Sequence[str] | None = None,
-        after_tenant: str | None = None,
-    ) -> list[Claimed]:
+    def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
         """Claim after the bounds first, and before them if that was not enough. One statement skips some hundred lanes
         that have no room under their limits."""
+        limit = terms["limit"]
         if limit <= 0:
             return []
         claimed: list[Claimed] = []
         for _ in range(_STATEMENTS_MAX):
             known, reached = (None, None) if self._bounds is None else (self._bounds.known(), self._bounds.after_lane)
-            statement = job_claim(lease_id, worker, queues, tasks, limit, lease, tenants, after_tenant, known, reached)
-            claimed = self._noted(self._session.run(statement), limit)
+            claimed = self._noted(self._session.run(job_claim(known, reached, **terms)), limit)
             if claimed or self._bounds is None or self._bounds.after_lane is None:
                 break
         return claimed

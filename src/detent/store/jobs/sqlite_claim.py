@@ -6,13 +6,14 @@ import heapq
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import msgspec
 from msgspec.structs import replace
 
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
+from detent.store.jobs.contract import ClaimTerms
 from detent.store.limits.room import Room
 from detent.store.limits.sqlite_lanes import LANE_BITS, Reached, SqliteLanes, Wanted
 from detent.store.sqlite.driver.executor import Row
@@ -145,30 +146,10 @@ def _chosen(heads: Sequence[Row]) -> _Chosen:
 class SqliteClaim(SqliteLanes):
     """`job_claim`, `claim_find`, `job_start`, `lease_renew` and `cancel_find`."""
 
-    def job_claim(
-        self,
-        *,
-        lease_id: int,
-        worker: str,
-        queues: Sequence[str] | None,
-        tasks: Sequence[str],
-        limit: int,
-        lease: float,
-        tenants: Sequence[str] | None = None,
-        after_tenant: str | None = None,
-    ) -> list[Claimed]:
+    def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
         """Claim in one step, and read what was claimed in a second one."""
-        ids = self.claim_take(
-            lease_id=lease_id,
-            worker=worker,
-            queues=queues,
-            tasks=tasks,
-            limit=limit,
-            lease=lease,
-            tenants=tenants,
-            after_tenant=after_tenant,
-        )
-        return self.claim_taken(lease_id, ids) if ids else []
+        ids = self.claim_take(**terms)
+        return self.claim_taken(terms["lease_id"], ids) if ids else []
 
     def claim_take(
         self,

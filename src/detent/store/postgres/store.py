@@ -94,7 +94,7 @@ class PostgresStore(PostgresVerbs):
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
         assert self._bounds is not None
-        statement = job_claim(**terms, bounds={}, after_lane=self._bounds.after_lane)
+        statement = job_claim({}, self._bounds.after_lane, **terms)
         ask = self._wake.prepare(statement, self._session.run)
         return lambda: self._noted(ask(), terms["limit"])
 

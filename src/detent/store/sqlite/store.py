@@ -250,39 +250,15 @@ class SqliteStore(EachAlone):
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> None:
         """Who writes to a file waits for it."""
 
-    def job_claim(
-        self,
-        *,
-        lease_id: int,
-        worker: str,
-        queues: Sequence[str] | None,
-        tasks: Sequence[str],
-        limit: int,
-        lease: float,
-        tenants: Sequence[str] | None = None,
-        after_tenant: str | None = None,
-    ) -> list[Claimed]:
-        """Not synced by itself: whoever learns of it lives on this machine, and goes down with it. All that depends on
-        it is written after it to the same log, and whatever of that is synced, so is the claim. What was claimed is
-        read when the lock is somebody else's already."""
+    def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
+        """Claim without a sync: a crash of the machine that loses the claim also ends every process that saw it. Later
+        writes go to the same log after it, so their sync includes the claim. The claimed jobs are read after the write
+        lock is released."""
         for _ in range(_CLAIMS_MAX):
-            ids = self._write(
-                lambda verbs: verbs.claim_take(
-                    lease_id=lease_id,
-                    worker=worker,
-                    queues=queues,
-                    tasks=tasks,
-                    limit=limit,
-                    lease=lease,
-                    tenants=tenants,
-                    after_tenant=after_tenant,
-                    reached=self._reached,
-                ),
-                synced=False,
-            )
+            ids = self._write(lambda verbs: verbs.claim_take(**terms, reached=self._reached), synced=False)
             if ids or self._reached.after_lane is None:
                 break
-        return self._read(lambda verbs: verbs.claim_taken(lease_id, ids)) if ids else []
+        return self._read(lambda verbs: verbs.claim_taken(terms["lease_id"], ids)) if ids else []
 
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
         """There is nothing to be done ahead."""
