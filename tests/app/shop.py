@@ -8,7 +8,7 @@ from typing import Any
 
 from detent import Context, Detent, Job, Retry
 from detent.testing.harness import Harness
-from detent.testing.stores import dump, plain_connection, row_violations
+from detent.testing.stores import Dumps, plain_connection, row_violations
 from tests.deadlines import until
 
 __all__ = ["Shop", "open_shop", "until"]
@@ -59,9 +59,10 @@ class Shop(Harness):
     @contextmanager
     def untouched(self) -> Iterator[None]:
         """Nothing inside may change a single row."""
-        before = dump(self.url)
-        yield
-        assert dump(self.url) == before
+        with closing(Dumps(self.url)) as take:
+            before = take()
+            yield
+            assert take() == before
 
     def second(self, **settings: Any) -> Detent:
         """Another application on the same database, as another process would have it."""

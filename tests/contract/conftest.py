@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 from detent.store.contract import Store
-from detent.testing.stores import dump
+from detent.testing.stores import Dumps
 from tests.contract.batches.sample_batch_runs import broken
 from tests.contract.refusals import Untouched
 
@@ -26,8 +26,9 @@ def untouched(store_url: str) -> Untouched:
 
     @contextmanager
     def watch() -> Iterator[None]:
-        before = dump(store_url)
-        yield
-        assert dump(store_url) == before
+        with closing(Dumps(store_url)) as take:
+            before = take()
+            yield
+            assert take() == before
 
     return watch

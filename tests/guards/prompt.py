@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from detent.errors import TABLE, GuardViolation, InvalidTransition
-from detent.testing.stores import dump, is_sqlite, plain_connection
+from detent.testing.stores import Dumps, is_sqlite, plain_connection
 
 # A refusal is one of our guards, which say so, or a constraint of the schema.
 GUARDS = {TABLE[GuardViolation].sqlstate, TABLE[InvalidTransition].sqlstate}
@@ -22,6 +22,7 @@ class Prompt:
         self.url = url
         self.sqlite = is_sqlite(url)
         self._connection = plain_connection(url)
+        self._take = Dumps(url)
 
     def later(self, column: str) -> str:
         """The expression for a time a little after that of the column."""
@@ -53,7 +54,7 @@ class Prompt:
 
     def refuses(self, *statements: str) -> str:
         """Type them in one transaction: the last one is refused by the database, and no row is changed; its message."""
-        before = dump(self.url)
+        before = self._take()
         *preparation, last = (self._named(statement) for statement in statements)
         for statement in preparation:
             self._connection.execute(statement)
@@ -63,10 +64,11 @@ class Prompt:
         if isinstance(error, psycopg.Error):
             assert error.sqlstate in GUARDS | CONSTRAINTS, error
         self._connection.rollback()
-        assert dump(self.url) == before
+        assert self._take() == before
         return str(error)
 
     def close(self) -> None:
+        self._take.close()
         self._connection.close()
 
     def _named(self, statement: str) -> str:

@@ -25,6 +25,7 @@ from detent.store.sqlite.driver.database_file import path_from_url
 
 __all__ = [
     "START",
+    "Dumps",
     "StoreClock",
     "another_store",
     "deadlocks",
@@ -166,13 +167,14 @@ def row_violations(store: Store, url: str) -> list[Violation]:
     """
     if is_sqlite(url):
         return store.verify()
+    chosen = [invariant for invariant in load("postgres") if invariant.name not in _OF_DEFINITIONS]
     with closing(plain_connection(url)) as connection:
-        return [
-            Violation(invariant.name, *(str(part) for part in row))
-            for invariant in load("postgres")
-            if invariant.name not in _OF_DEFINITIONS
-            for row in connection.execute(invariant.sql.encode()).fetchall()
-        ]
+        answers = _all_rows(connection, [invariant.sql for invariant in chosen])
+    return [
+        Violation(invariant.name, *(str(part) for part in row))
+        for invariant, rows in zip(chosen, answers, strict=True)
+        for row in rows
+    ]
 
 
 def table(url: str, name: str) -> str:
@@ -182,14 +184,44 @@ def table(url: str, name: str) -> str:
 
 def dump(url: str) -> Dump:
     """Return every row of every table of Detent. Equal dumps mean that nothing was changed."""
-    with closing(plain_connection(url)) as connection:
-        listing = _SQLITE_TABLES if is_sqlite(url) else _POSTGRES_TABLES
-        names = [name for (name,) in connection.execute(listing).fetchall()]
-        return {name[len("detent_") :]: _rows(connection, name) for name in names}
+    with closing(Dumps(url)) as take:
+        return take()
 
 
-def _rows(connection: Any, name: str) -> list[tuple[Any, ...]]:
-    return sorted(connection.execute(f"SELECT * FROM {name}").fetchall(), key=repr)
+class Dumps:
+    """Takes dumps of one database. On PostgreSQL they share one connection, since the first queries of a new connection
+    cost more than the rows."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._server: Any = None if is_sqlite(url) else plain_connection(url)
+        if self._server is not None:
+            self._server.autocommit = True
+
+    def __call__(self) -> Dump:
+        """Take a dump."""
+        if self._server is not None:
+            names = [name for (name,) in self._server.execute(_POSTGRES_TABLES).fetchall()]
+            tables = _all_rows(self._server, [f"SELECT * FROM {name};" for name in names])
+        else:
+            with closing(plain_connection(self._url)) as connection:
+                names = [name for (name,) in connection.execute(_SQLITE_TABLES).fetchall()]
+                tables = [connection.execute(f"SELECT * FROM {name}").fetchall() for name in names]
+        return {name[len("detent_") :]: sorted(rows, key=repr) for name, rows in zip(names, tables, strict=True)}
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._server is not None:
+            self._server.close()
+
+
+def _all_rows(connection: Any, statements: list[str]) -> list[list[tuple[Any, ...]]]:
+    """Return the rows of each statement, in one round trip to the server."""
+    cursor = connection.execute("\n".join(statements).encode())
+    found = [cursor.fetchall()]
+    while cursor.nextset():
+        found.append(cursor.fetchall())
+    return found
 
 
 def deadlocks(url: str) -> int:
