@@ -49,7 +49,7 @@ def fail(ctx: Context, message: str = "as it must") -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process left behind."""
+    """The exit code and the output of a process that has ended."""
 
     code: int
     out: str
@@ -62,7 +62,7 @@ class Ended:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The words of each line."""
+        """The words of each line of stdout."""
         return [line.split() for line in self.out.splitlines()]
 
 
@@ -113,8 +113,8 @@ class Shell:
         )
 
     def at_terminal(self, *arguments: object, types: str = "", until: str = "", **environment: str) -> Ended:
-        """Run one command at a terminal where somebody types; everything it says is in `out`. With `until`, it is
-        interrupted when it has said that."""
+        """Run one command at a terminal, with `types` as input; all its output is in `out`. With `until`, it is
+        interrupted when it has printed that text."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             self.argv(*arguments),
@@ -130,7 +130,7 @@ class Shell:
         while True:
             try:
                 piece = os.read(ours, 65536)
-            except OSError:  # what Linux answers when the last one on the other side has gone
+            except OSError:  # Linux answers so when no process has the other end open
                 break
             if not piece:
                 break
@@ -177,7 +177,7 @@ class World:
         return job_id
 
     def unknown(self) -> int:
-        """A dead letter of which nobody knows whether its effect has happened."""
+        """Make a dead job whose side effect is unknown."""
         job_id = self.running("careful")
         self.app.store.job_start([(job_id, 1)])
         self.app.store.job_abort([Abort(job_id=job_id, attempt=1, outcome="crashed")], "w1")

@@ -1,4 +1,4 @@
-"""`detent alerts`, and a worker that tells somebody."""
+"""`detent alerts`, and workers that send notifications."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.alerts.receivers import Answer, http_receiver
 from tests.cli.shell import SECONDS_MAX, Shell, World
 
 
-def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str) -> None:
-    """M2, U2: what is wrong, since when, who looks after it and who was told."""
+def test_alerts_are_listed_acknowledged_and_resolved(sqlite_shell: Shell, sqlite_url: str) -> None:
+    """M2, U2: with severity, actor, reason and notifications."""
     shell = sqlite_shell
     with Detent(sqlite_url) as app:
         app.alerts.raise_("disk_full", "9 GB left\x1b[31m", scope="host:db1", severity="critical", facts={"left": 9})
@@ -36,7 +36,7 @@ def test_look_at_alerts_and_look_after_them(sqlite_shell: Shell, sqlite_url: str
     assert (line.to_state, line.actor, line.reason) == ("resolved", "ana", "cleaned up")
 
 
-def test_policies_are_set_and_taken_back(sqlite_shell: Shell) -> None:
+def test_policies_are_set_and_removed(sqlite_shell: Shell) -> None:
     """M2, U2: without any code."""
     ended = sqlite_shell.run("alerts", "policies", "set", "dead_letters_many", "--threshold", 20, "--calm", "1m")
     assert (ended.code, ended.out) == (0, "policy dead_letters_many: warning when dead_letters > 20\n")
@@ -47,6 +47,7 @@ def test_policies_are_set_and_taken_back(sqlite_shell: Shell) -> None:
     assert sqlite_shell.run("alerts", "policies", "remove", "dead_letters_many").out == (
         "policy dead_letters_many: default\n"
     )
+    assert sqlite_shell.run("alerts", "policies", "remove", "nothing").code == 3
     assert "97 %" in sqlite_shell.run("alerts", "policies", "list").out
     assert sqlite_shell.run("alerts", "policies", "set", "dead_letters_many").code == 2
     refused = sqlite_shell.run("alerts", "policies", "set", "success_rate_low", "--threshold", 97)
@@ -54,8 +55,8 @@ def test_policies_are_set_and_taken_back(sqlite_shell: Shell) -> None:
     assert "from 0 to 1" in refused.err
 
 
-def test_sinks_are_tried(sqlite_shell: Shell) -> None:
-    """M2, S4: what came back of each; a failure is an exit code, and no secret is said."""
+def test_sinks_are_tested(sqlite_shell: Shell) -> None:
+    """M2, S4: the answer of each sink is shown; a failure gives exit code 1, and no secret is printed."""
     with http_receiver() as hook:
         sqlite_shell.environment["DETENT_ALERT_WEBHOOK_URL"] = f"{hook.url}/services/4711"
         ended = sqlite_shell.run("alerts", "test")
@@ -67,8 +68,8 @@ def test_sinks_are_tried(sqlite_shell: Shell) -> None:
         assert "4711" not in ended.out + ended.err
 
 
-def test_workers_tell_somebody_once(shell: Shell, world: World) -> None:
-    """M2: two real workers, a job that fails for good, and its end; the secret is on no command line."""
+def test_workers_notify_once(shell: Shell, world: World) -> None:
+    """M2: two real workers report a dead job once, and once that it is resolved; the secret is on no command line."""
     with http_receiver() as hook:
         shell.environment["DETENT_ALERT_WEBHOOK_URL"] = f"{hook.url}/services/4711"
         world.app.alerts.policies.set("dead_letters_many", threshold=0, calm=0)

@@ -10,7 +10,7 @@ from tests.cli.shell import Shell, World
 DEAD = ("--state", "quarantined")
 
 
-def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
+def test_list_shows_the_error_of_each(shell: Shell, world: World) -> None:
     """J10: dead jobs on the command line."""
     dead = world.dead()
     world.pending()
@@ -20,8 +20,8 @@ def test_list_says_what_each_died_of(shell: Shell, world: World) -> None:
     assert [one["id"] for one in shell.run("dead", "list", "--json").json] == [str(dead)]
 
 
-def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell, world: World) -> None:
-    """J10: the last line alone said nothing: a caret, a hint, the end of a command's output."""
+def test_list_names_the_exception_if_its_message_has_many_lines(shell: Shell, world: World) -> None:
+    """J10: the last line alone was useless: a caret, a hint, the end of a command's output."""
     frames = 'Traceback (most recent call last):\n  File "shop.py", line 3, in do\n    ask()\n    ^^^^^\n'
     world.dead(error=frames + 'UndefinedTable: relation "nope" does not exist\nLINE 1: SELECT\n               ^')
     assert shell.run("dead", "list").out.rstrip().endswith('UndefinedTable: relation "nope" does not exist')
@@ -31,7 +31,7 @@ def test_list_names_the_exception_where_its_message_has_many_lines(shell: Shell,
     assert shell.run("jobs", "why", told).out.endswith(": its process ended with exit code 3\n")
 
 
-def test_an_error_of_many_words_keeps_the_list_readable(shell: Shell, world: World) -> None:
+def test_a_long_error_keeps_the_list_readable(shell: Shell, world: World) -> None:
     """J10: an error of megabytes filled the screen, and was the answer to `why`; `jobs get` has all of it."""
     dead = world.dead(error=f"ValueError: {'x' * 5000} at last")
     for said in (shell.run("dead", "list").out, shell.run("jobs", "why", dead).out):
@@ -41,8 +41,8 @@ def test_an_error_of_many_words_keeps_the_list_readable(shell: Shell, world: Wor
     assert "at last" in shell.run("jobs", "get", dead).out
 
 
-def test_report_says_what_they_died_of(shell: Shell, world: World) -> None:
-    """J10: by task, queue, reason and kind of error, with how many, since when, and one to look at."""
+def test_report_summarises_why_jobs_died(shell: Shell, world: World) -> None:
+    """J10: by task, queue, reason and kind of error, with counts, times and an example."""
     first, last = world.dead(), world.dead()
     world.dead(task="other", queue="slow", error="RuntimeError: boom")
     head, most, _ = shell.run("dead", "report").rows
@@ -81,7 +81,7 @@ def test_a_filter_counts_first_and_changes_nothing_on_a_dry_run(shell: Shell, wo
     assert {world.state(one) for one in dead} == {"quarantined"}
 
 
-def test_a_filter_acts_on_what_fits_with_yes(shell: Shell, world: World) -> None:
+def test_a_filter_acts_on_matching_jobs_with_yes(shell: Shell, world: World) -> None:
     first, second, spared = world.dead(queue="a"), world.dead(queue="a"), world.dead(queue="b")
     ended = shell.run("jobs", "discard", *DEAD, "--queue", "a", "--yes", "--json")
     assert ended.code == 0
@@ -108,20 +108,20 @@ def test_at_a_terminal_a_filter_asks(shell: Shell, world: World, types: str, cod
     assert world.state(dead) == state
 
 
-def test_nothing_to_do_is_no_failure(sqlite_shell: Shell) -> None:
+def test_no_matching_jobs_are_no_failure(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("jobs", "retry", *DEAD)
     assert (ended.code, ended.out, ended.err) == (0, "", "no jobs to retry\n")
     assert sqlite_shell.run("jobs", "retry", *DEAD, "--json").json == []
 
 
 @pytest.mark.parametrize("arguments", [(), ("1", *DEAD), ("1", "--task", "x")])
-def test_which_ones_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_either_ids_or_a_filter_are_required(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = sqlite_shell.run("jobs", "discard", *arguments)
     assert ended.code == 2
     assert "either job ids or a filter" in ended.err
 
 
-def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None:
+def test_an_unknown_effect_is_settled(shell: Shell, world: World) -> None:
     """C5: by a person, with a reason, on record."""
     happened, not_yet, known = world.unknown(), world.unknown(), world.dead()
     told = ("--actor", "ana", "--reason", "asked the bank")
@@ -135,7 +135,7 @@ def test_what_became_of_an_effect_is_settled(shell: Shell, world: World) -> None
     assert "not as unknown" in refused.err
 
 
-def test_settling_says_what_it_needs(shell: Shell, world: World) -> None:
+def test_settle_requires_an_outcome_and_a_reason(shell: Shell, world: World) -> None:
     job = world.unknown()
     for wrong, says in (
         (("--reason", "seen"), "--done or --not-done"),

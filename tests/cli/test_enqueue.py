@@ -1,4 +1,4 @@
-"""`detent enqueue` and `detent worker`: a job sent and done from the command line alone."""
+"""`detent enqueue` and `detent worker`: enqueue and run a job from the command line alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_key_finds_the_first_job(shell: Shell) -> None:
     assert f"belongs to job {first['id']}" in other.err
 
 
-def test_arguments_come_from_stdin_too(sqlite_shell: Shell) -> None:
+def test_arguments_can_come_from_stdin(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("enqueue", "add", "-", *APP, stdin='{"a": 1, "b": 2}')
     assert ended.code == 0
     assert sqlite_shell.run("jobs", "get", ended.out.strip(), "--json").json["payload"] == {"a": 1, "b": 2}
@@ -66,7 +66,7 @@ def test_times_have_a_zone(sqlite_shell: Shell) -> None:
     ],
 )
 def test_bad_input_is_one_line(sqlite_shell: Shell, arguments: tuple[str, ...], code: int, says: str) -> None:
-    """U2: what was refused, and what would be allowed."""
+    """U2: it says what was refused and what is allowed."""
     (sqlite_shell.directory / "broken.py").write_text("1 / 0")
     (sqlite_shell.directory / "ends.py").write_text("raise SystemExit(0)")
     ended = sqlite_shell.run("enqueue", *arguments)
@@ -76,7 +76,7 @@ def test_bad_input_is_one_line(sqlite_shell: Shell, arguments: tuple[str, ...], 
     assert len(ended.err.splitlines()) == 1
 
 
-def test_an_application_with_a_database_of_its_own_keeps_it(sqlite_shell: Shell) -> None:
+def test_an_application_keeps_its_own_database(sqlite_shell: Shell) -> None:
     (sqlite_shell.directory / "own.py").write_text("from detent import Detent\napp = Detent('sqlite:///own.db')\n")
     ended = sqlite_shell.run("jobs", "list", "--app", "own:app", "--database", "sqlite:///other.db")
     assert ended.code == 2
@@ -99,7 +99,7 @@ def test_a_worker_drains_the_queue(shell: Shell) -> None:
 
 
 def test_a_worker_works_on_the_database_it_was_given(lone_shell: Shell) -> None:
-    """The children too: they are told by the environment."""
+    """Its children too, which read the environment."""
     there = ("--database", "sqlite:///there.db")
     job_id = lone_shell.run("enqueue", "add", '{"a": 1, "b": 2}', *APP, *there).out.strip()
     assert lone_shell.run("worker", "shop:app", "--drain", *there).code == 0
@@ -107,7 +107,7 @@ def test_a_worker_works_on_the_database_it_was_given(lone_shell: Shell) -> None:
     assert not (lone_shell.directory / "detent.db").exists()
 
 
-def test_a_worker_stops_when_told(sqlite_shell: Shell) -> None:
+def test_a_worker_stops_on_sigterm(sqlite_shell: Shell) -> None:
     process = sqlite_shell.start("worker", "shop:app")
     assert process.stderr is not None
     assert "Worker" in process.stderr.readline()
@@ -127,7 +127,7 @@ def test_a_worker_stops_when_told(sqlite_shell: Shell) -> None:
         (("--max-jobs", "-1"), "max_jobs"),
     ],
 )
-def test_a_worker_refuses_what_it_cannot_take(lone_shell: Shell, arguments: tuple[str, str], says: str) -> None:
+def test_a_worker_refuses_invalid_options(lone_shell: Shell, arguments: tuple[str, str], says: str) -> None:
     ended = lone_shell.run("worker", "shop:app", *arguments)
     assert ended.code == 2
     assert says in ended.err

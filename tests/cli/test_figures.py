@@ -27,6 +27,6 @@ def test_figures_of_a_task(shell: Shell, world: World) -> None:
     assert shell.run("figures", "--task", "other", "--json").json["tasks"] == []
 
 
-def test_no_figures_are_said_to_be_none(sqlite_shell: Shell) -> None:
+def test_without_attempts_there_is_a_note(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("figures")
     assert (ended.code, "no attempt has ended" in ended.err) == (0, True)

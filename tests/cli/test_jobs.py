@@ -48,7 +48,7 @@ def test_list_takes_filters(shell: Shell, world: World, option: str) -> None:
     assert [one["id"] for one in shell.run("jobs", "ls", f"--{option}", value, "--json").json] == [str(wanted)]
 
 
-def test_list_goes_on_after_a_place(shell: Shell, world: World) -> None:
+def test_list_continues_after_a_place(shell: Shell, world: World) -> None:
     first, second, third = (world.pending() for _ in range(3))
     ended = shell.run("jobs", "list", "--limit", 1)
     assert [row[0] for row in ended.rows[1:]] == [str(third)]
@@ -59,7 +59,7 @@ def test_list_goes_on_after_a_place(shell: Shell, world: World) -> None:
     assert (refused.code, "1767225600000000-17" in refused.err) == (2, True)
 
 
-def test_list_finds_a_job_by_what_is_known_of_it(shell: Shell, world: World) -> None:
+def test_list_finds_a_job_by_any_filter(shell: Shell, world: World) -> None:
     """Its key, correlation id, metadata, error, worker and time; and the key is shown."""
     dead = world.dead(error="ValueError: no price")
     call = world.app.find_task("do").call(n=1)
@@ -81,14 +81,14 @@ def test_list_finds_a_job_by_what_is_known_of_it(shell: Shell, world: World) -> 
     assert shell.run("jobs", "list", "--since", "later").code == shell.run("jobs", "list", "--metadata", "x").code == 2
 
 
-def test_an_empty_list_says_so_beside_the_data(shell: Shell, world: World) -> None:
-    """And where it looked: often it is another database than was meant."""
+def test_an_empty_list_is_a_note_on_stderr(shell: Shell, world: World) -> None:
+    """The note names the database, since it may be another one than the user meant."""
     ended = shell.run("jobs", "list")
     assert (ended.code, ended.out, ended.err) == (0, "", f"no jobs to show in {world.app.store.name}\n")
     assert shell.run("jobs", "list", "--json").json == []
 
 
-def test_show_tells_fields_attempts_and_transitions(shell: Shell, world: World) -> None:
+def test_get_shows_fields_attempts_and_transitions(shell: Shell, world: World) -> None:
     job_id = world.dead(error="Traceback\n  deep down\nValueError: no such thing")
     said = shell.run("jobs", "get", job_id).out
     assert "quarantined" in said
@@ -111,8 +111,8 @@ def test_events_are_printed_in_order(shell: Shell, world: World) -> None:
     assert [one["message"] for one in shell.run("jobs", "events", job_id, "--json").json] == ["first", "second"]
 
 
-def test_events_are_followed_until_the_job_rests(shell: Shell, world: World) -> None:
-    """E6: a line comes when it is written, as one JSON object; the end comes with the job's."""
+def test_events_are_followed_until_the_job_has_ended(shell: Shell, world: World) -> None:
+    """E6: each event is printed when it is written, as one JSON object; the command ends with the job."""
     job_id = world.running()
     world.says(job_id, "first")
     process = shell.start("jobs", "events", job_id, "--follow", "--json")
@@ -138,7 +138,7 @@ def test_following_is_interrupted_quietly(shell: Shell, world: World) -> None:
     assert err.strip() == ""
 
 
-def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: World) -> None:
+def test_cancel_prints_the_outcome_for_each_job(shell: Shell, world: World) -> None:
     done, running, pending = world.succeeded(), world.running(), world.pending()
     ended = shell.run("jobs", "cancel", pending, done, running, 999_999, "--reason", "enough", "--actor", "ana")
     assert ended.code == 4
@@ -155,7 +155,7 @@ def test_cancel_stops_many_and_says_what_became_of_each(shell: Shell, world: Wor
     assert (last.actor, last.reason) == ("ana", "enough")
 
 
-def test_nothing_is_done_where_one_of_many_is_no_id(shell: Shell, world: World) -> None:
+def test_nothing_is_done_if_one_id_is_invalid(shell: Shell, world: World) -> None:
     pending = world.pending()
     ended = shell.run("jobs", "cancel", pending, "abc")
     assert (ended.code, ended.out) == (2, "")
@@ -169,7 +169,7 @@ def test_an_empty_name_is_refused_and_not_replaced(sqlite_shell: Shell, option: 
     assert option.strip("-") in ended.err
 
 
-def test_many_at_a_terminal_show_how_far_it_is(sqlite_shell: Shell) -> None:
+def test_many_ids_at_a_terminal_show_a_progress_bar(sqlite_shell: Shell) -> None:
     world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
     ids = [world.pending() for _ in range(100)]
     world.app.close()
@@ -190,7 +190,7 @@ def test_cancel_in_json_has_an_entry_for_each(shell: Shell, world: World) -> Non
     assert "no job" in missing["error"]
 
 
-def test_retry_sends_through_again_and_refuses_what_succeeded(shell: Shell, world: World) -> None:
+def test_retry_refuses_jobs_that_succeeded(shell: Shell, world: World) -> None:
     dead = world.dead()
     assert shell.run("jobs", "retry", dead).out == f"job {dead}: pending\n"
     world.app.jobs.get(dead).cancel(actor="t")
@@ -211,7 +211,7 @@ def test_why_is_one_sentence(shell: Shell, world: World) -> None:
 
 
 def test_wait_tells_the_three_ends_apart(shell: Shell, world: World) -> None:
-    """U2: 0 succeeded, 1 rests otherwise, 124 time is up."""
+    """U2: 0 succeeded, 1 ended otherwise, 124 timed out."""
     done, dead, pending = world.succeeded(), world.dead(), world.pending()
     ended = shell.run("jobs", "wait", done)
     assert (ended.code, ended.out) == (0, f'job {done} succeeded: {{"told":"well"}}\n')
@@ -225,7 +225,7 @@ def test_wait_tells_the_three_ends_apart(shell: Shell, world: World) -> None:
 
 
 @pytest.mark.parametrize("verb", ["get", "events", "cancel", "retry", "why", "wait"])
-def test_what_is_not_there_is_code_3(shell: Shell, verb: str) -> None:
+def test_an_unknown_id_is_code_3(shell: Shell, verb: str) -> None:
     """U2: one line that says what was not found."""
     ended = shell.run("jobs", verb, 999_999)
     assert (ended.code, ended.out) == (3, "")
@@ -236,7 +236,7 @@ def test_what_is_not_there_is_code_3(shell: Shell, verb: str) -> None:
     ("verb", "given"),
     [("get", "abc"), ("events", "1.5"), ("cancel", "9" * 30), ("retry", ""), ("why", "\u0661"), ("wait", "-0x1")],
 )
-def test_what_is_no_id_is_code_2(sqlite_shell: Shell, verb: str, given: str) -> None:
+def test_an_invalid_id_is_code_2(sqlite_shell: Shell, verb: str, given: str) -> None:
     ended = sqlite_shell.run("jobs", verb, "--", given)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("detent: job id: found ")
@@ -244,7 +244,7 @@ def test_what_is_no_id_is_code_2(sqlite_shell: Shell, verb: str, given: str) -> 
 
 
 def test_stored_text_cannot_move_the_cursor(shell: Shell, world: World) -> None:
-    """What a job says is shown, escaped, in every form of answer."""
+    """Text that a job has stored is escaped in every form of output."""
     job_id = world.dead(error=NASTY)
     world.says(job_id, NASTY)
     for command in ("get", "events", "wait", "why"):
@@ -255,14 +255,14 @@ def test_stored_text_cannot_move_the_cursor(shell: Shell, world: World) -> None:
     assert shell.run("jobs", "events", job_id, "--json").json[0]["message"] == NASTY
 
 
-def test_list_offers_the_states_there_are(sqlite_shell: Shell) -> None:
+def test_list_names_the_allowed_states(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("jobs", "list", "--state", "sleeping")
     assert ended.code == 2
     assert all(state in ended.err for state in JOB.states)
 
 
-def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: World) -> None:
-    """J14: first how many it would affect, then a tracked operation; nothing is done unasked."""
+def test_a_filter_counts_first_and_then_acts_on_record(shell: Shell, world: World) -> None:
+    """J14: first the count, then a tracked operation; nothing is done without confirmation."""
     world.succeeded(queue="mail")
     running = world.running(queue="mail")
     mail = [world.pending(queue="mail"), running]
@@ -286,7 +286,7 @@ def test_a_filter_says_how_many_and_then_does_it_on_record(shell: Shell, world: 
     assert world.app.jobs.get(other).state == "pending"
 
 
-def test_retry_by_filter_leaves_what_somebody_cancelled(shell: Shell, world: World) -> None:
+def test_retry_by_filter_leaves_cancelled_jobs_alone(shell: Shell, world: World) -> None:
     """J14"""
     dead = world.dead(queue="mail")
     gone = world.pending(queue="mail")
@@ -299,7 +299,7 @@ def test_retry_by_filter_leaves_what_somebody_cancelled(shell: Shell, world: Wor
     assert world.app.jobs.get(gone).state == "pending"
 
 
-def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:
+def test_a_filter_without_matches_is_no_failure(shell: Shell) -> None:
     ended = shell.run("jobs", "retry", "--task", "nobody", "--json")
     assert (ended.code, ended.json, ended.err) == (0, [], "no jobs to retry\n")
 
@@ -314,7 +314,7 @@ def test_nothing_that_fits_is_no_failure(shell: Shell) -> None:
         ("cancel", "--state", "failed"),
     ],
 )
-def test_which_jobs_must_be_said(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_ids_or_filters_must_be_valid(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = sqlite_shell.run("jobs", *arguments)
     assert (ended.code, ended.out) == (2, "")
 

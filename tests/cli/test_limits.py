@@ -8,7 +8,7 @@ from detent.model.limit_records import NewLimit
 from tests.cli.shell import Shell, World
 
 
-def test_a_queue_is_bounded_and_free_again(shell: Shell, world: World) -> None:
+def test_a_queue_is_limited_and_the_limit_is_lifted(shell: Shell, world: World) -> None:
     """J12: for all workers together."""
     ended = shell.run("queues", "limit", "mail", "--concurrency", 5, "--rate", 2, "--per", "1m", "--burst", 4)
     assert (ended.code, ended.out) == (0, "limit queue:mail: 5 at once, 2 in 60 s, burst 4\n")
@@ -52,7 +52,7 @@ def test_a_limit_that_no_code_declares_any_more_is_removed(shell: Shell, world: 
     assert shell.run("limits", "remove", "shop").code == 3
 
 
-def test_a_limit_that_is_not_there(shell: Shell) -> None:
+def test_an_unknown_limit(shell: Shell) -> None:
     ended = shell.run("limits", "pause", "nobody")
     assert (ended.code, ended.out) == (3, "")
     assert "nobody" in ended.err
@@ -70,7 +70,7 @@ def test_a_limit_that_is_not_there(shell: Shell) -> None:
         ("", "--concurrency", "5"),
     ],
 )
-def test_bounds_that_say_nothing_are_refused(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_invalid_bounds_are_refused(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = sqlite_shell.run("queues", "limit", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("detent: ")

@@ -33,7 +33,7 @@ def test_migrate_says_what_it_applied_and_then_that_there_is_nothing_to_do(bare_
 
 
 def test_migrate_checks_and_prints_without_touching(bare_shell: Shell) -> None:
-    """L8: --check is for scripts, --print for whoever has to read it first."""
+    """L8: --check is for scripts, --print is for review."""
     missing = bare_shell.run("migrate", "--check")
     assert missing.code == 1
     assert missing.out.startswith("missing 0001_tables\n")
@@ -47,8 +47,8 @@ def test_migrate_checks_and_prints_without_touching(bare_shell: Shell) -> None:
     assert bare_shell.run("migrate", "--print").out == ""
 
 
-def test_functions_that_differ_are_said_and_put_right(tmp_path: Path, postgres_url: str) -> None:
-    """L8: `--check` and `doctor` find them, `migrate` names what it put in place."""
+def test_functions_that_differ_are_reported_and_installed(tmp_path: Path, postgres_url: str) -> None:
+    """L8: `--check` and `doctor` find them, `migrate` names what it installs."""
     shell = Shell(tmp_path, postgres_url)
     shell.run("migrate")
     with closing(plain_connection(postgres_url)) as connection:
@@ -76,7 +76,7 @@ def test_functions_that_differ_are_said_and_put_right(tmp_path: Path, postgres_u
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_looking_makes_no_database(bare_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_reading_creates_no_database(bare_shell: Shell, arguments: tuple[str, ...]) -> None:
     """U2: a mistyped address used to look like a healthy database without jobs."""
     url = bare_shell.environment["DETENT_DATABASE_URL"]
     ended = bare_shell.run(*arguments)
@@ -87,7 +87,7 @@ def test_looking_makes_no_database(bare_shell: Shell, arguments: tuple[str, ...]
     assert not list(bare_shell.directory.glob("*.db*"))
 
 
-def test_doctor_makes_no_database_either(bare_shell: Shell) -> None:
+def test_doctor_creates_no_database(bare_shell: Shell) -> None:
     """U2"""
     ended = bare_shell.run("doctor", "--json")
     (found,) = ended.json
@@ -96,13 +96,13 @@ def test_doctor_makes_no_database_either(bare_shell: Shell) -> None:
     assert not list(bare_shell.directory.glob("*.db*"))
 
 
-def test_what_changes_and_what_does_not_are_not_mixed(sqlite_shell: Shell) -> None:
+def test_check_and_roles_exclude_each_other(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("migrate", "--check", "--roles")
     assert ended.code == 2
     assert "choose one" in ended.err
 
 
-def test_roles_are_not_for_a_file(sqlite_shell: Shell) -> None:
+def test_sqlite_has_no_roles(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("migrate", "--roles")
     assert ended.code == 4
     assert "SQLite" in ended.err
@@ -117,7 +117,7 @@ def test_a_healthy_record_verifies(shell: Shell, world: World) -> None:
 
 
 def test_damage_is_found_planned_and_repaired(shell: Shell, world: World) -> None:
-    """R3: verify finds it, repair shows its plan first, and does it with a yes and a reason."""
+    """R3: verify finds it, repair shows its plan first, and carries it out with --yes and a reason."""
     job_id = world.pending()
     lose_the_ready_rows(shell)
 
@@ -157,7 +157,7 @@ def test_a_repair_at_a_terminal_shows_the_plan_and_asks(shell: Shell, world: Wor
     assert world.app.record.verify() == []
 
 
-def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
+def test_doctor_has_a_verdict_on_each_check(shell: Shell, world: World) -> None:
     world.dead(queue="mail")
     world.app.queues.pause("mail", actor="ana")
     world.app.alerts.raise_("disk_full", "9 GB left", scope="host:db1")
@@ -191,7 +191,7 @@ def test_doctor_has_a_verdict_on_each_thing(shell: Shell, world: World) -> None:
 
 
 def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """G6: a reader that keeps its snapshot open makes the log grow, and doctor said nothing of it."""
+    """G6: a reader that keeps its snapshot open makes the log grow, and doctor did not report it."""
     world.pending()
     monkeypatch.setattr("detent.store.sqlite.driver.write_ahead_log.LONG_BYTES", 1)
     found = {one.check: one for one in doctor._facts(world.app.store)}
@@ -205,10 +205,8 @@ def test_doctor_names_a_log_that_is_long(world: World, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("ahead", "takes", "verdict"), [(0, 3600, "ok"), (7, 0, "warn"), (-7, 0, "warn"), (-3600, 30, "warn")]
 )
-def test_doctor_takes_no_slow_answer_for_a_wrong_clock(
-    monkeypatch: pytest.MonkeyPatch, ahead: int, takes: int, verdict: str
-) -> None:
-    """U2: a database that took six seconds to answer was said to be six seconds apart."""
+def test_a_slow_answer_is_no_clock_skew(monkeypatch: pytest.MonkeyPatch, ahead: int, takes: int, verdict: str) -> None:
+    """U2: a database that took six seconds to answer was reported as six seconds apart."""
     here = TurnableClock(START)
 
     def now() -> datetime:
@@ -221,7 +219,7 @@ def test_doctor_takes_no_slow_answer_for_a_wrong_clock(
     assert doctor._clocks(app).verdict == verdict
 
 
-def test_doctor_fails_where_the_record_is_damaged(shell: Shell, world: World) -> None:
+def test_doctor_fails_if_the_record_is_damaged(shell: Shell, world: World) -> None:
     world.pending()
     lose_the_ready_rows(shell)
     ended = shell.run("doctor")

@@ -21,8 +21,8 @@ def test_workers_show_what_they_hold(shell: Shell, world: World) -> None:
     assert (found["id"], found["running"], found["queues"], found["tasks"]) == ("7", 3, ["mail"], ["do"])
 
 
-def test_an_operation_counts_first_then_does_it(shell: Shell, world: World) -> None:
-    """J14: would affect N, then tracked, on record."""
+def test_an_operation_counts_first_and_then_acts(shell: Shell, world: World) -> None:
+    """J14: --dry-run counts; the operation is tracked and on record."""
     jobs = [world.pending(queue="mail") for _ in range(3)]
     start = ("jobs", "move", "--queue", "mail", "--to-queue", "bulk")
     assert shell.run(*start, "--dry-run").out == "would affect 3\n"
@@ -37,8 +37,8 @@ def test_an_operation_counts_first_then_does_it(shell: Shell, world: World) -> N
     assert [row[1:3] for row in shell.run("operations", "list").rows] == [["ACTION", "STATE"], ["move", "done"]]
 
 
-def test_an_operation_counts_what_it_can_be_done_to(shell: Shell, world: World) -> None:
-    """J14: it counted whatever fitted the filter, also what had succeeded long ago."""
+def test_an_operation_counts_only_jobs_that_it_can_change(shell: Shell, world: World) -> None:
+    """J14: it counted every job that matched the filter, also jobs that had succeeded long ago."""
     world.dead(queue="mail")
     world.pending(queue="mail")
     for action, many in (("cancel", 1), ("retry", 1), ("discard", 1)):
@@ -47,8 +47,8 @@ def test_an_operation_counts_what_it_can_be_done_to(shell: Shell, world: World) 
     assert shell.run("jobs", "cancel", "--state", "quarantined", "--dry-run").code == 2
 
 
-def test_an_operation_is_stopped(shell: Shell, world: World) -> None:
-    """J14: cancellable."""
+def test_an_operation_is_cancelled(shell: Shell, world: World) -> None:
+    """J14: jobs that it has not reached stay as they are."""
     job = world.pending()
     operation = world.app.jobs.where().cancel(actor="ana")
     ended = shell.run("operations", "cancel", operation.id, "--reason", "wrong filter")
@@ -68,11 +68,11 @@ def test_an_operation_is_stopped(shell: Shell, world: World) -> None:
         ("destroy", "--task", "x"),
     ],
 )
-def test_what_is_meant_must_be_clear(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_bulk_command_needs_a_filter_and_an_allowed_state(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     assert sqlite_shell.run("jobs", *arguments).code == 2
 
 
-def test_silent_jobs_are_listed_and_left_to_a_person_unless_a_queue_says_otherwise(shell: Shell, world: World) -> None:
+def test_silent_jobs_are_listed_and_recovery_is_set_per_queue(shell: Shell, world: World) -> None:
     """R1: automatically, or on approval, per queue."""
     assert shell.run("jobs", "silent").err == "no silent jobs\n"
     job = world.running()

@@ -1,4 +1,4 @@
-"""`detent ops` from a shell: queue, claim, event, finish, and what comes back."""
+"""`detent ops` from a shell: queue, claim, event, finish."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_run_from_a_shell(shell: Shell) -> None:
     assert shell.run("ops", "follow", run).out.splitlines()[-1] == f"{run}: success"
 
 
-def test_nothing_to_claim_has_an_exit_code_of_its_own(sqlite_shell: Shell) -> None:
+def test_an_empty_queue_has_its_own_exit_code(sqlite_shell: Shell) -> None:
     shell = sqlite_shell
     none = shell.run("ops", "claim", "worker-001")
     assert (none.code, none.out, none.err) == (3, "", "no run is queued\n")
@@ -67,8 +67,8 @@ def test_a_key_queues_once(sqlite_shell: Shell) -> None:
     assert shell.run("ops", "queue", "shop", "staging", "--git-sha", "abd", "--key", "deploy-abc").code == 4
 
 
-def test_it_is_listed_shown_stopped_and_followed_to_its_end(sqlite_shell: Shell) -> None:
-    """J8: who stopped it is on record; exit code 1 for what ended without success."""
+def test_a_run_is_listed_shown_cancelled_and_followed(sqlite_shell: Shell) -> None:
+    """J8: the actor is on record; exit code 1 if the run did not end with success."""
     shell = sqlite_shell
     run = shell.run("ops", "queue", "shop", "production", "--git-ref", NASTY).out.strip()
     shell.run("ops", "queue", "blog", "staging")
@@ -96,7 +96,7 @@ def test_it_is_listed_shown_stopped_and_followed_to_its_end(sqlite_shell: Shell)
         (("finish", "run-99", "success", "--token", "x"), 2, "the token of a claim"),
     ],
 )
-def test_bad_input_is_said_in_a_line(sqlite_shell: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_bad_input_is_one_line(sqlite_shell: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:
     """S3, U2"""
     ended = sqlite_shell.run("ops", *arguments)
     assert (ended.code, ended.out) == (code, "")
@@ -105,14 +105,14 @@ def test_bad_input_is_said_in_a_line(sqlite_shell: Shell, arguments: tuple[str, 
 
 
 def claimed(shell: Shell) -> tuple[str, str]:
-    """A run that was queued and claimed; its id and token."""
+    """Queue and claim a run; return its id and token."""
     assert shell.run("ops", "queue", "shop", "staging").code == 0
     told = dict(line.split("=", 1) for line in shell.run("ops", "claim", "worker-001").out.splitlines())
     return told["run_id"], told["token"]
 
 
 def ask(shell: Shell, statement: str, name: str) -> object:
-    """One value out of a table."""
+    """Return one value of a table."""
     url = shell.environment["DETENT_DATABASE_URL"]
     with closing(plain_connection(url)) as connection:
         (value,) = connection.execute(statement.format(table(url, name))).fetchone()
@@ -120,15 +120,15 @@ def ask(shell: Shell, statement: str, name: str) -> object:
 
 
 def listening(shell: Shell, run: str, token: str) -> subprocess.Popen[bytes]:
-    """`detent ops event -` at the end of a pipe that says nothing yet."""
+    """Start `detent ops event -` at the end of a silent pipe."""
     argv = shell.argv("ops", "event", run, "-", "--token", token, "--renew-every", "0.05s")
     return subprocess.Popen(
         argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=shell.directory, env=shell.environment
     )
 
 
-def test_a_silent_build_gives_signs_of_life(shell: Shell) -> None:
-    """O4: a build that writes nothing for longer than ten minutes is not taken for dead."""
+def test_a_silent_build_renews_its_lease(shell: Shell) -> None:
+    """O4: a build that writes nothing for more than ten minutes does not lose its run."""
     run, token = claimed(shell)
 
     def expiry() -> object:
@@ -149,8 +149,8 @@ def test_a_silent_build_gives_signs_of_life(shell: Shell) -> None:
     assert [one["message"] for one in lines[1:]] == ["begun", "last"]
 
 
-def test_a_cancel_of_its_job_is_heard_by_a_silent_build(shell: Shell, world: World) -> None:
-    """J8: also by way of its job, and while no line comes: the documented exit code, and the pipe is closed."""
+def test_a_silent_build_notices_a_cancel_of_its_job(shell: Shell, world: World) -> None:
+    """J8: even while no line comes: exit code 4, and the pipe is closed."""
     run, token = claimed(shell)
     with listening(shell, run, token) as process:
         world.app.jobs.get(run.removeprefix("run-")).cancel(actor="bob", reason="enough")
@@ -173,8 +173,8 @@ def test_a_run_can_expire_and_be_renewed(sqlite_shell: Shell) -> None:
     assert shell.run("ops", "renew", run, "--token", token).out == "claimed\n"
 
 
-def test_where_no_worker_runs_a_claim_judges_alerts(shell: Shell, world: World) -> None:
-    """M2: shell scripts are all the workers there are."""
+def test_a_claim_judges_alerts_if_no_worker_runs(shell: Shell, world: World) -> None:
+    """M2: shell scripts may be the only workers."""
     policy = ("--measure", "success_rate", "--each", "queue", "--threshold", "0.9", "--window", "1h", "--at-least", "1")
     assert shell.run("alerts", "policies", "set", "failing", *policy).code == 0
     run, token = claimed(shell)

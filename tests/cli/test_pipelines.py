@@ -1,4 +1,4 @@
-"""`detent pipelines`: start, look, force, from outside."""
+"""`detent runs` for pipelines: start, get, retry and force."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Letters:
 
 @pytest.fixture
 def pipes(tmp_path: Path, ready_url: str) -> Shell:
-    """A directory with an application that has a pipeline, on each database in turn."""
+    """`detent` with an application that has a pipeline, on each database in turn."""
     (tmp_path / "pipes.py").write_text(APP)
     shell = Shell(tmp_path, ready_url)
     shell.environment["DETENT_APP"] = "pipes:app"
@@ -51,7 +51,7 @@ def drained(shell: Shell) -> None:
 
 
 def test_a_run_from_its_start_to_its_watermark(pipes: Shell) -> None:
-    """P7, U2: started by name, listed, shown with its partitions and moves; the watermark after it."""
+    """P7, U2: started by name, listed, shown with partitions and transitions; it sets the watermark."""
     assert "no watermarks" in pipes.run("watermarks", "list").err
     started = pipes.run("runs", "start", "letters", "--app", "pipes:app", "--actor", "ana", "--json")
     assert (started.code, started.json["state"], started.json["started_by"]) == (0, "created", "ana")
@@ -74,8 +74,8 @@ def test_a_run_from_its_start_to_its_watermark(pipes: Shell) -> None:
     assert mark["value"] == listed["captured_at"]
 
 
-def test_what_failed_and_force(pipes: Shell) -> None:
-    """P3, P7: a held run shows what failed of what; force needs a reason; what is not there is said so."""
+def test_failures_are_shown_and_force_needs_a_reason(pipes: Shell) -> None:
+    """P3, P7: a skipped run shows its failures; unknown names and fields are refused."""
     pipes.run("runs", "start", "letters", '{"broken": "b"}', "--app", "pipes:app")
     worker = pipes.start("worker", "pipes:app")
     try:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def paths(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:
-    """Every command and group, as the words that name it."""
+    """Yield the path of every command and group."""
     yield before
     context = click.Context(group)
     for name in group.list_commands(context):
@@ -47,7 +47,7 @@ PATHS = list(paths(root))
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
 def test_everything_has_help(path: tuple[str, ...]) -> None:
-    """U2: every command says what it does, every option what it means, and all of them take --json."""
+    """U2: every command and option has a help text, and every command takes --json."""
     command = command_at(path)
     assert command.help
     assert "--help" in command.get_help(click.Context(command, info_name="detent"))
@@ -63,8 +63,8 @@ def test_help_comes_from_the_program_itself(lone_shell: Shell) -> None:
         assert ended.out.startswith("Usage: detent")
 
 
-def test_help_imports_no_driver_no_store_and_no_decoration() -> None:
-    """U2: what is not needed is not paid for."""
+def test_help_imports_no_driver_and_no_store() -> None:
+    """U2: help is fast."""
     script = (
         "import sys\nfrom detent.cli.main import main\nassert main(['--help']) == 0\n"
         "heavy = {'psycopg', 'rich', 'sqlite3', 'detent.worker.supervisor', 'detent.worker.child'}\n"
@@ -72,6 +72,27 @@ def test_help_imports_no_driver_no_store_and_no_decoration() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=SECONDS_MAX)
     assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def test_short_help_is_not_cut() -> None:
+    """In a list of commands, each has a whole sentence, also at a width of 80 characters."""
+    for path in PATHS:
+        command = command_at(path)
+        if isinstance(command, click.Group):
+            text = command.get_help(click.Context(command, info_name="detent", terminal_width=80))
+            assert "..." not in text.replace("[ARGS]...", ""), path
+
+
+def test_the_page_shows_both_halves_of_a_pair() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    pairs = [
+        (one.opts[0], one.secondary_opts[0])
+        for path in PATHS
+        for one in command_at(path).params
+        if isinstance(one, click.Option) and one.secondary_opts
+    ]
+    assert ("--done", "--not-done") in pairs
+    assert all(f"- `{on}` / `{off}`: " in page for on, off in pairs)
 
 
 def test_version(lone_shell: Shell) -> None:
@@ -109,8 +130,8 @@ def test_every_error_has_its_exit_code(kind: type[Exception]) -> None:
         ("nonsense", 2),
     ],
 )
-def test_a_database_that_is_none_is_said_without_its_password(lone_shell: Shell, url: str, code: int) -> None:
-    """U2: 5 where it cannot be had, 2 where the address makes no sense."""
+def test_a_bad_database_url_is_reported_without_its_password(lone_shell: Shell, url: str, code: int) -> None:
+    """U2: 5 if the database cannot be used, 2 if the URL is invalid."""
     ended = lone_shell.run("jobs", "list", "--database", url)
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith("detent: ")
@@ -121,7 +142,7 @@ def test_a_database_that_is_none_is_said_without_its_password(lone_shell: Shell,
 @pytest.mark.parametrize(
     "arguments", [("jbos",), ("jobs", "lst"), ("jobs", "get"), ("jobs", "list", "--no"), ("jobs", "list", "x")]
 )
-def test_a_typing_mistake_is_code_2_and_points_at_the_help(lone_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_typo_is_code_2_and_points_at_the_help(lone_shell: Shell, arguments: tuple[str, ...]) -> None:
     ended = lone_shell.run(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("detent: ")
@@ -129,7 +150,7 @@ def test_a_typing_mistake_is_code_2_and_points_at_the_help(lone_shell: Shell, ar
 
 
 def test_flag_over_environment_over_file(lone_shell: Shell) -> None:
-    """U2: where the database comes from."""
+    """U2: the sources of the database URL, in order."""
     (lone_shell.directory / "detent.toml").write_text('database_url = "sqlite:///file.db"\n')
     lone_shell.run("migrate")
     lone_shell.run("migrate", DETENT_DATABASE_URL="sqlite:///environment.db")
@@ -145,7 +166,7 @@ def test_a_traceback_only_when_asked_for(sqlite_shell: Shell) -> None:
     assert ended.err.splitlines()[-1].startswith("detent: there is no job 1")
 
 
-def test_a_reader_that_leaves_is_no_reason_to_complain(sqlite_shell: Shell) -> None:
+def test_a_closed_pipe_is_no_error_message(sqlite_shell: Shell) -> None:
     world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
     job_id = world.pending()
     for number in range(40):
@@ -162,7 +183,7 @@ def test_a_reader_that_leaves_is_no_reason_to_complain(sqlite_shell: Shell) -> N
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
-def test_an_answer_that_cannot_be_written_is_a_failure(sqlite_shell: Shell) -> None:
+def test_output_that_cannot_be_written_is_a_failure(sqlite_shell: Shell) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             sqlite_shell.argv("verify"),
@@ -178,7 +199,7 @@ def test_an_answer_that_cannot_be_written_is_a_failure(sqlite_shell: Shell) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_colour_only_at_a_terminal_that_wants_it(sqlite_shell: Shell) -> None:
+def test_colour_is_used_only_at_a_terminal(sqlite_shell: Shell) -> None:
     world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
     world.succeeded()
     world.app.close()
@@ -203,7 +224,7 @@ def test_a_narrow_terminal_gets_short_lines(sqlite_shell: Shell) -> None:
     assert len(sqlite_shell.run("dead", "list").out.splitlines()[-1]) > 300
 
 
-def test_letters_that_the_locale_lacks_are_escaped(sqlite_shell: Shell) -> None:
+def test_characters_that_the_encoding_lacks_are_escaped(sqlite_shell: Shell) -> None:
     world = World(sqlite_shell.environment["DETENT_DATABASE_URL"])
     world.pending(queue="grüße")
     world.app.close()
@@ -225,7 +246,7 @@ def test_diagram_draws_what_is_declared(lone_shell: Shell, svg: bool) -> None:
     assert "paid" in theirs["text"]
 
 
-def test_diagram_knows_no_other(lone_shell: Shell) -> None:
+def test_diagram_refuses_an_unknown_lifecycle(lone_shell: Shell) -> None:
     ended = lone_shell.run("lifecycles", "diagram", "order")
     assert ended.code == 3
     assert "there is no lifecycle 'order'; there are: job, execution" in ended.err

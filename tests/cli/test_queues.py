@@ -41,8 +41,8 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     assert shell.run("queues", "list", "--json").json[0]["paused"] is False
 
 
-def test_a_paused_queue_is_listed_before_anything_is_in_it(shell: Shell) -> None:
-    """J12: whoever paused it must find it again."""
+def test_a_paused_queue_is_listed_without_jobs(shell: Shell) -> None:
+    """J12: a person who paused it must find it again."""
     shell.run("queues", "pause", "mail", "--actor", "ana")
     (found,) = shell.run("queues", "list", "--json").json
     assert (found["name"], found["paused"], found["paused_by"], set(found["jobs"].values())) == (
@@ -55,7 +55,7 @@ def test_a_paused_queue_is_listed_before_anything_is_in_it(shell: Shell) -> None
     assert shell.run("queues", "list", "--json").json == []
 
 
-def test_no_queues_are_said_to_be_none(sqlite_shell: Shell) -> None:
+def test_without_queues_there_is_a_note(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("queues", "list")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.startswith("no queues")
@@ -76,7 +76,7 @@ def test_top_once_is_a_table(shell: Shell, world: World) -> None:
     assert shell.run("top", "--once", "--json").json["queues"][0]["succeeded_per_second"] is None
 
 
-def test_top_goes_on_until_interrupted(shell: Shell, world: World) -> None:
+def test_top_continues_until_interrupted(shell: Shell, world: World) -> None:
     world.succeeded()
     process = shell.start("top", "--json", "--interval", "10ms")
     assert process.stdout is not None
@@ -100,7 +100,7 @@ def test_top_at_a_terminal_is_drawn_in_place(sqlite_shell: Shell) -> None:
     assert "Traceback" not in ended.out
 
 
-def test_top_refuses_an_interval_of_nothing(sqlite_shell: Shell) -> None:
+def test_top_refuses_an_interval_of_zero(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("top", "--interval", "0s")
     assert ended.code == 2
     assert "--interval" in ended.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.cli.shell import Shell, World
 
 
-def test_who_changed_what(shell: Shell, world: World) -> None:
+def test_search_finds_changes_by_actor_and_entity(shell: Shell, world: World) -> None:
     job_id = world.pending()
     shell.run("jobs", "cancel", job_id, "--actor", "ana", "--reason", "a mistake")
     shell.run("queues", "pause", "mail", "--actor", "ben")
@@ -17,11 +17,12 @@ def test_who_changed_what(shell: Shell, world: World) -> None:
     first = shell.run("record", "search", "--limit", 1)
     rest = shell.run("record", "search", "--after", first.err.split("--after ")[1].strip(), "--json").json
     assert [one["actor"] for one in rest] == ["ana"]
-    assert shell.run("record", "search", "--id", "mail").code == 2
+    refused = shell.run("record", "search", "--id", "mail")
+    assert (refused.code, "--id goes with --entity" in refused.err) == (2, True)
 
 
 def test_the_identity_is_shown_and_renewed_on_record(shell: Shell, world: World) -> None:
-    """C5: with who and why; new jobs have other effect keys from then on."""
+    """C5: with actor and reason; new jobs get other effect keys from then on."""
     (first,) = shell.run("identities", "list", "--json").json
     assert first["identity"] in shell.run("identities", "list").out
     ended = shell.run("identities", "renew", "--actor", "ana", "--reason", "restored into staging")

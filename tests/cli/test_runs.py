@@ -1,4 +1,4 @@
-"""`detent runs`: the whole way from a preview to a rollback, typed by hand."""
+"""`detent runs` for batches: from preview to roll-back."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def runs(shell: Shell, *arguments: object) -> Ended:
 
 @pytest.fixture
 def worker(rules: Shell) -> Iterator[None]:
-    """Somebody who works all the while."""
+    """A worker that runs during the test."""
     process = rules.start("worker", "rules:app")
     yield
     process.terminate()
@@ -66,8 +66,8 @@ def worker(rules: Shell) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_whole_way(rules: Shell) -> None:
-    """U2, B2, B4, B6, B9: preview, diff, export, apply, tolerated, retry-failed, reconcile, rollback."""
+def test_from_preview_to_roll_back(rules: Shell) -> None:
+    """U2, B2, B4, B6, B9: preview, diff, export, apply, tolerated, retry-failed, reconcile, roll-back."""
     begun = runs(rules, "preview", "reprice", '{"percent": 10}', "--wait", "--timeout", "60s", "--json")
     assert (begun.code, begun.json["state"], begun.json["previewed"]) == (0, "preview", 3)
     run = begun.json["id"]
@@ -76,7 +76,7 @@ def test_the_whole_way(rules: Shell) -> None:
     with (rules.directory / "difference.csv").open() as file:
         assert [row["after"] for row in csv.DictReader(file)] == ["90", "90", "90"]
 
-    assert runs(rules, "apply", run).code == 2, "nobody was there to say yes"
+    assert runs(rules, "apply", run).code == 2, "no terminal, and no --yes"
     applied = runs(rules, "apply", run, "--yes", "--wait", "--reason", "spring", "--json")
     assert (applied.code, applied.json["counts"]) == (0, {"applied": 2, "failed": 1}), "one failure is tolerated"
     assert (applied.json["state"], applied.json["tolerated"]) == ("partial", True)
@@ -103,7 +103,18 @@ def test_the_whole_way(rules: Shell) -> None:
     assert (again.code, "final" in again.err) == (4, True)
 
 
-def test_what_is_refused_says_why(rules: Shell) -> None:
+def test_an_id_is_called_by_its_noun(rules: Shell) -> None:
+    """A bad id of a run was called a job id, and a batch run was reported as missing by commands for pipeline runs."""
+    for noun, verb in (("run", "get"), ("run", "wait"), ("operation", "get")):
+        ended = rules.run(f"{noun}s", verb, "x")
+        assert (ended.code, ended.err) == (2, f"detent: {noun} id: found 'x'; allowed: a whole number below 2^63\n")
+    run = runs(rules, "preview", "reprice", '{"percent": 1}', "--json").json["id"]
+    ended = rules.run("runs", "partitions", run)
+    assert (ended.code, "is a batch run; this command is for pipeline runs" in ended.err) == (3, True)
+    assert rules.run("runs", "events", run).err == "no events\n"
+
+
+def test_refusals_name_the_cause(rules: Shell) -> None:
     unknown = runs(rules, "preview", "nothing")
     assert (unknown.code, "no batch 'nothing' is declared here" in unknown.err) == (3, True)
     wrong = runs(rules, "preview", "reprice", '{"percent": "ten"}')

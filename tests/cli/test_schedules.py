@@ -8,7 +8,7 @@ from tests.cli.shell import APP, Shell, World
 
 
 def nightly(world: World, name: str = "nightly") -> None:
-    """A schedule whose next tick is far away."""
+    """Set a schedule whose next tick is far away."""
     world.app.schedules.set(name, "0 0 29 2 *", world.app.find_task("do").call(n=1))
 
 
@@ -32,7 +32,7 @@ def test_schedules_are_listed_paused_resumed_and_removed(shell: Shell, world: Wo
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "remove", "next"])
-def test_a_schedule_that_is_not_there(sqlite_shell: Shell, verb: str) -> None:
+def test_an_unknown_schedule(sqlite_shell: Shell, verb: str) -> None:
     ended = sqlite_shell.run("schedules", verb, "nobody")
     assert (ended.code, ended.out) == (3, "")
     assert "there is no schedule nobody" in ended.err
@@ -49,7 +49,7 @@ def test_a_schedule_is_run_now(shell: Shell, world: World) -> None:
 
 
 def declared(cron: str | None) -> str:
-    """The application with a schedule of that cron, or without one."""
+    """Return the source of the application, with a schedule of that cron or without one."""
     app = APP.replace('app.lifecycles.attach(ORDER, table="orders")\n', "")
     if cron is None:
         return app
@@ -61,7 +61,7 @@ def crons(shell: Shell) -> dict[str, str]:
 
 
 def test_a_command_that_reads_never_changes_a_schedule(shell: Shell, world: World) -> None:
-    """Somebody edits the code and looks at production: the schedule there stays. A worker or `migrate` writes it."""
+    """Reading production with edited code changes no schedule there. A worker or `migrate` writes it."""
     world.pending()
     source = shell.directory / "shop.py"
     source.write_text(declared("0 2 * * *"))

@@ -38,7 +38,7 @@ MORE: dict[tuple[str, ...], list[str]] = {
 
 
 def words(path: tuple[str, ...]) -> list[str]:
-    """A call of this command that is right but for its database."""
+    """Return a valid call of this command."""
     given: list[str] = []
     for one in command_at(path).params:
         if isinstance(one, click.Argument) and one.required:
@@ -105,6 +105,7 @@ def test_a_worker_of_the_application_in_the_environment(sqlite_shell: Shell) -> 
     assert (missing.code, missing.out) == (2, "")
     assert "DETENT_APP" in missing.err
     assert sqlite_shell.run("worker", "--drain", DETENT_APP="shop:app").code == 0
+    assert sqlite_shell.run("worker", "--drain", "--app", "shop:app").code == 0, "it took no --app"
 
 
 def test_the_demo_has_its_own_application(sqlite_shell: Shell) -> None:
@@ -139,7 +140,7 @@ LONG = "x" * 50_000
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
-def test_a_long_value_is_not_repeated_whole(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_a_long_value_is_cut_in_the_error(sqlite_shell: Shell, arguments: tuple[str, ...]) -> None:
     """An option of 100 kB filled the terminal with the error that refused it."""
     ended = sqlite_shell.run(*arguments)
     assert ended.code in (2, 3, 5), ended.err[:300]
@@ -162,7 +163,7 @@ def _refusals(shell: Shell, url: str) -> list[Ended]:
 
 
 def test_a_dangling_link_is_refused_by_every_command(lone_shell: Shell) -> None:
-    """`migrate` created the file the link names, and `verify` said that there is none."""
+    """`migrate` created the file the link names, and `verify` did not find it."""
     link, target = lone_shell.directory / "shop.db", lone_shell.directory / "volume" / "shop.db"
     target.parent.mkdir()
     link.symlink_to(target)

@@ -1,4 +1,4 @@
-"""What `detent worker` says while it works, and while it cannot."""
+"""What `detent worker` logs."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_as_json_every_line_is_one(sqlite_shell: Shell) -> None:
-    """U2, M1: what is logged with its traceback, what is printed, what nobody caught."""
+def test_every_line_is_a_json_object(sqlite_shell: Shell) -> None:
+    """U2, M1: log records with tracebacks, printed lines, and uncaught exceptions."""
     (sqlite_shell.directory / "noisy.py").write_text(NOISY)
     with Detent(sqlite_shell.environment["DETENT_DATABASE_URL"]) as app:
         for name in ("speak", "fail"):
@@ -73,7 +73,7 @@ def test_as_json_every_line_is_one(sqlite_shell: Shell) -> None:
     assert any("RuntimeError: hook" in error for error in errors.values())
 
 
-def test_as_json_a_worker_that_cannot_start_says_so(sqlite_shell: Shell) -> None:
+def test_an_error_at_start_is_a_json_line(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("worker", "nowhere:app", "--log-format", "json")
     assert (ended.code, ended.out) == (2, "")
     (line,) = lines(ended.err)
@@ -81,8 +81,8 @@ def test_as_json_a_worker_that_cannot_start_says_so(sqlite_shell: Shell) -> None
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: Shell, form: str) -> None:
-    """G6: one line each time that says why and when it is tried again, and no traceback."""
+def test_a_child_that_cannot_start_is_retried_with_backoff(sqlite_shell: Shell, form: str) -> None:
+    """G6: one line per try, with the cause and the time of the next try, and no traceback."""
     (sqlite_shell.directory / "ill.py").write_text(ILL)
     process = sqlite_shell.start("worker", "ill:app", "--log-format", form)
     try:
@@ -109,10 +109,10 @@ def test_a_child_that_cannot_start_is_tried_more_and_more_rarely(sqlite_shell: S
         lines("".join(seen) + rest)
 
 
-def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_shell: Shell) -> None:
-    """W1, W4: with a line that says so and exit code 0; nothing was begun, so nothing is left."""
+def test_sigterm_while_it_waits_for_its_database(sqlite_shell: Shell) -> None:
+    """W1, W4: it ends at once with a log line and exit code 0."""
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and kept, not listened at: nobody else gets the port meanwhile
+        closed.bind(("127.0.0.1", 0))  # bound but not listening, so that no other process takes the port
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         sqlite_shell.environment["DETENT_DATABASE_URL"] = f"postgresql://nobody@{address}/nothing"
         process = sqlite_shell.start("worker", "shop:app", "--name", "w1")
@@ -129,8 +129,8 @@ def test_told_to_stop_while_it_waits_for_its_database_it_ends_at_once(sqlite_she
     assert rest.endswith("Worker w1 was told to stop before it had started.\n")
 
 
-def test_told_to_stop_while_it_makes_its_database_it_ends_all_the_same(lone_shell: Shell) -> None:
-    """W1: inside a callback of SQLite's the stop was lost without a trace, and the worker went on for ever."""
+def test_sigterm_while_it_creates_its_database(lone_shell: Shell) -> None:
+    """W1: the stop was lost inside a callback of SQLite, and the worker ran for ever."""
     place = lone_shell.directory / "new.db"
     process = lone_shell.start("worker", "shop:app", "--database", f"sqlite:///{place}")
     try:
@@ -146,8 +146,8 @@ def test_told_to_stop_while_it_makes_its_database_it_ends_all_the_same(lone_shel
     assert process.returncode == 0, said
 
 
-def test_a_worker_that_could_not_archive_does_not_start(sqlite_shell: Shell) -> None:
-    """J16: nothing could be deleted, and nobody would notice for days."""
+def test_a_worker_that_cannot_archive_does_not_start(sqlite_shell: Shell) -> None:
+    """J16: otherwise nothing would be deleted, and that would go unnoticed for days."""
     ended = sqlite_shell.run("worker", "shop:app", "--drain", DETENT_RETENTION_ARCHIVE="nowhere")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
@@ -203,7 +203,7 @@ def ask(ctx: Context) -> None:
     ("level", "logged"),
     [(None, ["slow", "asked"]), ("info", ["GET /", "slow", "asked"]), ("warning", ["slow"])],
 )
-def test_a_worker_logs_what_it_is_told_to_and_of_libraries_only_warnings(
+def test_the_log_level_and_only_warnings_of_libraries(
     sqlite_shell: Shell, level: str | None, logged: list[str]
 ) -> None:
     """M1: the INFO lines of an HTTP client filled the log and the events of every job."""
@@ -218,16 +218,16 @@ def test_a_worker_logs_what_it_is_told_to_and_of_libraries_only_warnings(
         assert [event.message for event in job.events()] == logged
 
 
-def test_a_worker_says_which_database_queues_and_tasks_it_works_on(sqlite_shell: Shell) -> None:
-    """W1: one that looks at the wrong database seems to have nothing to do."""
+def test_a_worker_logs_its_database_queues_and_tasks(sqlite_shell: Shell) -> None:
+    """W1: a worker on the wrong database looks like an idle one."""
     place = sqlite_shell.environment["DETENT_DATABASE_URL"]
     ended = sqlite_shell.run("worker", "shop:app", "--drain", "--name", "w1", "--queues", "mail,bulk:4")
     (line,) = [line for line in ended.err.splitlines() if "database" in line]
     assert line.endswith(f"Worker w1: database {place}; queues mail, bulk; tasks add, fail.")
 
 
-def test_a_url_in_the_environment_that_the_code_overrides_is_named(sqlite_shell: Shell) -> None:
-    """U2: it was ignored without a word."""
+def test_a_url_in_the_environment_that_the_code_overrides_is_reported(sqlite_shell: Shell) -> None:
+    """U2: it was ignored silently."""
     (sqlite_shell.directory / "fixed.py").write_text('from detent import Detent\napp = Detent("sqlite:///own.db")\n')
     ended = sqlite_shell.run("worker", "fixed:app", "--drain")
     assert "WARNING detent.worker: DETENT_DATABASE_URL is ignored: fixed:app names its own database, " in ended.err
