@@ -9,7 +9,7 @@ BEGIN
   RETURN detent.clock();
 END $$;
 
--- up_for: for how long the server has been answering. By the server's own clock, which no test replaces.
+-- up_for: for how long the server has been up, by the server's own clock, which no test replaces.
 -- takes:   nothing
 -- gives:   seconds
 -- locks:   nothing
@@ -20,7 +20,7 @@ BEGIN
   RETURN extract(epoch FROM clock_timestamp() - pg_postmaster_start_time());
 END $$;
 
--- installed: which release has put its functions, triggers, views and state lists in this database.
+-- installed: which release has installed its functions, triggers, views and state lists in this database.
 -- takes:   nothing
 -- gives:   the release, the fingerprint of what it installs, and whether it has finished; no row if nothing is installed
 -- locks:   nothing
@@ -42,10 +42,10 @@ BEGIN
   RETURN QUERY SELECT m.version, m.checksum, m.oldest_code FROM detent.migration m ORDER BY m.version;
 END $$;
 
--- wake_announce: somebody is about to wait for work.
+-- wake_announce: record that a worker is about to wait for work.
 -- takes:   for how many seconds
 -- gives:   nothing
--- locks:   the one row that says so; left alone where it says so for half of that time already
+-- locks:   the row `wake`, unless it is set for at least half of that time already
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.wake_announce_v1(p_seconds double precision) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$

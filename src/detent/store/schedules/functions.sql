@@ -1,6 +1,6 @@
--- schedule_put: make a schedule, or change the one of that name.
+-- schedule_put: create or change a schedule.
 -- takes:   its columns
--- gives:   the schedule as it stands
+-- gives:   the schedule as it is then
 -- locks:   its row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_put_v1(
@@ -42,9 +42,9 @@ BEGIN
   RETURN QUERY SELECT s.* FROM detent.schedule s WHERE s.name = p_name;
 END $$;
 
--- schedule_remove: no tick of it comes any more.
+-- schedule_remove: remove a schedule.
 -- takes:   the schedule, who, why
--- gives:   the state it was in, null where there is no such schedule
+-- gives:   the state it was in; null if there is no such schedule
 -- locks:   its row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_remove_v1(
@@ -65,9 +65,9 @@ BEGIN
   RETURN CASE WHEN was.name IS NULL THEN NULL WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
 END $$;
 
--- schedule_pause: no tick comes until it is resumed.
+-- schedule_pause: stop the ticks of a schedule until it is resumed.
 -- takes:   the schedule, who, why
--- gives:   the state it was in, null where there is no such schedule
+-- gives:   the state it was in; null if there is no such schedule
 -- locks:   its row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_pause_v1(
@@ -86,9 +86,9 @@ BEGIN
   RETURN CASE WHEN was.name IS NULL THEN NULL WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
 END $$;
 
--- schedule_resume: ticks come again.
+-- schedule_resume: resume a schedule.
 -- takes:   the schedule, its next tick, who, why
--- gives:   the state it was in, null where there is no such schedule
+-- gives:   the state it was in; null if there is no such schedule
 -- locks:   its row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_resume_v1(
@@ -107,9 +107,9 @@ BEGIN
   RETURN CASE WHEN was.name IS NULL THEN NULL WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
 END $$;
 
--- schedule_run: write down that a schedule is run now. The job is enqueued by the caller in the same transaction.
+-- schedule_run: record that a schedule is run out of turn. The caller enqueues the job in the same transaction.
 -- takes:   the schedule, who, why
--- gives:   the state it is in, null where there is no such schedule
+-- gives:   the state it is in; null if there is no such schedule
 -- locks:   its row, against removal
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_run_v1(p_name text, p_actor text, p_reason text DEFAULT NULL) RETURNS text
@@ -137,7 +137,7 @@ BEGIN
   RETURN QUERY SELECT s.* FROM detent.schedule s ORDER BY s.name COLLATE "C";
 END $$;
 
--- schedule_due: schedules whose tick has come.
+-- schedule_due: schedules that are due.
 -- takes:   how many at most
 -- gives:   schedules that are not paused, the longest due first
 -- locks:   nothing
@@ -152,9 +152,9 @@ BEGIN
      ORDER BY s.next_at, s.name COLLATE "C" LIMIT p_limit;
 END $$;
 
--- schedule_fire: deal with the ticks of a schedule. The jobs are enqueued by the caller in the same transaction.
--- takes:   the schedule, where it is believed to stand, the ticks and their jobs (null: skipped), where it stands next
--- gives:   the ticks that nobody has dealt with before; null where somebody else was first
+-- schedule_fire: record the ticks of a schedule. The caller enqueues the jobs in the same transaction.
+-- takes:   the schedule, its expected next tick, the ticks and their jobs (null: skipped), the next tick after them
+-- gives:   the ticks that are new; null if another caller was first
 -- locks:   the schedule's row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.schedule_fire_v1(
@@ -182,8 +182,8 @@ BEGIN
   RETURN fresh;
 END $$;
 
--- fire_stands_for: the tick of a schedule made no job, since an equal one waits already.
--- takes:   the schedule, the job it would have made, the one that waits
+-- fire_stands_for: record that an equal job, which waits already, stands for the job of a tick.
+-- takes:   the schedule, the job that was not created, the job that waits
 -- gives:   nothing
 -- locks:   the tick's row, which is the caller's own
 -- refuses: nothing
@@ -194,7 +194,7 @@ BEGIN
   UPDATE detent.schedule_fire f SET job_id = p_holder WHERE f.schedule = p_name AND f.job_id = p_job_id;
 END $$;
 
--- The record of a change of a schedule.
+-- Record a change of a schedule.
 CREATE OR REPLACE FUNCTION detent.schedule_log(
   p_name text, p_tenant text, p_from text, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
 ) RETURNS void
@@ -204,10 +204,10 @@ BEGIN
     VALUES (p_tenant, 'schedule', p_name, p_from, p_to, p_trigger, p_actor, p_reason, t);
 END $$;
 
--- declaration_put: a program declares something in its code, or it was removed.
--- takes:   what kind of thing, its name, the declaration's fingerprint (empty: it was removed), and whether a declaration
---          that another one has replaced counts again
--- gives:   `new` (it counts from now on), `same` (it counts already) or `replaced` (another one has replaced it)
+-- declaration_put: record that a program declares something in its code, or that it was removed.
+-- takes:   the kind of thing, its name, the fingerprint of the declaration (empty: it was removed), and whether a declaration
+--          that was replaced is in force again
+-- gives:   `new` (it is in force now), `same` (it was in force already) or `replaced` (another one has replaced it)
 -- locks:   the rows of this name
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.declaration_put_v1(
@@ -238,9 +238,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- declaration_list: what is declared in code.
+-- declaration_list: the declarations in force.
 -- takes:   nothing
--- gives:   the newest declaration of each thing, by kind and name; not of things that were removed
+-- gives:   the newest declaration of each thing that was not removed, by kind and name
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.declaration_list_v1() RETURNS SETOF detent.declaration

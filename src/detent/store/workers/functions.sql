@@ -1,7 +1,7 @@
--- worker_seen: a worker lives.
--- takes:   who it is, where it is, what it knows (names in JSON arrays), how much it can hold and holds, whether it stops
+-- worker_seen: record that a worker is alive.
+-- takes:   its id and name, host and process, its queues and tasks (JSON arrays), its slots, running jobs, whether it stops
 -- gives:   nothing
--- locks:   once a second the row of the watch; its own row; rows of workers long gone are passed over where others hold them
+-- locks:   once a second the row of the watch; its own row; rows of workers that are long gone, unless others have locked them
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.worker_seen_v1(
   p_id bigint, p_name text, p_host text, p_pid integer, p_queues text, p_tasks text, p_slots integer, p_running integer,
@@ -28,7 +28,7 @@ BEGIN
   END IF;
 END $$;
 
--- worker_gone: a worker has ended and says so.
+-- worker_gone: remove a worker that has ended.
 -- takes:   its id
 -- gives:   nothing
 -- locks:   its row
@@ -39,7 +39,7 @@ BEGIN
   DELETE FROM detent.worker w WHERE w.id = p_id;
 END $$;
 
--- worker_list: the workers that live.
+-- worker_list: the workers that are alive.
 -- takes:   within how many seconds they were seen
 -- gives:   workers by name and id
 -- locks:   nothing
@@ -52,9 +52,9 @@ BEGIN
      ORDER BY w.name COLLATE "C", w.id;
 END $$;
 
--- service_take: do a service that one at a time does.
+-- service_take: take or keep a service that one worker at a time runs.
 -- takes:   the service, who, for how many seconds
--- gives:   the term; null where somebody else has it
+-- gives:   the term; null if another worker has it
 -- locks:   the service's row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.service_take_v1(p_name text, p_holder bigint, p_seconds double precision)
@@ -69,17 +69,17 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
       SET holder = p_holder, expires_at = excluded.expires_at,
           term = s.term + (s.holder <> p_holder OR s.expires_at <= t)::integer
-      -- Nobody takes a service for so long: a term that ends later is damage, and must not keep it from all workers.
+      -- No service is taken for that long: a term that ends later is damage, and must not block the service.
       WHERE s.holder = p_holder OR s.expires_at <= t OR s.expires_at > t + make_interval(secs => greatest(p_seconds, 3600))
     RETURNING s.term INTO my_term;
   RETURN my_term;
 END $$;
 
--- service_drop: let others have a service at once.
+-- service_drop: give up a service at once.
 -- takes:   the service, who
 -- gives:   nothing
 -- locks:   the service's row
--- refuses: nothing: whoever does not have it changes nothing
+-- refuses: nothing; a no-op for a worker that does not have it
 CREATE OR REPLACE FUNCTION detent.service_drop_v1(p_name text, p_holder bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 DECLARE
@@ -90,7 +90,7 @@ END $$;
 
 -- agenda: what there is to do besides jobs, and when.
 -- takes:   nothing
--- gives:   the time, and the earliest time of each kind; null where there is none of it
+-- gives:   the time, and the earliest time of each kind; null if there is none
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.agenda_v2() RETURNS TABLE (

@@ -1,6 +1,6 @@
--- alert_raise: something is wrong.
--- takes:   the policy and what of it (empty is the whole), how grave, a sentence, facts as JSON, the value
--- gives:   whether it fires from now on; false where it did already, null where its policy is switched off
+-- alert_raise: raise an alert.
+-- takes:   the policy, the scope (empty: the whole database), the severity, a message, facts as JSON, the value
+-- gives:   true if it starts to fire; false if it fired already; null if its policy is switched off
 -- locks:   the alert's row, until the transaction ends
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_raise_v1(
@@ -46,9 +46,9 @@ BEGIN
   RETURN true;
 END $$;
 
--- alert_resolve: it is well again.
--- takes:   the policy and what of it, a sentence, for how many seconds it must have been so, who says it
--- gives:   the state it is in, and whether that changed
+-- alert_resolve: resolve an alert.
+-- takes:   the policy, the scope, a message, the seconds for which it must not have been raised, who
+-- gives:   its state, and whether that changed
 -- locks:   the alert's row
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_resolve_v1(
@@ -77,11 +77,11 @@ BEGIN
   changed := true;
 END $$;
 
--- alert_ack: somebody looks after it.
--- takes:   the policy and what of it, who, why
--- gives:   the state it is in, and whether this changed anything; no state where there is no such alert
+-- alert_ack: acknowledge an alert.
+-- takes:   the policy, the scope, who, why
+-- gives:   its state, and whether this changed anything; a null state if there is no such alert
 -- locks:   the alert's row
--- refuses: an alert that is not there
+-- refuses: an alert that does not exist
 CREATE OR REPLACE FUNCTION detent.alert_ack_v1(
   p_policy text, p_scope text, p_actor text, p_reason text DEFAULT NULL, OUT now_state text, OUT changed boolean
 )
@@ -101,9 +101,9 @@ BEGIN
   END IF;
 END $$;
 
--- alert_list: alerts as they stand.
+-- alert_list: alerts.
 -- takes:   a state (null is any), how many
--- gives:   those that fire first, the newest of each first
+-- gives:   firing alerts first, the newest of each state first
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_list_v1(p_state text, p_limit integer) RETURNS SETOF detent.alert
@@ -114,10 +114,10 @@ BEGIN
      ORDER BY a.state COLLATE "C", a.since DESC, a.policy COLLATE "C", a.scope COLLATE "C" LIMIT p_limit;
 END $$;
 
--- alert_policy_put: when something is wrong, as somebody sets it.
+-- alert_policy_put: set a policy.
 -- takes:   the policy's columns, who, why
--- gives:   whether that changed anything
--- locks:   its row, and what fires by it where it is switched off
+-- gives:   whether this changed anything
+-- locks:   its row, and its firing alerts if it is switched off
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_policy_put_v1(
   p_name text, p_measure text, p_each text, p_severity text, p_threshold double precision,
@@ -160,7 +160,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- alert_policy_drop: take back what was set of a policy.
+-- alert_policy_drop: remove what was set of a policy.
 -- takes:   its name, who, why
 -- gives:   whether anything was set
 -- locks:   its row
@@ -181,9 +181,9 @@ BEGIN
   RETURN true;
 END $$;
 
--- alert_policy_list: what was set of policies.
+-- alert_policy_list: the policies that were set.
 -- takes:   nothing
--- gives:   them, by name
+-- gives:   policies by name
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_policy_list_v1() RETURNS SETOF detent.alert_policy
@@ -192,7 +192,7 @@ BEGIN
   RETURN QUERY SELECT p.* FROM detent.alert_policy p ORDER BY p.name COLLATE "C";
 END $$;
 
--- The record of a change of an alert.
+-- Record a change of an alert.
 CREATE OR REPLACE FUNCTION detent.alert_log(
   p_policy text, p_scope text, p_from text, p_to text, p_trigger text, p_actor text, p_reason text, p_facts text,
   t timestamptz
@@ -204,7 +204,7 @@ BEGIN
             p_actor, p_reason, p_facts, t);
 END $$;
 
--- What people are to hear of an alert, as it stands; sent later, by whoever has the means.
+-- Write a notice of an alert as it is now, to be delivered later.
 CREATE OR REPLACE FUNCTION detent.alert_tell(p_policy text, p_scope text, p_kind text, p_message text, t timestamptz)
 RETURNS void
 LANGUAGE plpgsql AS $$

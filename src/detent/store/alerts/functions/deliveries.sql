@@ -1,7 +1,7 @@
--- alert_spread: let sinks have what is to be told.
--- takes:   the sinks, and for each the severities it hears of, joined by commas
--- gives:   how many deliveries that makes
--- locks:   the notices that were not spread; those that others hold are passed over, since they are being spread
+-- alert_spread: create the deliveries of new notices.
+-- takes:   the sinks, and for each the severities it wants, joined by commas
+-- gives:   how many deliveries were created
+-- locks:   the new notices; skips those that another transaction is spreading
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_spread_v1(p_sinks text[], p_severities text[]) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
@@ -21,10 +21,10 @@ BEGIN
   RETURN made;
 END $$;
 
--- alert_take: what a sink is to be told now.
--- takes:   the sink, how many messages it bears in a minute, how many at most, for how many seconds they are the caller's
--- gives:   for each the notice and its try, with how many messages there is room for; in the order it happened
--- locks:   the sink, for this transaction: two never take from it at the same time
+-- alert_take: take the deliveries that a sink sends next.
+-- takes:   the sink, the maximum number of messages per minute, how many at most, for how many seconds they are the caller's
+-- gives:   each notice in order, with the number of its try and how many messages may be sent now
+-- locks:   the sink, until the transaction ends: two callers never take from it at the same time
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_take_v1(p_sink text, p_minute_max integer, p_limit integer, p_seconds double precision)
 RETURNS TABLE (n bigint, policy text, scope text, episode integer, kind text, severity text, message text, facts text,
@@ -59,12 +59,12 @@ BEGIN
      WHERE d.sink = p_sink AND d.notice_n = ANY (mine) ORDER BY a.n;
 END $$;
 
--- alert_told: what became of deliveries that were taken.
--- takes:   the sink, and for each its notice, its state, what went wrong, after how many seconds it is tried again, and
+-- alert_told: record the outcome of deliveries that were taken.
+-- takes:   the sink, and for each its notice, its state, the error, after how many seconds it is retried, and
 --          whether it was tried at all
 -- gives:   nothing
 -- locks:   their rows
--- refuses: nothing; what is not pending any more stays as it is
+-- refuses: nothing; deliveries that are no longer pending stay as they are
 CREATE OR REPLACE FUNCTION detent.alert_told_v1(
   p_sink text, p_notices bigint[], p_states text[], p_errors text[], p_delays double precision[], p_tried boolean[]
 ) RETURNS void
@@ -81,8 +81,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- alert_deliveries: what was told of an alert, and what is to be told.
--- takes:   the policy and what of it, how many
+-- alert_deliveries: the deliveries of an alert.
+-- takes:   the policy, the scope, how many
 -- gives:   each notice at each sink, the newest first
 -- locks:   nothing
 -- refuses: nothing
@@ -98,10 +98,10 @@ BEGIN
      WHERE a.policy = p_policy AND a.scope = p_scope ORDER BY a.n DESC, d.sink COLLATE "C" LIMIT p_limit;
 END $$;
 
--- alert_sweep: remind people of what still fires, and let go what is long over.
--- takes:   after how many seconds people are reminded, and after how many what is over goes
--- gives:   of how many alerts they are reminded
--- locks:   the rows of these alerts; those that others hold are left for the next time
+-- alert_sweep: write reminders of alerts that still fire, and delete old alerts and notices.
+-- takes:   after how many seconds to remind, and after how many to delete
+-- gives:   the number of reminders
+-- locks:   the rows of these alerts; skips those that others have locked
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_sweep_v1(p_remind_after double precision, p_keep double precision) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$

@@ -1,7 +1,7 @@
--- alert_tally: count the jobs that came to rest since the last time.
--- takes:   how many jobs to look at; where more are held, some stand for all
+-- alert_tally: count the jobs that ended since the last tally.
+-- takes:   how many jobs to read; if there are more, a sample is read
 -- gives:   how many were counted
--- locks:   the row that says up to when was counted
+-- locks:   the row with the time of the last tally
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_tally_v1(p_jobs_max integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -12,14 +12,14 @@ DECLARE
   every   bigint;
   counted bigint;
 BEGIN
-  -- The first look counts what ended shortly before it: jobs may have failed before there was a worker to look.
+  -- The first tally also counts what ended shortly before it: jobs may have failed before a worker tallied.
   INSERT INTO detent.alert_look (name, at) VALUES ('tally', t - interval '15 minutes') ON CONFLICT (name) DO NOTHING;
   SELECT k.at INTO since FROM detent.alert_look k WHERE k.name = 'tally' FOR UPDATE;
   IF t <= since THEN
     RETURN 0;
   END IF;
   SELECT greatest(1, ceil(coalesce(sum(cardinality(l.job_ids)), 0) / p_jobs_max::numeric)) INTO every FROM detent.lease l;
-  -- Chosen by a number that has nothing to do with the order in which jobs came: every second one may well be of the
+  -- The sample is chosen by a hash of the ids: every second job may well be of the
   -- same task.
   WITH rested AS (
     SELECT j.queue, j.task, every * count(*) FILTER (WHERE j.state = 'succeeded') AS succeeded,
@@ -48,9 +48,9 @@ BEGIN
   RETURN counted;
 END $$;
 
--- alert_figures: what a policy looks at.
--- takes:   the measure, of what each (whole, queue, task, limit), how many seconds back
--- gives:   by scope the value, and of how many it is; counts end at 10,000
+-- alert_figures: the figures of a measure.
+-- takes:   the measure, by what (whole, queue, task, limit), how many seconds back
+-- gives:   by scope the value, and the number of jobs behind it; counts end at 10,000
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_figures_v1(p_measure text, p_each text, p_window_seconds double precision)
@@ -115,9 +115,9 @@ BEGIN
   END CASE;
 END $$;
 
--- alert_measure: what several policies look at, in one look.
--- takes:   for each question the measure, of what each (whole, queue, task, limit), how many seconds back
--- gives:   for each question, by its place from 1 on, what alert_figures gives
+-- alert_measure: the figures of several measures.
+-- takes:   for each question the measure, by what (whole, queue, task, limit), how many seconds back
+-- gives:   for each question, by its number from 1 on, what alert_figures gives
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.alert_measure_v1(p_measures text[], p_each text[], p_windows double precision[])

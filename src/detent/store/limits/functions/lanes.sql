@@ -1,4 +1,4 @@
--- The lane of this rank and key; made if it is the first of its kind, with its group. Lanes are never deleted.
+-- Return the lane of these jobs; create it and its group if it is new. Lanes are never deleted.
 CREATE OR REPLACE FUNCTION detent.lane_of(
   p_queue text, p_task text, p_tenant text, p_priority smallint, p_limit_key text
 ) RETURNS bigint
@@ -26,13 +26,13 @@ BEGIN
   END LOOP;
 END $$;
 
--- lanes_make: make the lanes of these ranks, where they are not there yet.
+-- lanes_make: create lanes that do not exist yet.
 -- takes:   parallel arrays of queue, task, tenant, priority, limit key (empty: none)
 -- gives:   nothing
--- locks:   the lanes it makes, until the transaction ends: so it is called in one of its own, before a caller's
---          transaction needs a new lane. Otherwise everybody else who needs that lane would wait for the caller.
+-- locks:   the lanes it creates, until the transaction ends: so it runs in a transaction of its own, before a caller's
+--          transaction needs a new lane. Otherwise all others that need the lane would wait for the caller.
 -- refuses: nothing
--- differs: SQLite has one writer, who makes lanes as it goes
+-- differs: SQLite has one writer, which creates lanes when it needs them
 CREATE OR REPLACE FUNCTION detent.lanes_make_v1(
   p_queues text[], p_tasks text[], p_tenants text[], p_priorities smallint[], p_limit_keys text[]
 ) RETURNS void
@@ -42,11 +42,11 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET 
    ORDER BY k.queue, k.task, k.tenant, k.priority, k.limit_key;
 $$;
 
--- Step along the lanes of these groups that have ready jobs: up to p_most, in the order of their numbers, beginning after p_after
--- (null: at the first) and going round.
+-- Step along the lanes of these groups that have ready jobs: up to p_most, in the order of their numbers, starting after p_after
+-- (null: at the first) and wrapping around.
 --
--- Gives the lanes in that order, and whether these are all there are. Each step is one look into an index, whatever number of lanes
--- without ready jobs lies between. Groups and bounds are sorted. Rows of a lane up to its bound are not looked at.
+-- Gives the lanes in that order, and whether these are all. Each step is one look-up in an index, for any number of lanes
+-- without ready jobs in between. Groups and bounds are sorted. Rows of a lane up to its bound are not read.
 CREATE OR REPLACE FUNCTION detent.lanes_ready(
   p_groups integer[], p_after bigint, p_most integer, p_bound_lanes bigint[], p_bound_ats timestamptz[], p_bound_ids bigint[],
   OUT lanes bigint[], OUT all_of_them boolean
@@ -58,7 +58,7 @@ DECLARE
   first integer := 0;
   lo    bigint;
   hi    bigint;
-  -- A range lies behind (lo, at, id) and ends with the lane hi.
+  -- A range starts after (lo, at, id) and ends with the lane hi.
   los   bigint[] := '{}';
   ats   timestamptz[] := '{}';
   ids   bigint[] := '{}';
@@ -73,7 +73,7 @@ BEGIN
   WHILE first < many AND (p_groups[first + 1]::bigint + 1) << 32 <= p_after + 1 LOOP
     first := first + 1;
   END LOOP;
-  -- The group in which the steps begin comes last once more, with the lanes up to there.
+  -- The group in which the steps start comes last again, with the lanes up to there.
   FOR n IN 0 .. many LOOP
     lo := p_groups[(first + n) % many + 1]::bigint << 32;
     hi := lo + 4294967295;
@@ -97,7 +97,7 @@ BEGIN
     ids := ids || 9223372036854775807;
     his := his || hi;
   END LOOP;
-  -- A look into an index reads a page at least, so each step takes a hundred rows: of short lanes it meets many.
+  -- A look-up reads at least one page, so each step reads a hundred rows: these may be many short lanes.
   SELECT coalesce(array_agg(u.lane_id ORDER BY s.nth, u.lane_id), '{}') INTO lanes
     FROM (
       WITH RECURSIVE step (nth, n, reached, lanes, total) AS (
@@ -123,11 +123,11 @@ BEGIN
   lanes := lanes[1 : p_most];
 END $$;
 
--- Those of these lanes that have ready jobs and room under every limit, read without locks. n is the place of a lane among those given.
+-- Lanes that have ready jobs and room under every limit, read without locks. n is the position of a lane among those given.
 --
--- If these are all lanes that have ready jobs (p_all): up to 200 of them, or p_limit if that is more. Of more lanes those whose heads
--- come first, and of the lanes under one limit no more than it has room for. Otherwise the first p_limit, in the order given.
--- Each gives at least one job, so that is enough.
+-- If these are all lanes that have ready jobs (p_all): up to 200 of them, or p_limit if that is more. Of more lanes, those whose first jobs
+-- are the oldest, and of the lanes under one limit no more than it has room for. Otherwise the first p_limit, in the order given.
+-- Each has at least one job, so that is enough.
 CREATE OR REPLACE FUNCTION detent.lanes_with_room(
   p_lanes bigint[], p_all boolean, p_limit integer, p_after_tenant text, p_skip bigint[], t timestamptz
 ) RETURNS TABLE (n integer, lane_id bigint, tenant text, priority smallint, task_key text, queue_key text, template text,
@@ -154,7 +154,7 @@ BEGIN
              row_number() OVER (PARTITION BY n.queue_key COLLATE "C" ORDER BY n.id) = 1 AS asks_for_queue
         FROM lanes n
     ), asked AS MATERIALIZED (
-      -- Each limit is asked once, and nothing is joined: the planner cannot know how many keys there are.
+      -- Each limit is read once, without a join: the planner cannot know how many keys there are.
       SELECT f.*, CASE WHEN f.asks_for_task AND f.task_key IS NOT NULL
                        THEN detent.limit_room(f.task_key, f.made_from, p_limit, t) END AS found_for_task,
                   CASE WHEN f.asks_for_queue AND f.queue_key IS NOT NULL

@@ -1,6 +1,6 @@
--- limit_put: make a limit, or change the one of that key.
--- takes:   the key, jobs per seconds, burst, how many at once (null is no bound), and the tasks and queues it is for; those
---          that it has already stay its own
+-- limit_put: create or change a limit.
+-- takes:   the key, jobs per seconds, burst, how many at once (null: no bound), and its tasks and queues; those
+--          that it has already stay
 -- gives:   nothing
 -- locks:   the limit's row, and those of the keys that have its bounds
 -- refuses: nothing
@@ -15,7 +15,7 @@ BEGIN
   INSERT INTO detent.rate_limit AS l (key, rate, per, burst, concurrency_max, tokens, refilled_at)
     VALUES (p_key, p_rate, p_per, p_burst, p_concurrency_max, p_burst, t)
     ON CONFLICT (key) DO NOTHING;
-  -- In the order of a claim: limits of tasks and queues before those of keys.
+  -- In the lock order of a claim: limits of tasks and queues before those of keys.
   PERFORM 1 FROM detent.rate_limit l WHERE l.key = p_key FOR UPDATE;
   PERFORM 1 FROM detent.rate_limit l WHERE l.template = p_key ORDER BY l.key FOR UPDATE;
   UPDATE detent.rate_limit l
@@ -29,7 +29,7 @@ BEGIN
     UNION SELECT 'queue', u.name, p_key FROM unnest(p_queues) AS u (name)
      ORDER BY 1, 2
     ON CONFLICT (kind, name) DO UPDATE SET limit_key = p_key WHERE m.limit_key <> p_key;
-  -- What is running already counts too, under its own key where it has one; it has taken no tokens.
+  -- Running jobs count too, under their own keys if they have one; they have taken no tokens.
   PERFORM detent.limit_make(u.key, p_key, t)
      FROM (SELECT DISTINCT j.limit_key AS key
              FROM detent.lease l
@@ -43,9 +43,9 @@ BEGIN
     ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt;
 END $$;
 
--- limit_list: limits as they stand, by key.
+-- limit_list: limits by key.
 -- takes:   keys, tasks, queues (limits with one of these keys and limits of these tasks and queues; all limits if each is
---          null), the key to go on after, how many
+--          null), the key to continue after, how many
 -- gives:   one row per limit
 -- locks:   nothing
 -- refuses: nothing
@@ -87,7 +87,7 @@ BEGIN
 END $$;
 
 -- limit_refill: in how many seconds the quickest bucket on some tasks and queues fills up.
--- takes:   queues (null is all of them), tasks
+-- takes:   queues (null: all), tasks
 -- gives:   the seconds; infinity if none of their limits has a rate; null if they have no limit
 -- locks:   nothing
 -- refuses: nothing
@@ -105,9 +105,9 @@ BEGIN
 END $$;
 
 -- limit_close: close the breakers under which an attempt has succeeded.
--- takes:   the key to go on after, how many open breakers to look at
--- gives:   the key to go on after, null at the end
--- locks:   the limits it looks at; it passes over those that others hold
+-- takes:   the key to continue after, how many open breakers to read
+-- gives:   the key to continue after, null at the end
+-- locks:   the limits it reads; skips those that others have locked
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.limit_close_v1(p_after text, p_limit integer) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -122,11 +122,11 @@ BEGIN
   RETURN CASE WHEN cardinality(looked) = p_limit THEN looked[p_limit] END;
 END $$;
 
--- limit_pause: let no job begin under a limit until it is reset.
--- takes:   the key, who, why. A key that jobs have and that nobody has claimed under yet is made a limit by that
--- gives:   whether that changed anything; null where there is no such limit
+-- limit_pause: let no job start under a limit until it is reset.
+-- takes:   the key, who, why. A key of jobs that has no limit yet because none was claimed gets one
+-- gives:   whether this changed anything; null if there is no such limit
 -- locks:   the limit's row
--- refuses: a limit that is not there
+-- refuses: a limit that does not exist
 CREATE OR REPLACE FUNCTION detent.limit_pause_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
@@ -146,11 +146,11 @@ BEGIN
   RETURN true;
 END $$;
 
--- limit_reset: end a limit's pause, whoever made it, close its breaker and fill its bucket.
+-- limit_reset: end the pause of a limit, close its breaker and fill its bucket.
 -- takes:   the key, who, why
--- gives:   whether there was a pause or an open breaker; null where there is no such limit
+-- gives:   whether there was a pause or an open breaker; null if there is no such limit
 -- locks:   the limit's row
--- refuses: a limit that is not there
+-- refuses: a limit that does not exist
 CREATE OR REPLACE FUNCTION detent.limit_reset_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
@@ -175,11 +175,11 @@ BEGIN
   RETURN found IS NOT NULL;
 END $$;
 
--- limit_remove: take a limit away, with the keys that have its bounds.
+-- limit_remove: remove a limit, and the keys that have its bounds.
 -- takes:   the key, who, why
--- gives:   how many jobs wait or run under it, and then it stays; 0 where it is gone; null where there is no such limit
+-- gives:   how many jobs wait or run under it, if it stays; 0 if it was removed; null if there is no such limit
 -- locks:   the limit's row, and those of the keys that have its bounds
--- refuses: a limit that is not there; one that jobs need
+-- refuses: a limit that does not exist; one that jobs need
 CREATE OR REPLACE FUNCTION detent.limit_remove_v1(p_key text, p_actor text, p_reason text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
@@ -189,7 +189,7 @@ DECLARE
   lanes   bigint[];
   needing bigint;
 BEGIN
-  -- In the order of a claim: limits of tasks and queues before those of keys.
+  -- In the lock order of a claim: limits of tasks and queues before those of keys.
   PERFORM 1 FROM detent.rate_limit k WHERE k.key = p_key FOR UPDATE;
   PERFORM 1 FROM detent.rate_limit k WHERE k.template = p_key ORDER BY k.key FOR UPDATE;
   SELECT k.* INTO l FROM detent.rate_limit k WHERE k.key = p_key;
@@ -197,7 +197,7 @@ BEGIN
     RETURN NULL;
   END IF;
   keys := ARRAY(SELECT k.key FROM detent.rate_limit k WHERE k.key = p_key OR k.template = p_key);
-  -- A key of many is needed by the jobs that have it; any other limit by those of its tasks and queues.
+  -- A key is needed by the jobs that have it; any other limit by those of its tasks and queues.
   lanes := ARRAY(
     SELECT n.id FROM detent.lane n
      WHERE CASE WHEN l.template IS NOT NULL THEN n.limit_key = p_key
@@ -219,11 +219,11 @@ BEGIN
   RETURN 0;
 END $$;
 
--- limit_prune: delete slots of attempts that have ended, and limits that a template made and that say nothing the template
--- does not: the bucket is full and nothing runs under the key.
--- takes:   the key to go on after, how many limits to look at
--- gives:   how many went, and the key to go on after, null at the end
--- locks:   the limits that have such slots, and the limits that go; whatever others hold stays for a later pass
+-- limit_prune: delete slots of attempts that have ended, and keys that hold nothing that their template does not:
+-- the bucket is full and nothing runs under the key.
+-- takes:   the key to continue after, how many limits to read
+-- gives:   how many were deleted, and the key to continue after, null at the end
+-- locks:   the limits that have such slots, and those that are deleted; skips what others have locked
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.limit_prune_v1(p_after text, p_limit integer) RETURNS TABLE (limits integer, next_key text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -248,7 +248,7 @@ BEGIN
        AND l.template IS NOT NULL AND l.held_at IS NULL AND l.open_until IS NULL AND l.throttled = 0
        AND coalesce(l.paused_until <= t, true) AND (l.rate IS NULL OR detent.limit_tokens(l, t) >= l.burst)
        FOR UPDATE SKIP LOCKED);
-  -- Slots are looked at after the limits are locked. A claim adds a slot without changing its limit, so a claim that ended
+  -- Slots are read after the limits are locked. A claim adds a slot without changing its limit, so a claim that ended
   -- just before the lock would be missed otherwise.
   WITH went AS (
     DELETE FROM detent.rate_limit l
@@ -266,7 +266,7 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- A change of a limit goes on record, and a breaker's is told at once to whoever runs this, and to the server's log.
+-- Record a change of a limit. If a breaker opens or closes, send a notice to the client and to the server's log.
 CREATE OR REPLACE FUNCTION detent.limit_log(
   p_key text, p_from text, p_to text, p_trigger text, p_actor text, p_reason text, t timestamptz
 ) RETURNS void

@@ -1,5 +1,5 @@
--- How many jobs more may begin under a limit, at most p_most; that many where there is none. A key that nobody has claimed
--- under yet has the bounds of its template, and all of its room. For certain where its row is locked, otherwise as it seems.
+-- How many more jobs may start under a limit, at most p_most; p_most if there is no such limit. A key without a claim so
+-- far has the bounds of its template, and all of its room. Exact if its row is locked, otherwise an estimate.
 CREATE OR REPLACE FUNCTION detent.limit_room(p_key text, p_template text, p_most integer, t timestamptz) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -25,18 +25,18 @@ BEGIN
     room := least(room, l.concurrency_max - running);
   END IF;
   IF l.open_until IS NOT NULL THEN
-    -- Half open: one tries for all.
+    -- Half open: one attempt at a time.
     room := least(room, 1 - running);
   END IF;
   IF l.rate IS NOT NULL THEN
-    -- What rounding took from a whole token is not held against it.
+    -- Rounding must not cost a whole token.
     room := least(room::double precision, floor(detent.limit_tokens(l, t) + 1e-6))::integer;
   END IF;
   RETURN greatest(room, 0);
 END $$;
 
--- How many jobs may begin now as far as the rate goes, with what is left of the next one. A rate or time that a CHECK would
--- refuse gives nothing back: it must not stop the claims of other jobs.
+-- The tokens in the bucket now, with fractions. A damaged rate or time, which a CHECK would
+-- refuse, refills nothing: it must not stop the claims of other jobs.
 CREATE OR REPLACE FUNCTION detent.limit_tokens(l detent.rate_limit, t timestamptz) RETURNS double precision
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -45,7 +45,7 @@ BEGIN
            THEN l.rate / l.per * greatest(extract(epoch FROM t - l.refilled_at)::double precision, 0) ELSE 0 END);
 END $$;
 
--- The limit of a key that jobs of a task have, with the bounds of the task's own; there already, it stays as it is.
+-- Create the limit of a key with the bounds of its task's limit, unless it exists.
 CREATE OR REPLACE FUNCTION detent.limit_make(p_key text, p_template text, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -55,8 +55,8 @@ BEGIN
     ON CONFLICT (key) DO NOTHING;
 END $$;
 
--- These jobs, which are about to be claimed, run under a limit from now on, and take what they cost it. The limit's row is
--- locked.
+-- Count jobs that are about to be claimed under a limit, and take their cost. The caller has locked the limit's
+-- row.
 CREATE OR REPLACE FUNCTION detent.limit_spend(p_key text, p_ids bigint[], p_costs integer[], t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,7 +66,7 @@ BEGIN
   INSERT INTO detent.limit_slot (limit_key, job_id, attempt, cost)
     SELECT p_key, j.id, j.attempt + 1, u.cost FROM unnest(p_ids, p_costs) AS u (id, cost) JOIN detent.job j ON j.id = u.id
     ON CONFLICT (limit_key, job_id) DO UPDATE SET attempt = excluded.attempt, cost = excluded.cost;
-  -- What rounding took from a whole token is not owed. A job that costs more than the bucket can ever hold leaves it below 0.
+  -- Rounding must not leave a debt. A job that costs more than the bucket can hold leaves it below 0.
   UPDATE detent.rate_limit l
      SET tokens = CASE WHEN detent.limit_tokens(l, t) - cost > -1e-5 THEN greatest(detent.limit_tokens(l, t) - cost, 0)
                        ELSE detent.limit_tokens(l, t) - cost END,
@@ -74,13 +74,13 @@ BEGIN
    WHERE l.key = p_key AND l.rate IS NOT NULL;
 END $$;
 
--- limit_charge: say what attempts have cost the limits of their tasks, in all.
+-- limit_charge: set what attempts have cost the limits of their tasks in total.
 -- takes:   jobs, attempts and what each has cost
--- gives:   one row per item: what is left in the bucket then (null where the attempt is under no rate), or what was found
+-- gives:   one row per item: the tokens left in the bucket (null if the attempt is under no rate), or what was found
 --          instead of the holder
--- locks:   the limits, by key: whoever claims under them comes after. No job: a slot is of one attempt, and the next claim
---          of the job makes it that of another
--- refuses: whoever is not the holder
+-- locks:   the limits, by key, so that claims under them wait. No job: a slot is of one attempt, and the next claim
+--          of the job makes it that of another attempt
+-- refuses: a caller that is not the holder
 CREATE OR REPLACE FUNCTION detent.limit_charge_v1(p_ids bigint[], p_attempts integer[], p_costs double precision[])
 RETURNS TABLE (ord integer, tokens double precision, instead text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -122,8 +122,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Take away the slots of a limit that no longer count. A success since the other side last said no closes the breaker.
--- The limit's row is locked.
+-- Delete the slots of attempts that have ended. A success since the last throttling closes the breaker.
+-- The caller has locked the limit's row.
 CREATE OR REPLACE FUNCTION detent.limit_sweep(p_key text, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -149,8 +149,8 @@ BEGIN
   END IF;
 END $$;
 
--- The other side said no to a job: its limit pauses for everybody, and after more than five in a row its breaker opens
--- for a minute. The attempt has ended.
+-- An attempt was throttled and has ended: pause the job's limit for all workers. After more than five in a row, open its
+-- breaker for a minute.
 CREATE OR REPLACE FUNCTION detent.limit_throttled(j detent.job, p_delay double precision, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
