@@ -1,1 +1,1 @@
-"""The store: the only room with SQL or a driver. Above it nobody knows which database it is."""
+"""The store: the only room with SQL or a driver. The rooms above do not know which database it is."""

@@ -134,10 +134,10 @@ def test_a_listener_that_hears_late_is_sure_from_then_on(
 ) -> None:
     """W3: on a busy machine the first notification came after the second that it may take, and the worker looked for
     work once a second for as long as the connection lived."""
-    monkeypatch.setattr("detent.store.postgres.wake._RING_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("detent.store.postgres.wake._PROBE_SECONDS_MAX", 0.0)
     with closing(PostgresStore(postgres_ready_url)) as store, caplog.at_level(logging.INFO, "detent.store"):
         store.ready()
-        store._wake._ring = lambda: None
+        store._wake._notify = lambda: None
         version = store.wake.version()
         seen = [store.wake.is_sure]
         enqueue(store)

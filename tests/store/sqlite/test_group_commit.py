@@ -158,14 +158,14 @@ def test_a_block_that_is_open_too_long_is_cut_off(store: SqliteStore, path: Path
     (slow,) = held(store, lease=1.0)
     with (  # noqa: PT012
         closing(SqliteStore(str(path), clock=SystemClock())) as other,
-        pytest.raises(WrongPlace, match="prepare before the block"),
+        pytest.raises(WrongPlace, match="do slow work before the block"),
         store.commit_block(slow.job_id, slow.attempt) as tx,
     ):
         with suppress(WrongPlace):  # where the machine is slow, its time is over already
             tx.execute(APPLY, {"job": 1})
         other.ids_reserve(1)
         for execute in (tx.execute, tx.connection.execute):
-            with pytest.raises(WrongPlace, match="prepare before the block"):
+            with pytest.raises(WrongPlace, match="do slow work before the block"):
                 execute(APPLY, {"job": 2})
         # The same process goes on as well, on another connection.
         with ThreadPoolExecutor(1) as thread:

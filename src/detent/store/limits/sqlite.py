@@ -142,7 +142,7 @@ class SqliteLimits(SqliteLimitRoom):
         members: dict[str, list[tuple[str, str]]] = {}
         for kind, name, key in self._db.rows(MEMBERS):
             members.setdefault(key, []).append((kind, name))
-        return [self._as_it_stands(one, members.get(one.key, ()), now) for one in map(LimitState._make, found)]
+        return [self._limit_row(one, members.get(one.key, ()), now) for one in map(LimitState._make, found)]
 
     def limit_refill(self, queues: Sequence[str] | None, tasks: Sequence[str]) -> float | None:
         names = {"tasks": json.dumps(list(tasks)), "queues": None if queues is None else json.dumps(list(queues))}
@@ -156,7 +156,7 @@ class SqliteLimits(SqliteLimitRoom):
             self._sweep(key, now)
         return looked[-1] if looked and len(looked) == limit else None
 
-    def _as_it_stands(self, limit: LimitState, members: Sequence[tuple[str, str]], now: int) -> LimitRow:
+    def _limit_row(self, limit: LimitState, members: Sequence[tuple[str, str]], now: int) -> LimitRow:
         return LimitRow(
             key=limit.key,
             rate=limit.rate,

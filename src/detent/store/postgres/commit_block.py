@@ -1,4 +1,4 @@
-"""The commit boundary: check, the user's statements, intents, and the mark as the last of them, in one transaction."""
+"""The commit boundary: the check, the user's statements, intents, and the mark as the last, in one transaction."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from detent.store.postgres.statement import Row
 __all__ = ["PostgresTx", "commit_block", "holders_block"]
 
 _ORDINARY = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
-_OF_THE_SESSION = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
+_SESSION_STATE = re.compile(r"set_config|advisory|\btemp", re.IGNORECASE)
 
 
 class PostgresTx:
-    """The hand on the transaction that will mark the attempt committed."""
+    """The transaction that will mark the attempt committed, as the user's code sees it."""
 
     def __init__(self, connection: OwnConnection, name: str) -> None:
-        self.leaves_traces = False
+        self.changes_session = False
         self.failed: psycopg.Error | None = None
         self._unsent = False
         self._connection = connection
@@ -43,14 +43,14 @@ class PostgresTx:
 
     @property
     def connection(self) -> Connection:
-        """The driver's connection. Its transaction is not the user's to end."""
-        self.leaves_traces = True
+        """The driver's connection. The user must not end its transaction."""
+        self.changes_session = True
         return self._connection
 
     @property
     def has_failed(self) -> bool:
-        """Whether a statement has failed for good: the server says so, or it was not even sent. What was undone by
-        going back to a savepoint has not."""
+        """Whether a statement has failed: the server says so, or it was not even sent. A failure that was rolled back
+        to a savepoint does not count."""
         return self._in_error or self._unsent
 
     @property
@@ -58,17 +58,17 @@ class PostgresTx:
         return self._connection.info.transaction_status == TransactionStatus.INERROR
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement with `:name` parameters: its rows, and how many it changed.
+        """Run a statement with `:name` parameters. Return its rows, and how many it changed.
 
-        What is wrong with the user's own statement is raised as the driver says it; what is wrong with the database
-        (a lost connection, a deadlock, a server without room or that takes no writes) as Detent says it. What would
-        end the transaction is refused before it is run.
+        An error in the user's own statement is raised as the driver's error; an error of the environment (a lost
+        connection, a deadlock, a full or read-only server) as Detent's. A statement that would end the transaction is
+        refused before it is sent.
         """
         refuse_ending(sql)
         values = params or {}
         try:
-            rows, count, said = self._sent(sql, values)
-            self.leaves_traces |= any(_leaves_traces(sql, one) for one in said)
+            rows, count, tags = self._send(sql, values)
+            self.changes_session |= any(_changes_session(sql, tag) for tag in tags)
             return rows, count
         except psycopg.Error as error:
             self.failed = error
@@ -77,22 +77,22 @@ class PostgresTx:
                 raise translated(error, self._name) from error
             raise
 
-    def _sent(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, list[str | None]]:
-        """The short way, unless the connection may have been taught something by its user meanwhile. What the server
-        said is of each statement, where the text has several."""
-        direct = None if self.leaves_traces else self._connection.direct
+    def _send(self, sql: str, values: dict[str, Any]) -> tuple[list[Row], int, list[str | None]]:
+        """Send it directly, unless the user may have changed the session. Return rows, count and the command tag of
+        each statement in the text."""
+        direct = None if self.changes_session else self._connection.direct
         text, names = positional(sql, tuple(values))
         if direct is not None and names:
-            rows, count, said = direct.execute(text, [values[name] for name in names])
-            return rows, count, [said]
+            rows, count, tag = direct.execute(text, [values[name] for name in names])
+            return rows, count, [tag]
         with self._connection.cursor(row_factory=tuple_row) as cursor:
             cursor.execute(translate(sql, values).encode(), values)
             rows, count = cursor.fetchall() if cursor.description else [], max(0, cursor.rowcount)
             return rows, count, [result.statusmessage for result in cursor.results()]
 
     def end(self) -> None:
-        """The user's part is over. Refuses where a statement of it has failed."""
-        if self.leaves_traces:
+        """End the user's part. Raises if one of its statements has failed."""
+        if self.changes_session:
             self._connection.forget_prepared()
         if self.has_failed:
             raise failed_inside(self.failed) from self.failed
@@ -106,17 +106,17 @@ class PostgresTx:
         self._result = text
 
     def commit_of(self, job_id: int, attempt: int, reserve: Callable[[int], int]) -> Commit:
-        """The mark, with what has come together for it."""
+        """Return the mark, with the result and the intents of the block."""
         return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
-def _leaves_traces(sql: str, said: str | None) -> bool:
-    """Whether a statement may have changed the session, which others use after this block."""
-    return (said or "").partition(" ")[0] not in _ORDINARY or _OF_THE_SESSION.search(sql) is not None
+def _changes_session(sql: str, tag: str | None) -> bool:
+    """Return whether a statement may have changed the session, which is used again after this block."""
+    return (tag or "").partition(" ")[0] not in _ORDINARY or _SESSION_STATE.search(sql) is not None
 
 
-def _wipe(connection: OwnConnection) -> None:
-    """Settings, temporary tables, locks of the session: nothing of the block is left for whoever comes next."""
+def _reset_session(connection: OwnConnection) -> None:
+    """Remove what the block may have left in the session: settings, temporary tables, locks."""
     connection.forget_prepared()
     if not connection.closed:
         try:
@@ -129,9 +129,9 @@ def _wipe(connection: OwnConnection) -> None:
 def commit_block(
     pool: ConnectionPool, name: str, job_id: int, attempt: int, settle: Callable[[int, int], DetentError | None]
 ) -> Iterator[PostgresTx]:
-    """The holder is checked before the user's first statement, and again by the mark, which is the last.
+    """Check the holder before the user's first statement, and again by the mark, which is the last statement.
 
-    `settle` looks at what a COMMIT whose answer was lost has left behind.
+    `settle` finds out the outcome of a COMMIT whose answer was lost.
     """
     with pool.connection() as connection, ExitStack() as after:
         session = ConnectionSession(connection, name, connection.direct)
@@ -140,7 +140,7 @@ def commit_block(
             if refused is not None:
                 raise refused
             tx = PostgresTx(connection, name)
-            after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
+            after.callback(lambda: _reset_session(connection) if tx.changes_session else None)
             yield tx
             tx.end()
             mark = tx.commit_of(job_id, attempt, lambda count: session.run(ids_reserve(count)))
@@ -163,8 +163,8 @@ def commit_block(
 def holders_block(
     pool: ConnectionPool, name: str, job_id: int, attempt: int, leave: Callable[[Session], DetentError | Moved]
 ) -> Iterator[PostgresTx]:
-    """The same check before the user's first statement; the last are those of `leave`, and nothing is marked. A COMMIT
-    whose answer was lost is `OutcomeUnknown`: whoever comes next sees by the rows what became of it."""
+    """Check the holder before the user's first statement and before those of `leave`; nothing is marked. A COMMIT
+    whose answer was lost is `OutcomeUnknown`: the next attempt finds out from the rows."""
     with pool.connection() as connection, ExitStack() as after:
         session = ConnectionSession(connection, name, connection.direct)
         try:
@@ -172,7 +172,7 @@ def holders_block(
             if refused is not None:
                 raise refused
             tx = PostgresTx(connection, name)
-            after.callback(lambda: _wipe(connection) if tx.leaves_traces else None)
+            after.callback(lambda: _reset_session(connection) if tx.changes_session else None)
             yield tx
             tx.end()
             refused, now_in = session.run(commit_check(job_id, attempt))
@@ -188,7 +188,7 @@ def holders_block(
 
 
 def _settle(lost: OutcomeUnknown, look: Callable[[], DetentError | None], attempt: int) -> None:
-    """C6: committed by this attempt is what was wanted; anything else is a commit that did not happen."""
+    """C6: return if this attempt has committed; otherwise the commit did not happen."""
     try:
         found = look()
     except DatabaseError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from detent.store.postgres.statement import Statement
 
-__all__ = ["WHICH", "up_for", "wake_announce", "wake_ring", "which"]
+__all__ = ["WHICH", "up_for", "wake_announce", "wake_notify", "which"]
 
 WHICH = """
 SELECT extract(epoch FROM pg_postmaster_start_time())::text || '/' ||
@@ -18,7 +18,7 @@ def wake_announce(seconds: float) -> Statement[None]:
     return Statement("SELECT detent.wake_announce_v1(%s::double precision)", (float(seconds),), lambda rows: None)
 
 
-def wake_ring() -> Statement[None]:
+def wake_notify() -> Statement[None]:
     """Notify all listeners."""
     return Statement("SELECT pg_notify('detent', '')", (), lambda rows: None, writes=False)
 

@@ -35,7 +35,7 @@ from detent.store.postgres.driver.failures import database_name, translating
 from detent.store.postgres.driver.lane_memory import ClaimBounds, KnownLanes
 from detent.store.postgres.driver.long_reads import LongReads
 from detent.store.postgres.driver.session import PoolSession, Session, session_over
-from detent.store.postgres.server import up_for, wake_announce, wake_ring, which
+from detent.store.postgres.server import up_for, wake_announce, wake_notify, which
 from detent.store.postgres.verbs import PostgresVerbs
 from detent.store.postgres.wake import PostgresWake
 
@@ -77,7 +77,7 @@ class PostgresStore(PostgresVerbs):
         self._long_reads = LongReads()
         self._identities = Identities(lambda: self._name, self.identity_list)
         self._pooled = PoolSession(self._pool, name, self._clock, seed=os.getpid())
-        self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_ring()))
+        self._wake = PostgresWake(self._pool, name, self._announce, lambda: self._session.run(wake_notify()))
         self._lanes_first = KnownLanes(lambda missing: self._pooled.run(lanes_make(missing)))
         super().__init__(self._pooled, name, ClaimBounds(self._clock))
 
@@ -88,18 +88,18 @@ class PostgresStore(PostgresVerbs):
 
     @property
     def wake(self) -> PostgresWake:
-        """Through LISTEN, and a row that says that somebody waits."""
+        """Through LISTEN, and a row that says that a worker waits."""
         return self._wake
 
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
-        """Ready to be sent on the connection that listens: once that has heard, its server process is awake."""
+        """Prepare the claim on the listening connection: when a notification arrives, its server process is awake."""
         assert self._bounds is not None
         statement = job_claim({}, self._bounds.after_lane, **terms)
         ask = self._wake.prepare(statement, self._session.run)
         return lambda: self._noted(ask(), terms["limit"])
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> EnqueueSent | None:
-        """One by itself, where a connection is at rest that has sent such a one before."""
+        """A single job without a key, if an idle connection has the statement prepared."""
         if len(items) > 1 or not is_plain(items[0]):
             return None
         (item,) = items
@@ -109,7 +109,7 @@ class PostgresStore(PostgresVerbs):
         return lambda: self._admitted(items, [Enqueued(item.id, True)]) if created() else self.job_enqueue(items)
 
     def ready(self, *, create: bool = True) -> None:
-        """Create what is missing altogether; otherwise only look, and say what does not fit."""
+        """Create the schema if there is none; otherwise only check it."""
         from detent.store.postgres import schema
 
         with self._pool.connection() as connection:
@@ -121,17 +121,17 @@ class PostgresStore(PostgresVerbs):
         self._identities.load()
 
     def identity_of(self, number: int) -> str:
-        """Read when the store is made ready."""
+        """Read by `ready`."""
         return self._identities.of(number)
 
     def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
-        """This store uses it from now on."""
+        """This store uses the new identity from now on."""
         made = super().identity_renew(actor, reason)
         self._identities.forget()
         return made
 
     def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
-        """A new schema in one transaction; changes of one that is there in small steps, while jobs run."""
+        """Create a new schema in one transaction; upgrade an existing one in small steps, while jobs run."""
         from detent.store.postgres.create import create
         from detent.store.postgres.upgrade import upgrade
 
@@ -148,7 +148,7 @@ class PostgresStore(PostgresVerbs):
             return script(connection, self._name, applied_steps(connection, self._name))
 
     def facts(self) -> Facts:
-        """Of the server, as its settings stand for this login."""
+        """The settings of the server, as this login sees them."""
         from detent.store.postgres import schema
         from detent.store.postgres.facts import facts
 
@@ -156,47 +156,47 @@ class PostgresStore(PostgresVerbs):
             return facts(connection, schema.applied_steps(connection, self._name))
 
     def log_growth(self) -> LogGrowth | None:
-        """The server looks after its own log."""
+        """None: the server manages its own log."""
         return None
 
     def install_roles(self) -> None:
-        """Make the group roles, and give them what the catalogue says. Whoever calls it needs CREATEROLE."""
+        """Create the group roles, with the rights of the catalogue. The caller needs CREATEROLE."""
         from detent.store.postgres.roles import roles_sql
 
         with self._pool.connection() as connection, translating(self._name), connection.transaction():
             connection.execute(roles_sql().encode())
 
     def check_thread(self) -> None:
-        """A write of its own has a connection of its own."""
+        """A no-op: every write has a connection of its own."""
 
     def together(self, work: Callable[[Verbs], T]) -> T:
-        """One transaction; after a deadlock the whole of `work` is done again."""
+        """One transaction. After a deadlock, all of `work` is repeated."""
         return self._session.together(lambda session: work(PostgresVerbs(session, self._name, self._bounds)))
 
     @property
     def ids_by_transaction(self) -> bool:
-        """A sequence serves everybody at once."""
+        """False: ids come from a sequence."""
         return False
 
     def on(self, connection: Any) -> Verbs:
-        """On a connection of psycopg's, or of SQLAlchemy's over it."""
+        """On a connection of psycopg, or of SQLAlchemy over it."""
         return PostgresVerbs(session_over(connection, self._name), self._name, lanes=self._lanes_first)
 
     def on_async(self, connection: Any) -> AsyncVerbs:
-        """On an async connection of psycopg's, or of SQLAlchemy's over it."""
+        """On an async connection of psycopg or asyncpg, or of SQLAlchemy over one of them."""
         return AsyncPostgresVerbs(connection, self._name, self._lanes_first)
 
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:
-        """For every statement of this thread, and for the connections it has to make first."""
+        """For every statement of this thread, and for the connections that it has to open."""
         return answering_within(seconds)
 
     def up_for(self) -> float | None:
-        """Since the server began."""
+        """Seconds since the server started."""
         return self._session.run(up_for())
 
     @property
     def whereabouts(self) -> tuple[str, Callable[[], str | None]]:
-        """A server by the moment it began, and a database of it by its number."""
+        """The start time of the server, and the number of the database."""
         return "postgres", lambda: self._session.run(which())
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
@@ -210,13 +210,13 @@ class PostgresStore(PostgresVerbs):
             return attached_versions(connection)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
-        """Holds nothing but the user's own locks until the mark, so an open block stops nobody else."""
+        """Holds no lock but the user's own until the mark, so an open block does not block other jobs."""
         return commit_block(self._pool, self._name, job_id, attempt, self._settle)
 
     def holders_block(
         self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
     ) -> AbstractContextManager[Tx]:
-        """Holds nothing but the user's own locks until `leave`."""
+        """Holds no lock but the user's own until `leave`."""
 
         def last(session: Session) -> DetentError | Moved:
             return leave(PostgresVerbs(session, self._name, self._bounds))
@@ -231,7 +231,7 @@ class PostgresStore(PostgresVerbs):
             return violations(connection, watch)
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
-        """On one snapshot; a statement that takes too long, or waits too long for a lock, is ended by the server."""
+        """On one snapshot. The server ends a statement that takes too long or waits too long for a lock."""
         from detent.store.installed import is_newer
         from detent.store.postgres.schema import installed
         from detent.store.repair.postgres import changed_definitions
@@ -251,19 +251,18 @@ class PostgresStore(PostgresVerbs):
             return WalkStep(done.violations + views, done.then)
 
     def pages_not_checked(self) -> str | None:
-        """By what this role may call in this database."""
+        """Depends on what this role may call in this database."""
         from detent.store.postgres.integrity import pages_not_checked
 
         with self._snapshot() as connection:
             return pages_not_checked(connection)
 
     def cancel_reads(self) -> None:
-        """By asking the server to cancel what runs on their connections."""
+        """Asks the server to cancel the statements on their connections."""
         self._long_reads.cancel()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
-        """The plan is made on one snapshot; while it is carried out nobody else writes. The owner of the tables calls
-        this."""
+        """The plan is made on one snapshot. Other writers wait while it is carried out. The caller owns the tables."""
         from detent.store.installed import refuse_if_newer
         from detent.store.postgres.schema import installed
         from detent.store.repair.apply import repair
@@ -291,7 +290,7 @@ class PostgresStore(PostgresVerbs):
             yield connection
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._wake.close()
         self._pool.close()
 
@@ -299,8 +298,8 @@ class PostgresStore(PostgresVerbs):
         self._session.run(wake_announce(seconds))
 
     def _settle(self, job_id: int, attempt: int) -> DetentError | None:
-        """C6: what became of a COMMIT whose answer was lost. Waits until the lost transaction has ended, one way or the
-        other, and for the server where it restarts; no longer than `SETTLE_SECONDS_MAX` in all."""
+        """C6: find out the outcome of a COMMIT whose answer was lost. Wait until that transaction has ended, and for a
+        server that restarts, for at most `SETTLE_SECONDS_MAX`."""
         pause = LOOK_PAUSE_FIRST
         until = self._clock.monotonic() + SETTLE_SECONDS_MAX
         with answering_within(SETTLE_SECONDS_MAX):

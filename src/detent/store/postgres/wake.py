@@ -1,8 +1,8 @@
-"""Waiting for work on PostgreSQL: LISTEN on a connection of its own, and a row that says that somebody waits.
+"""Wait for work on PostgreSQL: LISTEN on a connection of its own, and a row that says that a worker waits.
 
-Enqueuers notify only while the row says so, and the first of them takes it down: many enqueuers and no waiter cost no
-NOTIFY, which would let their commits queue up behind one another. A notification may be lost (a pooler, a restart, a
-race): whoever waits looks again after its time.
+An enqueue sends a NOTIFY only while the row is set, and the first one clears it: without a waiter there is no NOTIFY,
+which would make commits queue up behind one another. A notification may be lost (a pooler, a restart, a race), so a
+waiter looks for work again after its time.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ T = TypeVar("T")
 log = logging.getLogger("detent.store")
 
 _CHANNEL = "detent"
-_RING_SECONDS_MAX = 1.0
-_UNHEARD = "the server accepts LISTEN, but a transaction pooler may stand before it"
+_PROBE_SECONDS_MAX = 1.0
+_NOT_RECEIVED = "the server accepts LISTEN, but there may be a transaction pooler in between"
 
 
 class PostgresWake:
-    """One listening connection, opened when somebody first waits; without it, waiting is only patience."""
+    """One listening connection, opened at the first wait. Without it, waiters poll."""
 
     def __init__(
-        self, pool: ConnectionPool, name: str, announce: Callable[[float], None], ring: Callable[[], None]
+        self, pool: ConnectionPool, name: str, announce: Callable[[float], None], notify: Callable[[], None]
     ) -> None:
         self._pool = pool
         self._name = name
         self._announce = announce
-        self._ring = ring
-        self._is_heard = False
-        self._is_deaf = False
+        self._notify = notify
+        self._receives = False
+        self._has_failed = False
         self._connection: OwnConnection | None = None
         self._pipe: tuple[int, int] | None = None
         self._pid = os.getpid()
 
     @property
     def is_sure(self) -> bool:
-        """Whether the listening connection has heard a bell that was rung on another. Behind a transaction pooler it
-        does not, though LISTEN is accepted there."""
-        return self._is_heard and self._connection is not None and not self._connection.closed
+        """Whether the listening connection has received a notification that was sent on another. A transaction pooler
+        accepts LISTEN, but passes on no notification."""
+        return self._receives and self._connection is not None and not self._connection.closed
 
     def version(self, timeout: float = 2.0) -> int:
-        """Say that somebody is about to wait; what was notified before this is old news."""
+        """Record that a worker is about to wait. Earlier notifications are dropped."""
         if os.getpid() != self._pid:
             self._connection = self._pipe = None
             self._pid = os.getpid()
@@ -65,19 +65,19 @@ class PostgresWake:
             self._pipe = os.pipe()
             for end in self._pipe:
                 os.set_blocking(end, False)
-        # Reading tells whether the connection is lost, and another one is needed.
+        # Reading shows whether the connection is lost.
         self._drain()
-        failure = self._listening()
+        failure = self._listen()
         self._announce(2 * timeout + 1.0)
         self._report(failure)
         return 0
 
     def wait(self, version: int, timeout: float) -> bool:
-        """Until a notification, an interrupt, or the end of the time. What woke us is read when we wait again: now
-        there is something to do."""
+        """Wait for a notification, an interrupt, or the end of the time. What has arrived is read before the next wait:
+        now there is work to do."""
         connection = self._connection
-        if connection is not None and (connection.closed or self._has_heard(connection)):
-            return True  # it was lost, or the news came, while something else was read
+        if connection is not None and (connection.closed or self._take_notification(connection)):
+            return True  # it was lost, or the notification was read with something else
         watched = select.poll()
         if self._pipe is not None:
             watched.register(self._pipe[0], select.POLLIN)
@@ -86,8 +86,8 @@ class PostgresWake:
         return bool(watched.poll(int(timeout * 1000)))
 
     def prepare(self, statement: Statement[T], run: Callable[[Statement[T]], T]) -> Callable[[], T]:
-        """The statement, ready to be sent on the connection that listens where that has heard. Else it is run
-        elsewhere: there is no short way, or what came was its end."""
+        """Prepare a statement on the listening connection. The function returned sends it there if a notification has
+        arrived: the server process of that connection is awake. Otherwise it uses `run`."""
         connection = self._connection
         if connection is None or connection.direct is None:
             return partial(run, statement)
@@ -97,7 +97,7 @@ class PostgresWake:
             return partial(run, statement)
 
         def send() -> T:
-            if not _is_there(connection) or not self._has_heard(connection):
+            if not _is_alive(connection) or not self._take_notification(connection):
                 return run(statement)
             with translating(self._name, committing=True):
                 return statement.decode(ask())
@@ -105,7 +105,7 @@ class PostgresWake:
         return send
 
     def interrupt(self) -> None:
-        """Nobody waits any longer."""
+        """End the wait of this process."""
         if self._pipe is not None:
             with contextlib.suppress(BlockingIOError):
                 os.write(self._pipe[1], b"!")
@@ -119,31 +119,31 @@ class PostgresWake:
             os.close(end)
         self._pipe = None
 
-    def _listening(self) -> str | None:
-        """Listen, if that is not done already; why new work is not heard of, if it is not."""
+    def _listen(self) -> str | None:
+        """Listen, unless it does already. Return why notifications do not arrive, if they do not."""
         if self._connection is not None and not self._connection.closed:
             if self._pool.is_valid(self._connection):
-                return None if self._is_heard else _UNHEARD
+                return None if self._receives else _NOT_RECEIVED
             self._connection.close()
         try:
             connection = self._pool.connect()
             connection.execute(f"LISTEN {_CHANNEL}".encode())
             self._connection = connection
-            self._ring()
-            self._is_heard = any(True for _ in connection.notifies(timeout=_RING_SECONDS_MAX, stop_after=1))
+            self._notify()
+            self._receives = any(True for _ in connection.notifies(timeout=_PROBE_SECONDS_MAX, stop_after=1))
         except (DatabaseError, psycopg.Error) as error:
-            self._connection, self._is_heard = None, False
+            self._connection, self._receives = None, False
             return str(error).partition("\n")[0]
-        return None if self._is_heard else _UNHEARD
+        return None if self._receives else _NOT_RECEIVED
 
     def _report(self, failure: str | None) -> None:
-        """Log when listening fails, and when it works again: until then work is found by looking for it. If the
-        database does not answer at all, its caller says so."""
-        if (failure is not None) == self._is_deaf:
+        """Log when notifications stop to arrive, and when they arrive again; in between, waiters poll. If the database
+        does not answer at all, the caller logs that."""
+        if (failure is not None) == self._has_failed:
             return
-        self._is_deaf = failure is not None
+        self._has_failed = failure is not None
         if failure is not None:
-            log.warning("notifications of new work do not arrive, looking for it once a second: %s", failure)
+            log.warning("notifications of new work do not arrive, polling once a second: %s", failure)
         else:
             log.info("notifications of new work arrive again")
 
@@ -154,23 +154,23 @@ class PostgresWake:
         connection = self._connection
         if connection is None:
             return
-        if not _is_there(connection):
+        if not _is_alive(connection):
             connection.close()
             self._connection = None
             return
-        while self._has_heard(connection):
+        while self._take_notification(connection):
             pass
 
-    def _has_heard(self, connection: OwnConnection) -> bool:
-        """Take the next notification; whether there was one. From then on the connection is known to hear."""
+    def _take_notification(self, connection: OwnConnection) -> bool:
+        """Take the next notification. Return whether there was one; from then on the connection is known to receive."""
         if connection.pgconn.notifies() is None:
             return False
-        self._is_heard = True
+        self._receives = True
         return True
 
 
-def _is_there(connection: OwnConnection) -> bool:
-    """Whether the connection lives, by reading all that has come."""
+def _is_alive(connection: OwnConnection) -> bool:
+    """Read all that has arrived. Return whether the connection is alive."""
     try:
         while not connection.closed and connection.incoming.poll(0):
             connection.pgconn.consume_input()

@@ -78,8 +78,8 @@ class SqliteSchedules(SqliteEnqueue):
             self._log_schedule(item.tenant, item.name, None, "active", "create", "client", None, now)
         elif any(getattr(was, name) != getattr(item, name) for name in _CALLED_FOR):
             self._db.change(_CHANGE, fields)
-            stands = _state(was)
-            self._log_schedule(item.tenant, item.name, stands, stands, "change", "client", None, now)
+            state = _state(was)
+            self._log_schedule(item.tenant, item.name, state, state, "change", "client", None, now)
         found = self._schedule(item.name)
         assert found is not None
         return found
@@ -136,8 +136,8 @@ class SqliteSchedules(SqliteEnqueue):
         """Record the ticks, then enqueue the jobs of those that are new."""
         now = self._now()
         ticks = [to_micros(fire.fire_at, field="fire_at") for fire in fires]
-        stands, following = to_micros(expected, field="expected"), to_micros(next_at, field="next_at")
-        move = {"name": name, "expected": stands, "next": following, "last": max(ticks, default=None)}
+        current, following = to_micros(expected, field="expected"), to_micros(next_at, field="next_at")
+        move = {"name": name, "expected": current, "next": following, "last": max(ticks, default=None)}
         if not self._db.change(_MOVE_ON, move):
             return None
         jobs = []

@@ -1,8 +1,8 @@
 """The verbs on a connection that belongs to the caller, inside the caller's transaction.
 
-Each verb runs under a savepoint, so a verb that fails leaves the caller's transaction as it was. Where the caller has
-begun none, it is begun here, IMMEDIATE, as the driver would have done with the first write, and it is the caller's to
-commit; on a connection in autocommit mode the verb is a transaction of its own.
+Each verb runs under a savepoint, so a verb that fails leaves the caller's transaction as it was. If there is no
+transaction yet, it is begun here, IMMEDIATE, as the driver does with the first write, and the caller commits it. On a
+connection in autocommit mode the verb is a transaction of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAVEPOINT = "detent_verb"
 
 
 class CallersVerbs(EachAlone):
-    """Nothing is durable until the caller commits."""
+    """The verbs in the caller's transaction. Nothing is durable until the caller commits."""
 
     def __init__(self, connection: object, clock: Clock, database: str) -> None:
         self._executor, self._driver = executor_over(connection)
@@ -36,7 +36,7 @@ class CallersVerbs(EachAlone):
         self._database = database
 
     def _name(self) -> str:
-        """The caller's own database, for messages: it may be another than ours."""
+        """Return the caller's own database, for messages."""
         try:
             found = SqliteExecutor(self._driver).rows("PRAGMA database_list")
         except sqlite3.Error:
@@ -87,7 +87,7 @@ class CallersVerbs(EachAlone):
 
 
 class _AlchemyExecutor:
-    """Over a connection of SQLAlchemy's, so that its own transaction begins with the first statement."""
+    """Executes on a SQLAlchemy connection, whose own transaction begins with the first statement."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -108,9 +108,9 @@ class _AlchemyExecutor:
 
 
 def executor_over(connection: Any) -> tuple[Executor, sqlite3.Connection]:
-    """How to run statements on what the caller gave, and the driver's connection under it.
+    """Return an executor on the caller's connection, and the driver's connection under it.
 
-    Takes a connection of sqlite3, or a Connection or Session of SQLAlchemy's over one; refuses the rest (`WrongPlace`).
+    Accepts a connection of sqlite3, or a Connection or Session of SQLAlchemy over one. Raises `WrongPlace` otherwise.
     """
     if isinstance(connection, WriteConnection):
         raise WrongPlace(

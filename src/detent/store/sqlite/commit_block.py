@@ -1,4 +1,4 @@
-"""The commit boundary: the user's statements and the mark in one transaction. And a holder's block without the mark."""
+"""The commit boundary: the user's statements and the mark in one transaction; and the same without the mark."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from detent.store.sqlite.verbs import SqliteVerbs
 __all__ = ["CommitBlock", "HoldersBlock", "SqliteTx"]
 
 _LEASE_SHARE = 1 / 3
-"""Of what is left of the lease: so long may the block be open."""
+"""The share of the remaining lease for which a block may be open."""
 
 
 class SqliteTx:
-    """The hand on the transaction that will mark the attempt committed."""
+    """The transaction that will mark the attempt committed, as the user's code sees it."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -35,11 +35,11 @@ class SqliteTx:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The driver's connection. Its transaction is not the user's to end."""
+        """The driver's connection. The user must not end its transaction."""
         return self._connection
 
     def execute(self, sql: str, params: dict[str, Any] | None = None) -> tuple[list[tuple[Any, ...]], int]:
-        """Run a statement with `:name` parameters: its rows, and how many it changed."""
+        """Run a statement with `:name` parameters. Return its rows, and how many it changed."""
         cursor = self._connection.execute(sql, params or {})
         rows = [] if cursor.description is None else cursor.fetchall()
         return rows, max(0, cursor.rowcount)
@@ -54,19 +54,19 @@ class SqliteTx:
 
     @property
     def is_bare(self) -> bool:
-        """Whether there is nothing to be stored but the mark."""
+        """Whether there is nothing to store but the mark."""
         return not self._intents and self._result is None
 
     def commit_of(self, job_id: int, attempt: int, reserve: Callable[[int], int]) -> Commit:
-        """The mark, with what has come together for it."""
+        """Return the mark, with the result and the intents of the block."""
         return Commit(job_id=job_id, attempt=attempt, result=self._result, intents=numbered(self._intents, reserve))
 
 
 class CommitBlock:
-    """The holder is checked before the user's first statement, again at the end, and by the mark, which is the last.
+    """Checks the holder before the user's first statement, at the end, and by the mark, which is the last statement.
 
-    A mark that has nothing with it is written together with those of the group. Nobody else writes between the check
-    and the mark, so only time can have taken the lease away meanwhile: that is looked at when the block ends.
+    A mark without result and intents is written together with those of the group. There is no other writer between the
+    check and the mark, so the lease can only have expired in between: that is checked when the block ends.
     """
 
     sees_marks = False
@@ -96,8 +96,8 @@ class CommitBlock:
             raise raised from error
 
     def enter(self, executor: SqliteExecutor, seen: dict[int, Any], coming: list[int]) -> float:
-        """Whether this attempt may commit, and for how long its block may be open. One look for all who stand in line:
-        what it finds holds until somebody writes."""
+        """Check that this attempt may commit. Return for how long its block may be open. One query reads the jobs of
+        all waiting blocks: the answer is valid until the next write."""
         verbs = self._verbs(executor)
         if self.job_id not in seen:
             seen.update(verbs.holders([self.job_id, *coming]))
@@ -108,7 +108,7 @@ class CommitBlock:
         return holding.seconds * _LEASE_SHARE
 
     def leave(self, executor: SqliteExecutor) -> bool:
-        """Whether the mark is written: it may wait for others where it goes alone."""
+        """Write the mark, unless it can be written together with others. Return whether it is written."""
         verbs = self._verbs(executor)
         if self._tx.is_bare:
             lost = verbs.still_holds(self.holding)
@@ -119,7 +119,7 @@ class CommitBlock:
         return True
 
     def mark_all(self, executor: SqliteExecutor, members: list[CommitBlock]) -> None:
-        """One statement for all of them."""
+        """Write the marks in one statement."""
         self._verbs(executor).mark_committed([member.holding for member in members])
 
     def _last(self, write: Callable[[], object]) -> None:
@@ -133,7 +133,7 @@ class CommitBlock:
 
 
 class HoldersBlock(CommitBlock):
-    """The same check before the user's first statement; the last are those of `last`, and nothing is marked."""
+    """Checks the holder before the user's first statement. Ends with the statements of `last`; nothing is marked."""
 
     sees_marks = True
 
@@ -144,6 +144,6 @@ class HoldersBlock(CommitBlock):
         self._write_last = last
 
     def leave(self, executor: SqliteExecutor) -> bool:
-        """Nothing is left to be marked."""
+        """Write the last statements. There is no mark."""
         self._last(lambda: self._write_last(self._verbs(executor)))
         return True

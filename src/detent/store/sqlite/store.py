@@ -45,11 +45,11 @@ T = TypeVar("T")
 
 _IS_WORK = "SELECT EXISTS (SELECT 1 FROM detent_ready)"
 _CLAIMS_MAX = 4
-"""Transactions of one claim, each of which passed over lanes without room."""
+"""Maximum number of transactions in one claim; each skips lanes without room."""
 
 
 class SqliteStore(EachAlone):
-    """Every verb is a write transaction of its own, synced when it returns; looking never waits for writers.
+    """Every verb is a write transaction of its own, synced when it returns. Reading never waits for writers.
 
     Nothing is touched before the first use. `path` may be ":memory:", which is this store's alone. Safe from any thread
     and across forks; a call waits for locks at most `wait_seconds_max` in all, then `DatabaseBusy`.
@@ -74,17 +74,17 @@ class SqliteStore(EachAlone):
         return self._wake
 
     def identity_of(self, number: int) -> str:
-        """Read when the store is made ready."""
+        """Read by `ready`."""
         return self._identities.of(number)
 
     def identity_renew(self, actor: str, reason: str | None = None) -> IdentityRow:
-        """This store uses it from now on."""
+        """This store uses the new identity from now on."""
         made = EachAlone.identity_renew(self, actor, reason)
         self._identities.forget()
         return made
 
     def ready(self, *, create: bool = True) -> None:
-        """Create what is missing altogether; otherwise only look, and say what does not fit."""
+        """Create the file and the schema if there is none; otherwise only check it."""
         if create:
             self._file.create_file()
         with self._as_found() as (connection, applied):
@@ -98,7 +98,7 @@ class SqliteStore(EachAlone):
         self._identities.load()
 
     def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
-        """Everything in one write transaction; a second migrator finds nothing to do."""
+        """In one write transaction. A second migrator finds nothing to do."""
         with self._as_found() as (found, applied):
             if found is not None:
                 # Before the first write, which would leave files beside this one.
@@ -108,12 +108,12 @@ class SqliteStore(EachAlone):
             return schema.migrate(connection, self._clock, self.name, watch)
 
     def migration_sql(self) -> str:
-        """Of a file that is not there yet: all of it."""
+        """The whole schema, if there is no file yet."""
         with self._as_found() as (connection, applied):
             return schema.script(connection, self.name, applied)
 
     def facts(self) -> Facts:
-        """Of the file, where there is one, and of the library."""
+        """The settings of the file, if there is one, and of the library."""
         with self._as_found() as (connection, applied):
             return facts(connection, applied)
 
@@ -122,12 +122,12 @@ class SqliteStore(EachAlone):
         return self._file.log_growth()
 
     def install_roles(self) -> None:
-        """A file has no roles."""
+        """Raises `WrongPlace`: a file has no roles."""
         raise WrongPlace("install_roles", "on SQLite", "who may read and write the file is its file system's to say")
 
     @contextmanager
     def _as_found(self) -> Iterator[tuple[sqlite3.Connection | None, dict[int, Applied]]]:
-        """A look at whatever is there; nothing is created."""
+        """Open a read-only connection if there is a file. Creates nothing."""
         if not self._file.is_there():
             yield None, {}
             return
@@ -135,20 +135,20 @@ class SqliteStore(EachAlone):
             yield connection, schema.applied_steps(connection)
 
     def check_thread(self) -> None:
-        """One transaction at a time: inside a commit block there is no other."""
+        """Raises `WrongPlace` inside a transaction: this thread would wait for itself."""
         self._file.check_thread()
 
     def together(self, work: Callable[[Verbs], T]) -> T:
-        """Nobody else writes meanwhile, so `work` is never repeated here."""
+        """There is a single writer, so `work` is never repeated."""
         return self._write(work)
 
     @property
     def ids_by_transaction(self) -> bool:
-        """The caller's transaction keeps every other writer out, so its ids come from inside it."""
+        """True: the caller's transaction blocks all other writers, so its ids come from inside it."""
         return True
 
     def on(self, connection: Any) -> Verbs:
-        """On a connection of sqlite3, or of SQLAlchemy's over one."""
+        """On a connection of sqlite3, or of SQLAlchemy over one."""
         return CallersVerbs(connection, self._clock, self.name)
 
     def on_async(self, connection: Any) -> AsyncVerbs:
@@ -160,16 +160,16 @@ class SqliteStore(EachAlone):
         )
 
     def answering_within(self, seconds: float) -> AbstractContextManager[None]:
-        """A call has its own limit for all its waits."""
+        """A no-op: a call has its own limit for all its waits."""
         return nullcontext()
 
     def up_for(self) -> float | None:
-        """A file does not begin or end."""
+        """None: there is no server."""
         return None
 
     @property
     def whereabouts(self) -> tuple[str, Callable[[], str | None]]:
-        """A file."""
+        """The file."""
         return "sqlite", lambda: self._file.path
 
     def guard_entity(self, lifecycle: Lifecycle, table: str, id_column: str, state_column: str) -> None:
@@ -183,13 +183,13 @@ class SqliteStore(EachAlone):
             return {} if connection is None else attached_versions(connection)
 
     def commit_block(self, job_id: int, attempt: int) -> AbstractContextManager[Tx]:
-        """Blocks take turns; whatever is raised inside leaves nothing."""
+        """Blocks take turns. An exception rolls the block back."""
         return CommitBlock(self._file, self._clock, job_id, attempt)
 
     def holders_block(
         self, job_id: int, attempt: int, leave: Callable[[Verbs], DetentError | Moved]
     ) -> AbstractContextManager[Tx]:
-        """In line with commit blocks."""
+        """Takes turns with commit blocks."""
         return HoldersBlock(self._file, self._clock, job_id, attempt, leave)
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
@@ -199,11 +199,11 @@ class SqliteStore(EachAlone):
             return violations(SqliteExecutor(connection), self._now(), watch, schema=mine)
 
     def pages_not_checked(self) -> str | None:
-        """SQLite checks its pages by itself."""
+        """None: SQLite checks its pages itself."""
         return None
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
-        """On one snapshot, which keeps no writer waiting."""
+        """On one snapshot, which does not block writers."""
         with self._file.reading() as connection, self._long_reads.register(connection):
             executor, now = SqliteExecutor(connection), self._now()
             return step(
@@ -217,11 +217,11 @@ class SqliteStore(EachAlone):
             )
 
     def cancel_reads(self) -> None:
-        """By interrupting their statements."""
+        """Interrupts their statements."""
         self._long_reads.cancel()
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
-        """The plan is made on one snapshot; while it is carried out nobody else writes."""
+        """The plan is made on one snapshot. It is carried out in one write transaction."""
         if apply:
             with self._file.reading() as connection:
                 refuse_if_newer(self.name, installed(connection))
@@ -233,22 +233,22 @@ class SqliteStore(EachAlone):
             return repair(SqliteRepair(connection, self._now()), actor, reason, apply=apply)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._wake.close()
         self._file.close()
 
     def job_finish(self, items: Sequence[Finish], worker: str) -> list[Finished | DetentError]:
-        """Beside commit blocks it shares their sync."""
+        """While commit blocks are running, share their sync."""
         return self._beside_blocks(lambda verbs: verbs.job_finish(items, worker))
 
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
-        """Whoever waits for work hears of it at once."""
+        """Wakes the waiting workers."""
         answers = EachAlone.job_enqueue(self, items)
         self._wake.notify()
         return answers
 
     def job_enqueue_sent(self, items: Sequence[NewJob]) -> None:
-        """Who writes to a file waits for it."""
+        """None: a write to a file cannot be sent without waiting."""
 
     def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
         """Claim without a sync: a crash of the machine that loses the claim also ends every process that saw it. Later
@@ -261,7 +261,7 @@ class SqliteStore(EachAlone):
         return self._read(lambda verbs: verbs.claim_taken(terms["lease_id"], ids)) if ids else []
 
     def claim_ahead(self, **terms: Unpack[ClaimTerms]) -> Callable[[], list[Claimed]]:
-        """There is nothing to be done ahead."""
+        """There is nothing to prepare."""
         return partial(self.job_claim, **terms)
 
     def _is_work(self) -> bool:
@@ -269,8 +269,8 @@ class SqliteStore(EachAlone):
             return bool(connection.execute(_IS_WORK).fetchone()[0])
 
     def _beside_blocks(self, work: Callable[[SqliteVerbs], T]) -> T:
-        """In the transaction of the commit blocks that are at work, where there are any. Where one of them brings it
-        down, by itself: nobody else is at the mercy of a user's block."""
+        """Work in the transaction of the commit blocks that are running. If there are none, or if one of them makes
+        the transaction fail, work in a transaction of its own."""
         if self._file.group_commit.busy:
             try:
                 with values_checked():

@@ -1,1 +1,1 @@
-"""Connections to PostgreSQL: the pool, sessions over whoever's connection, and failures in Detent's own words."""
+"""Connections to PostgreSQL: the pool, sessions on a connection, and the translation of errors."""

@@ -382,7 +382,7 @@ def _too_long(group: CommitGroup) -> WrongPlace:
     return WrongPlace(
         "a commit block",
         f"that is open for more than {_CLOCK.monotonic() - group.begun:.2g} s on SQLite",
-        "prepare before the block: nobody else can write while it is open",
+        "do slow work before the block: no other writer can write while it is open",
     )
 
 

@@ -24,7 +24,7 @@ _POLL_FIRST = 0.00005
 _POLL_SOON = 0.0002
 _POLL_LATER = 0.001
 _SOON = 0.1
-"""Seconds for which the next writer polls often. Most transactions are shorter, and nobody writes until it notices."""
+"""Seconds for which the next writer polls often. Most transactions are shorter, and none starts until it notices."""
 
 
 class FairLock:
