@@ -1,4 +1,4 @@
-"""Queries of the invariants, which are written once, for PostgreSQL, as SQLite takes them."""
+"""The queries of invariants and repair are written once, for PostgreSQL. This module translates them for SQLite."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _STEPS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"\bIS NOT DISTINCT FROM\b", "IS"),
     (r"\bIS DISTINCT FROM\b", "IS NOT"),
+    (r"\bgreatest\(", "max("),
     (r"%\((\w+)\)s", r":\1"),
     (r"\bdetent\.", "detent_"),
 )

@@ -225,7 +225,7 @@ class PostgresStore(PostgresVerbs):
 
     def verify(self, watch: Callable[[int], None] | None = None) -> list[Violation]:
         """Every invariant on one snapshot."""
-        from detent.store.repair.postgres import violations
+        from detent.store.invariants.postgres import violations
 
         with self._snapshot() as connection:
             return violations(connection, watch)
@@ -233,8 +233,8 @@ class PostgresStore(PostgresVerbs):
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot. The server ends a statement that takes too long or waits too long for a lock."""
         from detent.store.installed import is_newer
+        from detent.store.invariants.postgres import changed_definitions
         from detent.store.postgres.schema import installed
-        from detent.store.repair.postgres import changed_definitions
 
         with self._snapshot() as connection:
             schema = place.part == "schema" and not is_newer(installed(connection))
@@ -252,7 +252,7 @@ class PostgresStore(PostgresVerbs):
 
     def pages_not_checked(self) -> str | None:
         """Depends on what this role may call in this database."""
-        from detent.store.postgres.integrity import pages_not_checked
+        from detent.store.invariants.postgres import pages_not_checked
 
         with self._snapshot() as connection:
             return pages_not_checked(connection)

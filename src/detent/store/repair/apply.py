@@ -1,36 +1,22 @@
-"""Show or apply the plan of a repair.
-
-Each applied step has its line in the log, and the steps of one job are applied together or not at all.
-"""
+"""Repair: show the plan, or carry it out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Iterator
 
 from detent.errors import InvalidInput
 from detent.model.records import RepairStep
-from detent.store.repair.plan import Actions, Group, Look, counts_wrongly, plan
+from detent.store.repair.database import RepairDatabase
+from detent.store.repair.plan import Group, counts_wrongly, plan
 
-__all__ = ["RepairDatabase", "repair"]
-
-
-class RepairDatabase(Look, Actions, Protocol):
-    """What a repair needs of a database, inside one transaction."""
-
-    def lock_out_writers(self) -> None:
-        """Block all other writers until the end of the transaction."""
-        ...
-
-    def undo_if_refused(self, work: Callable[[], None]) -> str | None:
-        """Do the work, or undo it if a guard or constraint refuses it, and return the message of the database."""
-        ...
+__all__ = ["repair"]
 
 
 def repair(database: RepairDatabase, actor: str, reason: str, *, apply: bool) -> list[RepairStep]:
-    """Return the plan; with `apply`, what became of it. A step that the database refused has `can` False.
+    """Return the plan; with `apply`, carry it out and return the result.
 
-    Raises `InvalidInput` for an empty actor or reason: every repair is recorded with both.
+    Each step is recorded in the log. The steps of one job are applied together or not at all; a step that the database
+    refuses is returned with `can` False. An empty actor or reason raises `InvalidInput`.
     """
     for field, value in (("actor", actor), ("reason", reason)):
         if not value.strip():
@@ -38,9 +24,9 @@ def repair(database: RepairDatabase, actor: str, reason: str, *, apply: bool) ->
     groups = list(plan(database))
     if apply and any(step.act for group in groups for step in group):
         database.lock_out_writers()
-        groups = list(plan(database))  # again: rows may have changed before all writers were blocked
+        groups = list(plan(database))  # again: rows may have changed until the lock was taken
         done = [shown for group in groups for shown in _carried_out(database, group, actor, reason)]
-        # Last, since a repaired job was counted as a move or was not counted at all.
+        # Last, because repaired rows were counted as moves or were not counted at all.
         if not any(map(counts_wrongly, done)):
             database.undo_if_refused(database.count_finished)
         return done
@@ -53,7 +39,7 @@ def _carried_out(database: RepairDatabase, group: Group, actor: str, reason: str
             if step.line is None or step.act is None:
                 continue
             if step.line.entity == "sequence":
-                # It may be the one that numbers the lines of the log.
+                # It may be the sequence that numbers the lines of the log.
                 step.act(database)
                 database.log(step.line, actor, reason)
             else:

@@ -1,6 +1,6 @@
-"""Rebuild the row and the queue rows of a job from its records, without a database or a clock.
+"""Rebuild a job: what its row and its queue rows must say, according to its records. Pure: no database, no clock.
 
-Times are whatever the database gives (microseconds or datetimes); they are only compared and passed on.
+Times have the type of the database (microseconds or datetimes); they are only compared and passed on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Job(NamedTuple):
-    """The columns of a job's row that are rebuilt, and those that decide."""
+    """The columns of a job's row that are rebuilt, and those that are needed for it."""
 
     id: int
     tenant: str
@@ -66,7 +66,7 @@ class Execution(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the log that moved the job; requests and repairs move nothing."""
+    """A line of the log that moved the job. Requests and repairs are left out."""
 
     job_id: int
     n: int
@@ -110,20 +110,20 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything the database holds about one job."""
+    """Everything that the database has about one job."""
 
     job: Job
     executions: tuple[Execution, ...]  # by attempt
     lines: tuple[Line, ...]  # by n
     queued: tuple[Queued, ...]
     dead: DeadRow | None
-    leased: bool  # the row of its lease is there and names it
+    leased: bool  # the row of its lease exists and has the job
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What the records make of a job. `dead_reason` is set where it belongs among the dead letters."""
+    """A job according to its records. `dead_reason` is set if it belongs among the dead letters."""
 
     state: str
     attempt: int
@@ -131,7 +131,7 @@ class Projection:
     spared: int
     due_at: Any
     finished_at: Any
-    leased_at: Any  # None where nothing on record bounds it
+    leased_at: Any  # None if no record bounds it
     committed_at: Any
     error: str | None
     dead_reason: str | None
@@ -139,13 +139,13 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Why the records alone do not say what a job is."""
+    """Why the records do not determine the job."""
 
     why: str
 
 
 def rebuild(facts: Facts) -> Projection | Contradiction:
-    """Fold the records. Holes, unknown words and anything that speaks against a commit are for a person."""
+    """Return the job according to its records, or why they do not determine it: gaps, unknown states, a commit."""
     job, executions, lines = facts.job, facts.executions, facts.lines
     ended = len(executions)
     if why := _hole(job, executions) or _unknown_word(executions, lines):
@@ -158,7 +158,7 @@ def rebuild(facts: Facts) -> Projection | Contradiction:
         committed_at = last.committed_at
     if why := _against_commit(facts, state):
         return Contradiction(why)
-    # A guard lets spared only grow, also for repair.
+    # A guard lets `spared` only grow, also during a repair.
     spared = max(job.spared, _spared(executions, lines))
     if not 0 <= spared <= attempt or job.attempts_max < 1:
         return Contradiction(f"spared {job.spared} and attempts_max {job.attempts_max} fit no record")
@@ -178,12 +178,12 @@ def rebuild(facts: Facts) -> Projection | Contradiction:
 
 
 def spared_by_record(facts: Facts) -> int:
-    """The attempt of the newest retry, and the attempts since that did not count."""
+    """Return the attempt of the newest retry plus the attempts since then that did not count."""
     return _spared(facts.executions, facts.lines)
 
 
 def _due_at(job: Job, state: str, last: _Last, executions: tuple[Execution, ...]) -> Any:
-    """As the last record says. A retry keeps a due time that is still to come, unless the last attempt gave another."""
+    """Return the due time of the last record. A retry keeps a later due time, unless the last attempt set another."""
     if state != "pending" or last.due_at is None:
         return job.due_at
     given = [one.next_due_at for one in executions if one.attempt == job.attempt]
@@ -192,7 +192,7 @@ def _due_at(job: Job, state: str, last: _Last, executions: tuple[Execution, ...]
 
 
 class _Last(NamedTuple):
-    """The record by which a job is what it is."""
+    """The last record of a job, which determines its state."""
 
     state: str
     at: Any = None
@@ -204,7 +204,7 @@ class _Last(NamedTuple):
 
 
 def _last(executions: tuple[Execution, ...], lines: tuple[Line, ...]) -> _Last:
-    """The last by (attempt, rank, n): a line stands after the end of its attempt."""
+    """Return the last record by (attempt, rank, n): a line of the log comes after the end of its attempt."""
     line = max(lines, key=lambda line: (line.attempt, line.n), default=None)
     end = executions[-1] if executions else None
     if line is not None and (end is None or line.attempt >= end.attempt):
@@ -252,7 +252,7 @@ def _against_commit(facts: Facts, state: str) -> str | None:
 
 
 def _earliest(leased_at: Any, *later: Any) -> Any:
-    """When it was leased; where that is lost, the first thing that happened under the lease."""
+    """Return when the job was leased; if that is lost, the first time under the lease."""
     return next((time for time in (leased_at, *later) if time is not None), None)
 
 

@@ -1,6 +1,7 @@
-"""What to do about every broken invariant, decided from the records before anything is touched.
+"""The plan of a repair: what to do about every broken invariant, decided from the records before anything is written.
 
-A job that its records do not settle, or whose commit would have to be touched, is left to a person, with the reason.
+If the records of a job contradict each other, or its commit would have to change, the job is left to a person, with
+the reason.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 from detent.model.records import RepairStep, Violation
+from detent.store.repair.database import LogLine, RepairDatabase
 from detent.store.repair.job_projection import Contradiction, Facts, Job, Key, Projection, rebuild, spared_by_record
 
-__all__ = ["Actions", "Group", "LogLine", "Look", "Step", "counts_wrongly", "plan"]
+__all__ = ["Group", "Step", "counts_wrongly", "plan"]
 
 JOBS_AT_ONCE_MAX = 500
 
-# Invariants over the record itself. Where one is broken, its job is not rebuilt from what contradicts itself.
+# Invariants about the records themselves. If one is broken, its job is not rebuilt from them.
 IN_DOUBT = {
     "cancelled_was_requested": "the request is not on record, and a record is never rewritten",
     "commit_happens_once": "two commits of one job: a person must find out what happened",
@@ -28,7 +29,7 @@ IN_DOUBT = {
     "rows_are_unique": "two rows stand where one may: a person must choose",
     "succeeded_is_final": "something is on record after the success, and a record is never rewritten",
 }
-# Invariants that no rebuilding mends, though the rest of the job is rebuilt all the same.
+# Invariants that a rebuild does not repair; the rest of the job is rebuilt.
 BEYOND_REPAIR = {
     "definitions_are_in_place": "Detent did not install it, or cannot install it again by itself: its owner decides",
     "events_are_complete": "a lost line is not on record anywhere else",
@@ -44,132 +45,37 @@ WRONG_COUNTS = "the view job_counts, which adds up the counts, is not as it was 
 SCHEMA = ("trigger", "function", "constraint", "index", "table", "sequence")
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """What a step puts into the log before it acts."""
-
-    entity: str
-    entity_id: str
-    from_state: str
-    to_state: str
-    metadata: str
-    job_id: int | None = None
-    attempt: int = 0
-    tenant: str = ""
-    correlation_id: str | None = None
-
-
-class Look(Protocol):
-    """What the plan reads."""
-
-    def violations(self) -> list[Violation]:
-        """What breaks an invariant now."""
-        ...
-
-    def jobs_of_lines(self, numbers: Sequence[int]) -> dict[int, int]:
-        """Which job each line of the log speaks of."""
-        ...
-
-    def keys_named(self, names: Sequence[str]) -> list[Key]:
-        """The keys held until the first claim that go by these names (tenant/key)."""
-        ...
-
-    def facts(self, job_ids: Sequence[int]) -> list[Facts]:
-        """All that is known about those of the jobs that are there."""
-        ...
-
-    def owner_must(self, kind: str, name: str) -> str | None:
-        """What only an owner can do about a part of the schema; None where `restore` does it."""
-        ...
-
-
-class Actions(Protocol):
-    """What a step does."""
-
-    def log(self, line: LogLine, actor: str, reason: str) -> None:
-        """Put the line on record, trigger `repair`."""
-        ...
-
-    def set_job(self, job: Job, to: Projection) -> None:
-        """Rewrite the row; a running job that names no lease is given a new one."""
-        ...
-
-    def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
-        """Its one row in ready, or in waiting where it is due later; whatever else stood there goes."""
-        ...
-
-    def unqueue(self, job_id: int) -> None:
-        """No row in ready or waiting."""
-        ...
-
-    def add_dead(self, job: Job, reason: str, at: Any) -> None:
-        """Its one row among the dead letters."""
-        ...
-
-    def remove_dead(self, job_id: int) -> None:
-        """No row among the dead letters."""
-        ...
-
-    def lease(self, job_id: int) -> None:
-        """Let the row of the job's lease name it; where there is none, make one that has expired just now."""
-        ...
-
-    def drop_key(self, key: Key) -> None:
-        """Give a key back."""
-        ...
-
-    def free_slot(self, limit_key: str, job_id: int) -> None:
-        """Delete the slot of a job under a limit."""
-        ...
-
-    def recount(self, run_id: int) -> None:
-        """Let a batch run count what there is of its targets, actions and mismatches."""
-        ...
-
-    def count_finished(self) -> None:
-        """Let the counts of jobs at rest be those of the jobs."""
-        ...
-
-    def list_jobs(self) -> None:
-        """Let lists by time and by state find every job."""
-        ...
-
-    def restore(self, kind: str, name: str) -> None:
-        """Put a guard back as it was installed; let a sequence go on above all numbers in use."""
-        ...
-
-
-Deed = Callable[[Actions], None]
+Act = Callable[[RepairDatabase], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is shown, and, where it can be done, its line in the log and the deed."""
+    """What is shown; if it can be done, also its line in the log and the function that does it."""
 
     shown: RepairStep
     line: LogLine | None = None
-    act: Deed | None = None
+    act: Act | None = None
 
 
-Group = list[Step]  # carried out together or not at all
+Group = list[Step]  # applied together or not at all
 
 
-def plan(look: Look) -> Iterator[Group]:
-    """Guards first, then jobs in the order of their ids, then what belongs to no job. Nothing is rebuilt from damaged
+def plan(database: RepairDatabase) -> Iterator[Group]:
+    """Yield the steps: guards first, then jobs by id, then what belongs to no job. Nothing is rebuilt from damaged
     pages."""
-    found = look.violations()
+    found = database.violations()
     if any(violation.invariant == "storage_is_sound" and violation.entity == "file" for violation in found):
         yield from ([_left(violation, BEYOND_REPAIR["storage_is_sound"])] for violation in found)
         return
     if any(counts_wrongly(violation) for violation in found):
         yield from ([_left(one, WRONG_COUNTS)] for one in found if one.invariant == "finished_counts_equal_jobs")
         found = [one for one in found if one.invariant != "finished_counts_equal_jobs"]
-    of_job, others, keys = _sorted_out(look, found)
-    yield from ([_schema(look, violation)] for violation in others if violation.entity in SCHEMA)
+    of_job, others, keys = _sorted_out(database, found)
+    yield from ([_schema(database, violation)] for violation in others if violation.entity in SCHEMA)
     ids = sorted(of_job)
     for start in range(0, len(ids), JOBS_AT_ONCE_MAX):
         chunk = ids[start : start + JOBS_AT_ONCE_MAX]
-        there = {facts.job.id: facts for facts in look.facts(chunk)}
+        there = {facts.job.id: facts for facts in database.facts(chunk)}
         for job_id in chunk:
             if job_id in there:
                 yield _of_job(there[job_id], of_job[job_id])
@@ -179,18 +85,18 @@ def plan(look: Look) -> Iterator[Group]:
 
 
 def counts_wrongly(what: Violation | RepairStep) -> bool:
-    """Whether the view that adds up the counts of jobs is damaged: nothing is counted anew by it."""
+    """Return whether the view that adds up the counts of jobs is damaged; then jobs are not counted again."""
     name = what.entity_id.removeprefix("detent_")
     return (what.invariant, what.entity, name) == ("definitions_are_in_place", "view", "job_counts")
 
 
 def _sorted_out(
-    look: Look, found: Sequence[Violation]
+    database: RepairDatabase, found: Sequence[Violation]
 ) -> tuple[dict[int, list[Violation]], list[Violation], dict[str, Key]]:
-    """The violations that speak of a job, by its id; the others; the keys that are spoken of, by name."""
-    lines = look.jobs_of_lines([int(v.entity_id) for v in found if v.entity == "transition_log"])
+    """Return the violations about a job, by its id; the others; the keys that they name, by name."""
+    lines = database.jobs_of_lines([int(v.entity_id) for v in found if v.entity == "transition_log"])
     held = [v.entity_id for v in found if v.invariant == "key_until_claim_is_of_a_pending_job"]
-    keys = {f"{key.tenant}/{key.key}": key for key in look.keys_named(held)}
+    keys = {f"{key.tenant}/{key.key}": key for key in database.keys_named(held)}
     of_job: dict[int, list[Violation]] = defaultdict(list)
     others = []
     for violation in found:
@@ -206,27 +112,27 @@ def _sorted_out(
     return of_job, others, keys
 
 
-def _schema(look: Look, violation: Violation) -> Step:
+def _schema(database: RepairDatabase, violation: Violation) -> Step:
     kind, name = violation.entity, violation.entity_id
-    if statement := look.owner_must(kind, name):
+    if statement := database.owner_must(kind, name):
         return _left(violation, f"for its owner: {statement}")
     does = f"let {name} go on above all numbers in use" if kind == "sequence" else f"install {kind} {name} again"
     shown = RepairStep(violation.invariant, kind, name, does)
-    return Step(shown, _line(shown, "broken", "restored"), lambda actions: actions.restore(kind, name))
+    return Step(shown, _line(shown, "broken", "restored"), lambda database: database.restore(kind, name))
 
 
 def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
-    """Rows whose job is gone: a place in the queue, a dead letter or a held key goes; a record stays."""
+    """Return the step for a row whose job is gone: queue rows, dead letters and keys are deleted, records are kept."""
     if violation.invariant == "batch_counts_equal_targets":
         return _recounting(violation)
     if violation.invariant == "finished_counts_equal_jobs":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
-        return Step(shown, _line(shown, "miscounted", "counted"), lambda actions: actions.count_finished())
+        return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.count_finished())
     if violation.invariant == "limit_slots_are_current":
         return _freeing(violation)
     if violation.invariant == "lists_find_every_job":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "list it anew")
-        return Step(shown, _line(shown, "missing", "listed"), lambda actions: actions.list_jobs())
+        return Step(shown, _line(shown, "missing", "listed"), lambda database: database.list_jobs())
     act = _removal(violation, keys)
     if act is None:
         return _left(violation)
@@ -237,9 +143,9 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
 def _recounting(violation: Violation) -> Step:
     run_id = int(violation.entity_id)
     shown = RepairStep(violation.invariant, "batch_run", violation.entity_id, "count its targets anew")
-    # A line of its own kind: the run's own lines are its moves.
+    # An entity of its own, because the lines of the run are its moves.
     line = replace(_line(shown, "miscounted", "counted"), entity="batch_counts")
-    return Step(shown, line, lambda actions: actions.recount(run_id))
+    return Step(shown, line, lambda database: database.recount(run_id))
 
 
 def _freeing(violation: Violation) -> Step:
@@ -247,23 +153,23 @@ def _freeing(violation: Violation) -> Step:
     shown = RepairStep(
         violation.invariant, violation.entity, violation.entity_id, "free the slot: its attempt does not run"
     )
-    return Step(shown, _line(shown, "held", "freed"), lambda actions: actions.free_slot(limit_key, int(job_id)))
+    return Step(shown, _line(shown, "held", "freed"), lambda database: database.free_slot(limit_key, int(job_id)))
 
 
-def _removal(violation: Violation, keys: dict[str, Key]) -> Deed | None:
+def _removal(violation: Violation, keys: dict[str, Key]) -> Act | None:
     match violation.invariant, violation.entity:
         case "no_row_is_orphaned", "ready" | "waiting":
-            return lambda actions: actions.unqueue(int(violation.entity_id))
+            return lambda database: database.unqueue(int(violation.entity_id))
         case "no_row_is_orphaned", "dead":
-            return lambda actions: actions.remove_dead(int(violation.entity_id))
+            return lambda database: database.remove_dead(int(violation.entity_id))
         case "key_until_claim_is_of_a_pending_job", _ if violation.entity_id in keys:
             return _giving_back(keys[violation.entity_id])
         case _:
             return None
 
 
-def _giving_back(key: Key) -> Deed:
-    return lambda actions: actions.drop_key(key)
+def _giving_back(key: Key) -> Act:
+    return lambda database: database.drop_key(key)
 
 
 def _of_job(facts: Facts, found: list[Violation]) -> Group:
@@ -284,14 +190,14 @@ def _of_job(facts: Facts, found: list[Violation]) -> Group:
 
 
 def _rebuilding(facts: Facts, want: Projection) -> Iterator[Step]:
-    """The steps that make the row, the queue, the dead letters, the lease and the keys what the records say."""
+    """Yield the steps that make the row, the queue, the dead letters, the lease and the keys what the records say."""
     job = facts.job
     found = job.state
 
-    def step(invariant: str, does: str, act: Deed) -> Step:
+    def step(invariant: str, does: str, act: Act) -> Step:
         nonlocal found
         shown = RepairStep(invariant, "job", str(job.id), does)
-        # A job found at rest that turns out to be running: its line stands before the attempt in flight.
+        # The line of a job that turns out to be running comes before the attempt in flight.
         attempt = want.ended if want.state == "running" != found else want.attempt
         line = _line(shown, found, want.state, job, attempt)
         found = want.state
@@ -299,18 +205,18 @@ def _rebuilding(facts: Facts, want: Projection) -> Iterator[Step]:
 
     if changes := list(_changes(job, want)):
         does = ", ".join(text for _, text in changes)
-        yield step(changes[0][0], f"set {does}", lambda actions: actions.set_job(job, want))
+        yield step(changes[0][0], f"set {does}", lambda database: database.set_job(job, want))
     if want.state == "pending":
-        if not _stands_right(facts, want):
+        if not _is_queued_right(facts, want):
             holds_key = bool(facts.keys)
             yield step(
                 "pending_is_queued_once",
                 "give it its one place in the queue",
-                lambda actions: actions.queue(job, want.due_at, holds_key),
+                lambda database: database.queue(job, want.due_at, holds_key),
             )
     else:
         if facts.queued:
-            yield step("pending_is_queued_once", "take it out of the queue", lambda actions: actions.unqueue(job.id))
+            yield step("pending_is_queued_once", "take it out of the queue", lambda database: database.unqueue(job.id))
         for key in facts.keys:
             yield step(
                 "key_until_claim_is_of_a_pending_job",
@@ -319,21 +225,23 @@ def _rebuilding(facts: Facts, want: Projection) -> Iterator[Step]:
             )
     if want.state == "running" and not facts.leased:
         yield step(
-            "running_is_leased", "give it an expired lease for the reaper", lambda actions: actions.lease(job.id)
+            "running_is_leased", "give it an expired lease for the reaper", lambda database: database.lease(job.id)
         )
     reason = want.dead_reason
     if reason is not None and facts.dead != (job.id, job.tenant, job.queue, job.task):
         yield step(
             "quarantined_is_dead",
             f"put it among the dead letters: {reason}",
-            lambda actions: actions.add_dead(job, reason, want.finished_at),
+            lambda database: database.add_dead(job, reason, want.finished_at),
         )
     if reason is None and facts.dead is not None:
-        yield step("quarantined_is_dead", "take it from the dead letters", lambda actions: actions.remove_dead(job.id))
+        yield step(
+            "quarantined_is_dead", "take it from the dead letters", lambda database: database.remove_dead(job.id)
+        )
 
 
 def _changes(job: Job, want: Projection) -> Iterator[tuple[str, str]]:
-    """What the row says wrongly: the invariant that finds it, and the change in words."""
+    """Yield what is wrong in the row: the invariant that finds it, and the change in words."""
     if job.state != want.state:
         yield "state_equals_record", f"state {job.state} → {want.state}"
     for name in ("attempt", "ended"):
@@ -352,7 +260,7 @@ def _changes(job: Job, want: Projection) -> Iterator[tuple[str, str]]:
         yield "running_is_leased", "a lease of its own"
 
 
-def _stands_right(facts: Facts, want: Projection) -> bool:
+def _is_queued_right(facts: Facts, want: Projection) -> bool:
     job = facts.job
     if len(facts.queued) != 1:
         return False
@@ -363,7 +271,7 @@ def _stands_right(facts: Facts, want: Projection) -> bool:
 
 
 def _left(violation: Violation, why: str | None = None) -> Step:
-    """A step for a person."""
+    """Return a step that is left to a person."""
     why = why or {**BEYOND_REPAIR, **IN_DOUBT}.get(violation.invariant, "the records do not say what it should be")
     return Step(RepairStep(violation.invariant, violation.entity, violation.entity_id, why, can=False))
 

@@ -17,13 +17,14 @@ from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.entities.sqlite import attach, attached_versions
 from detent.store.installed import is_newer, refuse_if_newer
+from detent.store.invariants.sqlite import violations
 from detent.store.invariants.walk import step
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.identities import Identities
 from detent.store.limits.sqlite_lanes import Reached
 from detent.store.migrate import Applied
 from detent.store.repair.apply import repair
-from detent.store.repair.sqlite import SqliteRepair, violations
+from detent.store.repair.sqlite import SqliteRepair
 from detent.store.sqlite import schema
 from detent.store.sqlite.caller import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock

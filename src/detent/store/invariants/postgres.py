@@ -1,18 +1,21 @@
-"""The pages of tables and indexes, as `verify` checks them with the extension amcheck."""
+"""`verify` on PostgreSQL: the invariants, and the pages of tables and indexes if the extension amcheck is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 
 from detent.errors import DatabaseError
 from detent.model.records import Violation
-from detent.store.invariants import can_go_on
+from detent.store.installed import is_newer
+from detent.store.invariants import can_go_on, load, unchecked, watched
+from detent.store.postgres.differences import changed_views
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translated
+from detent.store.postgres.schema import installed
 
-__all__ = ["damaged_pages", "pages_not_checked"]
+__all__ = ["changed_definitions", "pages_not_checked", "violations"]
 
 _FINDINGS_MAX = 20
 _AMCHECK = "SELECT e.extnamespace::regnamespace::text FROM pg_catalog.pg_extension e WHERE e.extname = 'amcheck'"
@@ -32,6 +35,31 @@ SELECT i.oid, i.relname FROM pg_catalog.pg_class i
 """
 
 
+def violations(connection: Connection, watch: Callable[[int], None] | None = None) -> list[Violation]:
+    """Return every row that breaks an invariant, in the order of the invariants' names."""
+    found: list[Violation] = []
+    schema = not is_newer(installed(connection))
+    for invariant in watched(load("postgres", schema=schema), watch):
+        try:
+            with connection.transaction():
+                rows = connection.execute(invariant.sql.encode()).fetchall()
+        except psycopg.Error as error:
+            known = translated(error, "this database")
+            if not isinstance(known, DatabaseError) or not can_go_on(known):
+                raise
+            found.append(unchecked(invariant.name, known))
+        else:
+            found += [Violation(invariant.name, *(str(part) for part in row)) for row in rows]
+    found += [*(changed_definitions(connection) if schema else ()), *_damaged_pages(connection)]
+    return sorted(found, key=lambda one: one.invariant)
+
+
+def changed_definitions(connection: Connection) -> Iterator[Violation]:
+    """Yield the views that are not those of this release."""
+    for name in changed_views(connection):
+        yield Violation("definitions_are_in_place", "view", name, "its definition was changed")
+
+
 def pages_not_checked(connection: Connection) -> str | None:
     """Return why the pages of tables and indexes cannot be checked, and what to do about it; None if they can."""
     row = connection.execute(_AMCHECK).fetchone()
@@ -46,7 +74,7 @@ def pages_not_checked(connection: Connection) -> str | None:
     return None
 
 
-def damaged_pages(connection: Connection) -> Iterator[Violation]:
+def _damaged_pages(connection: Connection) -> Iterator[Violation]:
     """Yield what the extension amcheck finds in tables and indexes, the latter compared with their tables."""
     if pages_not_checked(connection) is not None:
         return
