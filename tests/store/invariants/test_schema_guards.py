@@ -59,6 +59,7 @@ _EMPTY = {
     "trigger": "BEGIN RETURN NEW; END",
     "void": "BEGIN END",
     "text": "BEGIN RETURN ''; END",
+    "bigint[]": "SELECT ARRAY[1::bigint]",
     "bigint": "SELECT 1::bigint",
 }
 """Bodies that do nothing, by what a function returns."""
