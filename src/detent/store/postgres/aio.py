@@ -1,4 +1,4 @@
-"""The client's verbs on an async connection of the caller's, inside the caller's transaction."""
+"""The client's verbs on an async connection of the caller, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -44,11 +44,9 @@ class AsyncPostgresVerbs:
         self._lanes = lanes
 
     async def ids_reserve(self, count: int) -> int:
-        """Exactly the ids needed."""
         return await self._run(ids_reserve(count))
 
     async def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
-        """A refusal is answered, and the caller's transaction stays usable."""
         if not items:
             return []
         items = as_uniform(items)
@@ -58,23 +56,18 @@ class AsyncPostgresVerbs:
     async def job_cancel(
         self, ids: Sequence[int], actor: str, reason: str | None = None
     ) -> list[Cancelled | DetentError]:
-        """Item by item."""
         return await self._run(job_cancel(ids, actor, reason)) if ids else []
 
     async def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
-        """Item by item."""
         return await self._run(job_retry(ids, actor, reason, notify=True)) if ids else []
 
     async def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:
-        """As the caller's transaction sees them."""
         return await self._run(job_get(ids, self._name)) if ids else []
 
     async def job_commit(self, item: Commit) -> Committed | DetentError:
-        """The mark, and the intents with it."""
         return await self._run(job_commit(item))
 
     async def event_append(self, items: Sequence[NewEvent]) -> list[Appended | DetentError]:
-        """Item by item."""
         return await self._run(event_append(items)) if items else []
 
     async def _run(self, statement: Statement[T]) -> T:

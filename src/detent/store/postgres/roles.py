@@ -1,4 +1,4 @@
-"""Optional group roles: what a login may do is which of them it is granted."""
+"""Optional group roles. A login may call the verbs of the roles that it is granted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ INCLUDES = {
 }
 """Whose verbs each role may call: its own, and those of the roles below it."""
 
-# Functions beside the catalogue: the version check of `ready`, lanes ahead of a caller's transaction, the short way in,
-# ticks without a job of their own, parts of the verbs of batch runs, what there is to do, the entry of a commit block
-# and its mark, the sign of a waiter, the life of the server.
+# Functions that are no verbs of the catalogue but are called from Python: parts of verbs, the version check of `ready`,
+# commit blocks, waiters.
 BESIDE = {
     "lanes_make": "client",
     "job_enqueue_one": "client",
@@ -44,21 +43,21 @@ SELECT EXISTS (
   SELECT 1 FROM pg_roles r, pg_namespace n
    WHERE r.rolname = 'detent_viewer' AND n.nspname = 'detent' AND has_schema_privilege(r.oid, n.oid, 'USAGE'))
 """
-"""Whether this database has given them their rights: the roles themselves are the whole server's."""
+"""Whether the roles have their rights in this database: the roles themselves belong to the whole server."""
 
 _MAKE = """DO $$ BEGIN
   IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'detent_{role}') THEN
     CREATE ROLE detent_{role} NOLOGIN;
   END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-  NULL; -- roles are the whole server's: somebody made it meanwhile, for another database
+  NULL; -- roles belong to the whole server: another database has created it meanwhile
 END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA detent FROM detent_{role};
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA detent FROM detent_{role};
 GRANT USAGE ON SCHEMA detent TO detent_{role};
 GRANT SELECT ON {views} TO detent_{role};"""
 
-# The façade, where it is Detent's: looking is every role's, queueing and stopping a client's, the rest a worker's.
+# The schema `ops`, if it is Detent's: every role may read, a client may queue and cancel, a worker may do the rest.
 OPS_FUNCTIONS = {"queue_run": "client", "cancel_run": "client"} | dict.fromkeys(
     ("claim_next_run", "append_event", "renew_run", "finish_run"), "worker"
 )
@@ -85,8 +84,8 @@ END $$;"""
 
 
 def roles_sql() -> str:
-    """The statements that make the roles and give them their rights, and no others. May be run again; needs CREATEROLE
-    and the schema's owner."""
+    """Return the statements that create the roles and grant them exactly their rights. They may be run again; the owner
+    of the schema runs them, with CREATEROLE."""
     views = ", ".join(f"detent.{view}" for view in VIEWS)
     of = {verb.name: str(verb.role) for verb in CATALOGUE.values()} | BESIDE
     parts = []

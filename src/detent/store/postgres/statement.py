@@ -1,6 +1,6 @@
-"""What a statement is, and how Python's lists are written for PostgreSQL.
+"""Statements, and lists written as PostgreSQL arrays.
 
-Arrays go as text, which is the fastest way in and the same for every driver: a caller's connection may be anybody's.
+Arrays are sent as text, which is fastest and the same for every driver that a caller's connection may have.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Statement(Generic[T]):
 
 
 def numbers(values: Iterable[float | None]) -> str:
-    """An array of numbers."""
+    """Return an array of numbers."""
     return "{" + ",".join(map(repr, values)).replace("None", "NULL") + "}"
 
 
 def texts(values: Iterable[str | None]) -> str:
-    """An array of text; every letter survives."""
+    """Return an array of text. Every character is kept."""
     listed = tuple(values)
     if listed and None not in listed:
-        # All in one go, divided by what PostgreSQL's text cannot hold. One that holds it is for the server to refuse.
+        # Joined by NUL, which text in PostgreSQL cannot contain. The server refuses a text that contains it.
         joined = "\0".join(listed)  # type: ignore[arg-type]
         if joined.count("\0") == len(listed) - 1:
             return '{"' + _escaped(joined).replace("\0", '","') + '"}'
@@ -49,26 +49,26 @@ def _escaped(text: str) -> str:
 
 
 def flags(values: Iterable[bool]) -> str:
-    """An array of booleans."""
+    """Return an array of booleans."""
     return "{" + ",".join("t" if value else "f" for value in values) + "}"
 
 
 def times(values: Iterable[datetime | None], *, field: str) -> str:
-    """An array of times. A naive one is refused in the name of `field`."""
+    """Return an array of times. A naive time raises `InvalidInput` about `field`."""
     return "{" + ",".join("NULL" if value is None else f'"{moment(value, field=field)}"' for value in values) + "}"
 
 
 def moment(value: datetime, *, field: str) -> str:
-    """One time. A naive one is refused in the name of `field`."""
+    """Return one time. A naive time raises `InvalidInput` about `field`."""
     to_micros(value, field=field)
     return value.astimezone(UTC).isoformat()
 
 
 def utc(value: datetime) -> datetime:
-    """A time as the contract gives it, whatever the session's time zone."""
+    """Return a time in UTC, whatever the session's time zone."""
     return value.astimezone(UTC)
 
 
 def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """A row by its names, with times in UTC."""
+    """Return a row by its names, with times in UTC."""
     return {name: utc(value) if isinstance(value, datetime) else value for name, value in zip(fields, row, strict=True)}
