@@ -231,7 +231,7 @@ def test_a_stale_preview_does_not_overwrite_what_others_have_changed(story: Stor
     (refused,) = run.changes(state="failed")
     assert (refused.ref, refused.conflict, refused.found, refused.attempts) == ("ring-2", True, 999, 1)
     assert refused.error is not None
-    assert "'ring-2' was not changed: it is now 999, expected 200; preview a new run" in refused.error
+    assert "Target 'ring-2' was not changed: its value is 999, expected 200. Preview a new run" in refused.error
 
     run.retry_failed(actor="ana")
     assert story.works(run).conflicts == 1

@@ -221,7 +221,7 @@ def test_an_effect_that_cannot_be_told_is_a_dead_letter_for_a_person(detent: Har
     shop.set("ring-1", 55)
     works(detent, run)
     assert run.state == "failed"
-    assert "neither as before nor as after" in (next(run.changes()).error or "")
+    assert "neither the value before nor the value after" in (next(run.changes()).error or "")
     app.jobs.get(target.apply_job_id).settle(done=True, actor="ana", reason="the shop says so")
     assert (run.refresh().state, run.counts) == ("applied", {"applied": 1})
     assert app.record.verify() == []
@@ -297,7 +297,7 @@ def test_a_plan_and_a_preview_that_died_go_on_where_they_were(detent: Harness) -
 
 @pytest.mark.parametrize(
     ("stored", "says"),
-    [(["ring-4", "ring-9"], "as number 1"), ([f"ring-{n}" for n in range(1, 9)], "ended before 'ring-6'")],
+    [(["ring-4", "ring-9"], "as number 1"), ([f"ring-{n}" for n in range(1, 9)], "no longer returns 'ring-6'")],
 )
 def test_targets_that_come_otherwise_after_a_crash_stop_the_plan(detent: Harness, stored: list[str], says: str) -> None:
     """B2: two plans are not mixed."""

@@ -45,7 +45,7 @@ def test_a_limit_that_no_code_declares_any_more_is_removed(shell: Shell, world: 
     job = world.pending()
     ended = shell.run("limits", "remove", "shop")
     assert (ended.code, ended.out) == (4, "")
-    assert ended.err.startswith("detent: limit 'shop' cannot be removed: 1 job waits or runs under it; allowed when")
+    assert ended.err.startswith("detent: limit 'shop' cannot be removed: 1 job waits or runs under it; remove it when")
     world.app.jobs.get(job).cancel(actor="ana")
     assert shell.run("limits", "remove", "shop", "--reason", "gone").out == "limit shop: removed\n"
     assert shell.run("limits", "list", "--json").json == []

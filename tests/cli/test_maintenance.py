@@ -292,7 +292,7 @@ def test_a_database_of_an_unreleased_version_is_refused(shell: Shell, world: Wor
         owner.plant("UPDATE {migration} SET name = 'record', checksum = 'then' WHERE version = 1")
     before = dump(shell.environment["DETENT_DATABASE_URL"])
     ended = shell.run(*command)
-    said = "schema 1 was made by an unreleased version of Detent and cannot be used; take a new database"
+    said = "schema 1 was created by an unreleased version of Detent and cannot be used; use a new database"
     if command == ["doctor"]:
         assert (ended.code, said in ended.out) == (1, True)
     else:

@@ -93,7 +93,7 @@ def test_a_run_is_listed_shown_cancelled_and_followed(sqlite_shell: Shell) -> No
         (("event", "seventeen", "hello"), 2, "the id of a run, such as run-17"),
         (("event", "run-99", "-", "--key", "k"), 2, "take no --key"),
         (("finish", "run-99", "success", "--set", "error"), 2, "NAME=TEXT"),
-        (("finish", "run-99", "success", "--token", "x"), 2, "the token of a claim"),
+        (("finish", "run-99", "success", "--token", "x"), 2, "the token that claim returned"),
     ],
 )
 def test_bad_input_is_one_line(sqlite_shell: Shell, arguments: tuple[str, ...], code: int, said: str) -> None:

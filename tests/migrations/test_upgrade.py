@@ -112,7 +112,7 @@ def test_a_database_of_an_unreleased_version_is_refused(database_url: str) -> No
     with closing(open_store(database_url)) as store:
         for call in (store.ready, store.migrate, store.migration_sql):
             with pytest.raises(
-                SchemaUnreleased, match=r"schema 32 was made by an unreleased version.*: nothing was changed"
+                SchemaUnreleased, match=r"schema 32 was created by an unreleased version.*: nothing was changed"
             ):
                 call()
         assert (store.facts().schema, store.facts().differs) == (32, ())

@@ -76,7 +76,7 @@ def test_a_plan_that_raises_is_made_again(harness: Harness) -> None:
     [
         (lambda part, offset: None, "a value of type NoneType"),
         (lambda part, offset: [("a", 1)], "a value of type list"),
-        (lambda part, offset: Page(records=[("a", 1)], next=offset), "where this page began"),
+        (lambda part, offset: Page(records=[("a", 1)], next=offset), "the offset of this page"),
         (lambda part, offset: Page(records=["a"]), "a record that is 'a'"),  # type: ignore[list-item]
         (lambda part, offset: Page(records=[("", 1)]), "an empty string"),
         (lambda part, offset: Page(records=[(7, 1)]), "a value of type int"),  # type: ignore[list-item]

@@ -272,6 +272,6 @@ def test_probes_that_are_refused(place: Place) -> None:
     for probe in (other, more, nothing, 7):
         with pytest.raises(errors.InvalidSetting, match=r"probe: found .*; allowed: .*"):
             place.declare(probe=probe)
-    with pytest.raises(errors.InvalidSetting, match=r"may be repeated.*idempotent=False"):
+    with pytest.raises(errors.InvalidSetting, match=r"an idempotent task.*idempotent=False"):
         place.app.task(name="again", idempotent=True, probe=same)(same)
     assert dict(place.app.tasks) == {}
