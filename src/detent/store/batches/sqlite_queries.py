@@ -16,11 +16,10 @@ from detent.model.batch_records import (
     ReconciliationRow,
     TargetRow,
 )
-from detent.model.clock import from_micros
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verb_base import VerbBase
+from detent.store.sqlite.verb_base import VerbBase, fields_named
 
-__all__ = ["SqliteBatchQueries", "named"]
+__all__ = ["SqliteBatchQueries"]
 
 _RUN_FIELDS = BatchRunRow.__struct_fields__
 _RUN = f"SELECT {', '.join(_RUN_FIELDS)} FROM detent_batch_run"
@@ -116,11 +115,11 @@ class SqliteBatchQueries(VerbBase):
         self, run_id: int, *, open_only: bool = True, after_n: int = 0, limit: int = 1000
     ) -> list[MismatchRow]:
         which = {"run": run_id, "open": int(open_only), "after": after_n, "limit": limit}
-        return [MismatchRow(**named(_MISMATCH_FIELDS, row)) for row in self._db.rows(_MISMATCHES, which)]
+        return [MismatchRow(**fields_named(_MISMATCH_FIELDS, row)) for row in self._db.rows(_MISMATCHES, which)]
 
     def reconciliation_list(self, run_id: int, limit: int = 100) -> list[ReconciliationRow]:
         return [
-            ReconciliationRow(**named(_RECONCILIATION_FIELDS, row))
+            ReconciliationRow(**fields_named(_RECONCILIATION_FIELDS, row))
             for row in self._db.rows(_RECONCILIATIONS, (run_id, limit))
         ]
 
@@ -129,11 +128,14 @@ class SqliteBatchQueries(VerbBase):
 
     def _batch_reconciliation(self, run_id: int, no: int) -> ReconciliationRow | None:
         found = self._db.rows(_RECONCILIATION_OF_NO, (run_id, no))
-        return ReconciliationRow(**named(_RECONCILIATION_FIELDS, found[0])) if found else None
+        return ReconciliationRow(**fields_named(_RECONCILIATION_FIELDS, found[0])) if found else None
 
     def _batch_action(self, action_id: int) -> ActionRow | None:
         found = self._db.rows(_ACTION, (action_id,))
-        return ActionRow(**named(_ACTION_FIELDS, found[0])) if found else None
+        if not found:
+            return None
+        fields = fields_named(_ACTION_FIELDS, found[0])
+        return ActionRow(**fields | {"unchanged": bool(fields["unchanged"])})
 
     def _batch_next(self, action: ActionRow, limit: int) -> list[TargetRow]:
         """Return the next targets that an action has to move."""
@@ -158,7 +160,7 @@ class SqliteBatchQueries(VerbBase):
         return self._db.rows(columns + _PORTION[action.action], which | {"unchanged": int(action.unchanged)})
 
     def _batch_run(self, row: Row) -> BatchRunRow:
-        run = BatchRunRow(**named(_RUN_FIELDS, row))
+        run = BatchRunRow(**fields_named(_RUN_FIELDS, row))
         if run.state not in BATCH_RUN.states:
             known = tuple(BATCH_RUN.states)
             raise UnknownState(self._database, "nothing was changed", "batch_run", str(run.id), run.state, known)
@@ -166,20 +168,4 @@ class SqliteBatchQueries(VerbBase):
 
 
 def _targets(rows: Sequence[Row]) -> list[TargetRow]:
-    return [TargetRow(**named(_TARGET_FIELDS, row)) for row in rows]
-
-
-def named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """Return a row by its names, with times and booleans decoded. `unchanged` of a run is a count."""
-    made = {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
-    if fields is _ACTION_FIELDS:
-        made["unchanged"] = bool(made["unchanged"])
-    return made
-
-
-def _value(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name.endswith("_at"):
-        return from_micros(value)
-    return bool(value) if name in ("changed", "overwrite") else value
+    return [TargetRow(**fields_named(_TARGET_FIELDS, row)) for row in rows]

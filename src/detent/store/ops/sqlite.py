@@ -25,8 +25,7 @@ from detent.model.ops_records import (
 from detent.model.records import Abort, Appended, Cancelled, Enqueued, Finish, Moved, NewEvent, NewJob
 from detent.store.jobs.sqlite_events import SqliteEvents
 from detent.store.jobs.sqlite_row_by_row import SqliteRowByRow
-from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verb_base import Job, ids_json, micros
+from detent.store.sqlite.verb_base import Job, fields_named, ids_json, micros
 
 __all__ = ["SqliteOps"]
 
@@ -207,7 +206,7 @@ class SqliteOps(SqliteEvents, SqliteRowByRow):
         return self.ops_finish(job_id, "cancelled", "{}", actor, reason)
 
     def ops_get(self, ids: Sequence[int]) -> list[OpsRunRow | None]:
-        found = {row[0]: _run_row(row) for row in self._db.rows(_GET, (ids_json(ids),))}
+        found = {row[0]: OpsRunRow(**fields_named(_RUN, row)) for row in self._db.rows(_GET, (ids_json(ids),))}
         return [found.get(job_id) for job_id in ids]
 
     def ops_list(
@@ -219,7 +218,7 @@ class SqliteOps(SqliteEvents, SqliteRowByRow):
         limit: int = 100,
     ) -> list[OpsRunRow]:
         chosen = {"project_id": project_id, "env": env, "state": state, "before_id": before_id, "limit": limit}
-        return [_run_row(row) for row in self._db.rows(_LIST, chosen)]
+        return [OpsRunRow(**fields_named(_RUN, row)) for row in self._db.rows(_LIST, chosen)]
 
     def ops_environments(self, project_id: str | None = None) -> list[EnvironmentRow]:
         return [
@@ -237,9 +236,3 @@ def _not_meant(job: Job, token: OpsToken | None) -> LeaseLost | None:
     if token is None or (job.lease_id, job.attempt) == (token.lease_id, token.attempt):
         return None
     return LeaseLost(job.id, token.attempt, "another claim has it")
-
-
-def _run_row(row: Row) -> OpsRunRow:
-    fields = dict(zip(_RUN, row, strict=True))
-    times = {name: from_micros(at) for name, at in fields.items() if name.endswith("_at") and at is not None}
-    return OpsRunRow(**(fields | times))

@@ -24,7 +24,7 @@ from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.jobs.sqlite_moves import SqliteMoves
 from detent.store.pipelines.rules import RETRIED_FROM, not_retried, wrong_state
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.verb_base import Insert
+from detent.store.sqlite.verb_base import Insert, fields_named
 
 __all__ = ["SqlitePipelines"]
 
@@ -51,15 +51,11 @@ INSERT INTO detent_transition_log
   (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, forced, at)
 VALUES (?, 'pipeline_run', ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_RUN = """
-SELECT state, tenant, watermark, captured_at, moved_at, is_full, retires, parts_failed, portions, cut_key, portion_size,
-       finisher_job_id, finisher_attempt, finisher_tries, plan_job_id, started_at
-  FROM detent_pipeline_run WHERE id = ?
-"""
 _RUN_FIELDS = (
     *("state", "tenant", "watermark", "captured_at", "moved_at", "is_full", "retires", "parts_failed", "portions"),
     *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "finisher_tries", "plan_job_id", "started_at"),
 )
+_RUN = f"SELECT {', '.join(_RUN_FIELDS)} FROM detent_pipeline_run WHERE id = ?"
 _NEW_PARTITION = Insert("detent_partition", "run_id, n, key, payload, job_id")
 _PLANNED = """
 UPDATE detent_pipeline_run SET state = 'workers_running', partitions = ?, tolerated = ?, started_at = ?, moved_at = ?
@@ -130,7 +126,6 @@ _RUN_GOES = tuple(
     f"DELETE FROM detent_{table} WHERE {column} = ?"
     for table, column in (("portion", "run_id"), ("partition", "run_id"), ("pipeline_run", "id"))
 )
-_BOOLEANS = ("is_full", "is_forced", "retires", "last_page")
 
 
 class SqlitePipelines(SqliteEnqueue, SqliteMoves):
@@ -258,7 +253,7 @@ class SqlitePipelines(SqliteEnqueue, SqliteMoves):
 
     def pipeline_get(self, run_id: int) -> PipelineRunRow | None:
         found = self._db.rows(_GET, (run_id,))
-        return PipelineRunRow(**_fields(_FIELDS, found[0])) if found else None
+        return PipelineRunRow(**fields_named(_FIELDS, found[0])) if found else None
 
     def pipeline_list(
         self,
@@ -270,13 +265,13 @@ class SqlitePipelines(SqliteEnqueue, SqliteMoves):
         limit: int = 100,
     ) -> list[PipelineRunRow]:
         asked = {"state": state, "name": name, "tenant": tenant, "before": before_id, "limit": limit}
-        return [PipelineRunRow(**_fields(_FIELDS, row)) for row in self._db.rows(_LIST, asked)]
+        return [PipelineRunRow(**fields_named(_FIELDS, row)) for row in self._db.rows(_LIST, asked)]
 
     def partition_list(
         self, run_id: int, *, state: str | None = None, after_n: int = 0, limit: int = 1000
     ) -> list[PartitionRow]:
         asked = {"run": run_id, "state": state, "after": after_n, "limit": limit}
-        return [PartitionRow(**_fields(_PARTITION_FIELDS, row)) for row in self._db.rows(_PARTITIONS, asked)]
+        return [PartitionRow(**fields_named(_PARTITION_FIELDS, row)) for row in self._db.rows(_PARTITIONS, asked)]
 
     def watermark_list(self, *, tenant: str | None = None, name: str | None = None) -> list[WatermarkRow]:
         found = self._db.rows(_WATERMARKS, {"tenant": tenant, "name": name})
@@ -314,13 +309,3 @@ class SqlitePipelines(SqliteEnqueue, SqliteMoves):
 
 
 _SKIPPED = "consolidation_skipped"
-
-
-def _fields(names: Sequence[str], row: Row) -> dict[str, Any]:
-    fields = dict(zip(names, row, strict=True))
-    for name, value in fields.items():
-        if value is not None and (name.endswith("_at") or name == "since"):
-            fields[name] = from_micros(value)
-        elif name in _BOOLEANS:
-            fields[name] = bool(value)
-    return fields

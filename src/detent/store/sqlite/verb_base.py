@@ -31,7 +31,13 @@ __all__ = [
 ]
 
 _ROWS_AT_ONCE = 50
-_FLAGS = frozenset(("dead_letter", "idempotent", "counted", "forced"))
+_FLAGS = frozenset(
+    (
+        *("changed", "counted", "dead_letter", "forced", "idempotent", "is_forced", "is_full", "last_page"),
+        *("overwrite", "retires"),
+    )
+)
+_TIMES = frozenset(("at", "since"))
 
 
 class Insert:
@@ -299,13 +305,13 @@ def _micros_between(since: int | None, until: int | None) -> int | None:
 
 
 def fields_named(fields: Sequence[str], row: Row) -> dict[str, Any]:
-    """A row by its names, with times as times and flags as flags."""
+    """Return a row by its names, with times and booleans decoded."""
     return {name: _value(name, value) for name, value in zip(fields, row, strict=True)}
 
 
 def _value(name: str, value: Any) -> Any:
     if value is None:
         return None
-    if name == "at" or name.endswith("_at"):
+    if name in _TIMES or name.endswith("_at"):
         return from_micros(value)
     return bool(value) if name in _FLAGS else value
