@@ -10,7 +10,7 @@ NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CODE := src tests $(wildcard benchmarks examples)
-WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples ops pipeline processes schedule testing \
+WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples http ops pipeline processes schedule testing \
 	views worker
 
 .DEFAULT_GOAL := help
@@ -37,8 +37,9 @@ $(STAMP): $(RUNS)
 quick: $(STAMP) ## tests for the inner loop: SQLite only, no other processes, about a minute
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
+# Twice as many workers as cores: tests of processes wait for leases and time-outs most of their time.
 test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
-	$(BIN)/python -m tests.repeat -n 3 --dist worksteal
+	$(BIN)/python -m tests.repeat -n 4 --dist worksteal
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
 	$(BIN)/python -m pytest --whole -s $(addprefix tests/,$(WHOLE))

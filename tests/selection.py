@@ -30,8 +30,8 @@ _TESTS = Path(__file__).parent
 _FOR_PROCESSES = ("benchmarks", "cli", "demo", "docs", "examples", "faults", "mutants", "processes")
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
-    *("acceptance", "alerts", "app", "batch", "cli", "client", "docs", "examples", "ops", "pipeline", "processes"),
-    *("schedule", "testing", "views", "worker"),
+    *("acceptance", "alerts", "app", "batch", "cli", "client", "docs", "examples", "http", "ops", "pipeline"),
+    *("processes", "schedule", "testing", "views", "worker"),
 )
 """Folders of tests above the store. tests/contract and tests/twin prove that both databases behave alike, so an
 ordinary run takes half of these tests on SQLite, and the others on PostgreSQL. `make faults` takes both."""
