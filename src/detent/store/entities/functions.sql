@@ -72,8 +72,8 @@ BEGIN
 END $$;
 
 -- record_search: lines of the record that fit, the newest first.
--- takes:   actor, kind of entity, its id, the earliest time (null is any for each); the place to go on after; how many lines to
---          give, and how many to look at
+-- takes:   actor, kind of entity, its id, the earliest time (null is any for each); the place to continue after; how many lines to
+--          give, and how many to read
 -- gives:   lines that fit; and, if it stopped looking before the end, the last line it looked at, which does not fit
 -- locks:   nothing
 -- refuses: nothing
@@ -125,9 +125,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- log_prune: delete lines of the log that belong to no job and that nobody needs, and horizons that were superseded.
--- takes:   the horizon, the line to go on after, how many lines to look at, who
--- gives:   how many lines went, and the line to go on after, null at the end
+-- log_prune: delete lines of the log that belong to no job and are not needed, and horizons that were superseded.
+-- takes:   the horizon, the line to continue after, how many lines to read, who
+-- gives:   how many lines went, and the line to continue after, null at the end
 -- locks:   the lines that go
 -- refuses: nothing; what the guards keep stays
 CREATE OR REPLACE FUNCTION detent.log_prune_v1(p_before timestamptz, p_after bigint, p_limit integer, p_actor text)

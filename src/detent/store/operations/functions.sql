@@ -1,4 +1,4 @@
--- operation_start: begin to do something to all jobs there are now that fit.
+-- operation_start: start an action on all jobs that exist now and fit.
 -- takes:   its id, what to do, the filter and the argument (read by the client only), who, why
 -- gives:   the operation
 -- locks:   its row
@@ -21,9 +21,9 @@ BEGIN
   RETURN QUERY SELECT o.* FROM detent.operation o WHERE o.id = p_id;
 END $$;
 
--- operation_step: look at the next jobs of an operation, and do it to those that fit.
--- takes:   the operation, how many jobs to look at; what it was asked for, as its own row says (filters as job_list takes them)
--- gives:   the operation as it stands then; nothing where there is none
+-- operation_step: read the next jobs of an operation, and apply its action to those that fit.
+-- takes:   the operation, how many jobs to read; what it was asked to do, from its own row (filters as job_list takes them)
+-- gives:   the operation afterwards; nothing if there is none
 -- locks:   its row, then the jobs as the verb does
 -- refuses: job by job, as the verb does; what it refused is counted
 CREATE OR REPLACE FUNCTION detent.operation_step_v2(
@@ -46,7 +46,7 @@ BEGIN
   SELECT o.* INTO op FROM detent.operation o WHERE o.id = p_id FOR UPDATE;
   IF op.state = 'running' THEN
     IF op.looked_at = 0 AND (p_key IS NOT NULL OR p_run_id IS NOT NULL OR p_correlation_id IS NOT NULL) THEN
-      -- Only where such jobs are. The sum keeps the planner from walking along all jobs for the least and the greatest.
+      -- Only the range that has such jobs. The addition keeps the planner from reading all jobs for the least and greatest id.
       SELECT min(u.id + 0) AS low, max(u.id + 0) AS high INTO bounds
         FROM (SELECT k.job_id AS id FROM detent.job_key k WHERE k.tenant = coalesce(p_tenant, '') AND k.key = p_key
               UNION ALL
@@ -103,9 +103,9 @@ BEGIN
   RETURN QUERY SELECT o.* FROM detent.operation o WHERE o.id = p_id;
 END $$;
 
--- operation_skip: pass over the next job of an operation, as one that was refused.
+-- operation_skip: skip the next job of an operation, and count it as refused.
 -- takes:   the operation
--- gives:   the operation as it stands then; nothing if there is none
+-- gives:   the operation afterwards; nothing if there is none
 -- locks:   its row
 -- refuses: nothing; an operation that is not running, or has no job left, stays as it is
 CREATE OR REPLACE FUNCTION detent.operation_skip_v1(p_id bigint) RETURNS SETOF detent.operation
@@ -121,9 +121,9 @@ BEGIN
   RETURN QUERY SELECT o.* FROM detent.operation o WHERE o.id = p_id;
 END $$;
 
--- operation_cancel: stop an operation where it is.
+-- operation_cancel: stop an operation.
 -- takes:   the operation, who, why
--- gives:   the state it was in, null where there is none
+-- gives:   the state it was in, null if there is none
 -- locks:   its row
 -- refuses: nothing: one that has ended stays as it is
 CREATE OR REPLACE FUNCTION detent.operation_cancel_v1(p_id bigint, p_actor text, p_reason text DEFAULT NULL) RETURNS text
@@ -141,7 +141,7 @@ BEGIN
   RETURN was;
 END $$;
 
--- operation_get: an operation as it stands.
+-- operation_get: return an operation.
 -- takes:   its id
 -- gives:   its row, or nothing
 -- locks:   nothing

@@ -2,7 +2,7 @@
 -- takes:   jobs and attempts
 -- gives:   a row for each item that was refused, with what was found
 -- locks:   the jobs that had not started
--- refuses: whoever is not the holder
+-- refuses: callers that are not the holder
 CREATE OR REPLACE FUNCTION detent.job_start_v1(p_ids bigint[], p_attempts integer[])
 RETURNS TABLE (ord integer, instead text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -26,12 +26,12 @@ BEGIN
      WHERE detent.holder_lost(j, u.attempt, t) IS NOT NULL;
 END $$;
 
--- effect_begin: put on record that an attempt is about to act where its end may go unheard, and who can tell afterwards.
+-- effect_begin: record that an attempt is about to act outside of this database, and who can tell afterwards whether it has.
 -- takes:   job, attempt, `probe` or `marker`
 -- gives:   what was found instead of the holder, or the attempt that has committed; else the job's nonce, which with its
 --          id tells it from every job of every other database
 -- locks:   the job
--- refuses: whoever is not the holder, a committed job
+-- refuses: callers that are not the holder, a committed job
 CREATE OR REPLACE FUNCTION detent.effect_begin_v1(p_job_id bigint, p_attempt integer, p_told_by text)
 RETURNS TABLE (instead text, committed_attempt integer, nonce bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -63,7 +63,7 @@ END $$;
 -- lease_renew: extend leases, put what has begun in progress, and tell what is to be stopped.
 -- takes:   leases, seconds, the jobs under them whose functions were called, and how many microseconds after the claim
 -- gives:   one row for each lease that is still there, with the jobs that are to be cancelled and their attempts
--- locks:   the lease rows, by id; of the jobs only those that nobody else holds
+-- locks:   the lease rows, by id; of the jobs only those that no other session holds
 -- refuses: nothing: a lease that was reaped is simply not among the rows
 CREATE OR REPLACE FUNCTION detent.lease_renew_v3(
   p_lease_ids bigint[], p_lease double precision, p_begun bigint[], p_begun_after bigint[]
@@ -125,11 +125,11 @@ BEGIN
 END $$;
 
 -- event_append: append lines to jobs.
--- takes:   jobs, attempts (null: a note by somebody else), levels, messages, payloads, keys
--- gives:   one row per item: where the line stands and whether it is new; what was found instead of the holder, or
---          neither where there is no such job
+-- takes:   jobs, attempts (null: not by the holder), levels, messages, payloads, keys
+-- gives:   one row per item: the number of the event and whether it is new; what was found instead of the holder, or
+--          neither if there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
--- refuses: whoever names an attempt and is not its holder; a note to a job that is not there
+-- refuses: callers that name an attempt and are not its holder; jobs that do not exist
 CREATE OR REPLACE FUNCTION detent.event_append_v1(
   p_ids bigint[], p_attempts integer[], p_levels text[], p_messages text[], p_payloads text[], p_keys text[]
 ) RETURNS TABLE (ord integer, seq integer, created boolean, instead text)
@@ -192,7 +192,7 @@ BEGIN
   END LOOP;
 END $$;
 
--- The fence: why this caller is not the holder of (job, attempt); null where it is.
+-- The fence: why this caller is not the holder of (job, attempt); null if it is.
 CREATE OR REPLACE FUNCTION detent.holder_lost(j detent.job, p_attempt integer, t timestamptz) RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

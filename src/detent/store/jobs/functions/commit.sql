@@ -1,4 +1,4 @@
--- commit_check: the look at the beginning of a commit block, and after a COMMIT whose answer was lost.
+-- commit_check: check the holder at the beginning of a commit block, and after a COMMIT whose answer was lost.
 -- takes:   job and attempt; whether to wait for a transaction that may still be marking the job
 -- gives:   what was found instead of the holder, or the attempt that has committed; and this transaction's own number,
 --          which the mark at the end compares. For the rest of the transaction the server ends a session that idles for
@@ -42,9 +42,9 @@ END $$;
 -- takes:   job, attempt, result; the number of the transaction in which it was checked (null: none was); the intents,
 --          as job_enqueue takes them, in one group
 -- gives:   what was found instead of the holder, or the attempt that has committed, or the refused intent; all null
---          where the mark is set
+--          if the mark is set
 -- locks:   the job, until the transaction ends: the mark is its last statement
--- refuses: whoever is not the holder, a second commit, a refused intent, another transaction than the one checked
+-- refuses: callers that are not the holder, a second commit, a refused intent, another transaction than the one checked
 CREATE OR REPLACE FUNCTION detent.job_commit_v1(
   p_job_id bigint, p_attempt integer, p_result text, p_xact text,
   p_ids bigint[] DEFAULT '{}', p_nonces bigint[] DEFAULT '{}', p_tasks text[] DEFAULT '{}',
@@ -100,7 +100,7 @@ END $$;
 -- takes:   job, attempt, result; the number of the transaction in which the holder was checked
 -- gives:   nothing
 -- locks:   the job, until the transaction ends
--- refuses: whoever is not the holder, a second commit, another transaction than the one checked
+-- refuses: callers that are not the holder, a second commit, another transaction than the one checked
 -- differs: on SQLite the blocks of a process share a transaction, and their marks are one statement
 CREATE OR REPLACE FUNCTION detent.job_mark_v1(p_job_id bigint, p_attempt integer, p_result text, p_xact text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -134,7 +134,8 @@ BEGIN
     USING ERRCODE = 'DT004', DETAIL = coalesce(detent.holder_lost(j, p_attempt, t), 'its lease has expired');
 END $$;
 
--- The attempt of a job that has committed and ended; null where none has. Its row need not tell: damage may have changed it.
+-- The attempt of a job that has committed and ended; null if none has. Read from the execution rows, because damage may
+-- have changed the job row.
 CREATE OR REPLACE FUNCTION detent.committed_before(p_job_id bigint) RETURNS integer
 LANGUAGE plpgsql STABLE AS $$
 BEGIN

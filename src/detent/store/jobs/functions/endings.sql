@@ -2,9 +2,9 @@
 -- takes:   jobs, attempts, outcomes, errors, seconds until due again, whether fatal; the worker's name; and how many
 --          microseconds after the claim the functions were called (null: they were not, or that is not known)
 -- gives:   one row per item: the outcome on record and the state it led to, or what was found instead of the holder;
---          `committed` where the effect has happened
+--          `committed` if the effect has happened
 -- locks:   the jobs, by id; after a throttled one its limit
--- refuses: whoever is not the holder; a committed attempt
+-- refuses: callers that are not the holder; a committed attempt
 CREATE OR REPLACE FUNCTION detent.job_abort_v2(
   p_ids bigint[], p_attempts integer[], p_outcomes text[], p_errors text[], p_delays double precision[],
   p_fatals boolean[], p_worker text, p_begun bigint[]
@@ -67,7 +67,7 @@ DECLARE
   queued timestamptz := greatest(j.created_at, j.due_at);
   reason text := CASE WHEN p_fatal THEN 'fatal' ELSE 'attempts used up' END;
   spares boolean := false;
-  -- Whether it does not count: given back, or its lease ran out, which is rarely the fault of the job.
+  -- Whether the attempt does not count: it was released, or its lease expired, which is rarely the fault of the job.
   free   boolean;
   marker boolean := coalesce(j.effect_told_by = 'marker', false);
   rests  boolean;
@@ -96,7 +96,7 @@ BEGIN
        AND (p_outcome = 'unknown' OR j.attempt - j.spared <= j.attempts_max) THEN
       state := 'pending';
       spares := p_outcome = 'unknown';
-      -- What may have happened does not expire unseen.
+      -- An effect that may have happened must not expire unseen.
       j.expires_at := NULL;
     END IF;
   ELSIF marker AND (
@@ -142,7 +142,7 @@ BEGIN
     INSERT INTO detent.dead (job_id, tenant, queue, task, reason, quarantined_at)
       VALUES (j.id, j.tenant, j.queue, j.task, reason, n);
   END IF;
-  -- In the transaction of the ending, so that it is never lost. An ops run has no application that could hear of it.
+  -- In the transaction of the ending, so that no failure is lost. An ops run has no failure hooks.
   IF state IN ('quarantined', 'failed') AND j.task <> 'ops.run' THEN
     INSERT INTO detent.untold (job_id, attempt, task) VALUES (j.id, j.attempt, j.task)
       ON CONFLICT ON CONSTRAINT untold_pkey DO NOTHING;
@@ -206,10 +206,10 @@ END $$;
 -- takes:   how many leases at most; of which task the jobs under them must be (null is any); for how many seconds after a gap
 --          in the watch leases that ran out in it are spared (null is none)
 -- gives:   how many leases are gone; the jobs whose attempt ended as expired (or unknown), and the committed ones that
---          were brought to succeeded; how many expired leases stay, since somebody has jobs of theirs locked
--- locks:   the lease rows and the jobs under them; whatever others hold is passed over
+--          were brought to succeeded; how many expired leases stay, since other sessions have their jobs locked
+-- locks:   the lease rows and the jobs under them; rows that others hold are skipped
 -- refuses: nothing
--- differs: SQLite has one writer, so no job is ever passed over there
+-- differs: SQLite has one writer, so no job is ever skipped there
 CREATE OR REPLACE FUNCTION detent.lease_reap_v2(
   p_limit integer, p_task text DEFAULT NULL, p_grace double precision DEFAULT NULL
 )
@@ -228,7 +228,7 @@ BEGIN
   aborted := '{}';
   recovered := '{}';
   passed_over := 0;
-  -- A lease renewed since the look fails the condition when its lock is had: expiry is checked where it acts.
+  -- A lease that was renewed meanwhile fails the condition once it is locked: the statement that acts checks the expiry.
   FOR lease IN
     SELECT l.* FROM detent.lease l
      WHERE l.expires_at <= t AND (l.expires_at > gap.from_at AND l.expires_at <= gap.to_at) IS NOT TRUE
@@ -266,7 +266,7 @@ END $$;
 -- lease_reap_each: take expired leases away, job by job.
 -- takes:   how many leases at most; the leases to leave out; the grace, as for lease_reap
 -- gives:   as lease_reap; and of each job that could not be ended its lease, its id and why
--- locks:   the lease rows and the jobs under them; rows that others hold are passed over
+-- locks:   the lease rows and the jobs under them; rows that others hold are skipped
 -- refuses: nothing
 -- differs: SQLite keeps the jobs of a lease as JSON text, so there a lease itself can be unreadable
 CREATE OR REPLACE FUNCTION detent.lease_reap_each_v2(p_limit integer, p_skip bigint[], p_grace double precision)
@@ -334,8 +334,8 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- The last time in which no worker showed that it lives, if it ended less than `p_grace` seconds before `t`; else nulls. A gap
--- that goes on until now, and was not noted yet, ends now.
+-- The last period without a worker's heartbeat, if it ended less than `p_grace` seconds before `t`; else nulls. A period that
+-- lasts until now, and was not recorded yet, ends now.
 CREATE OR REPLACE FUNCTION detent.unwatched(
   t timestamptz, p_grace double precision, OUT from_at timestamptz, OUT to_at timestamptz
 )

@@ -13,7 +13,7 @@ END $$;
 -- job_list: jobs that fit a search, the newest first by creation.
 -- takes:   state, task, queue, tenant, key (of the tenant, else of none), correlation id, run, worker, a part of an error,
 --          names and values of metadata (each value: a JSON array of those that fit), the earliest time of creation (null is
---          any for each); the place to go on after; how many jobs to give, and how many to look at
+--          any for each); the place to continue after; how many jobs to give, and how many to read
 -- gives:   jobs that fit; and, if it stopped looking before the end, the last job it looked at, which does not fit
 -- locks:   nothing
 -- refuses: nothing
@@ -144,7 +144,7 @@ BEGIN
 END $$;
 
 -- job_events: the lines of a job.
--- takes:   the job, the line to go on after, how many
+-- takes:   the job, the line to continue after, how many
 -- gives:   lines in order
 -- locks:   nothing
 -- refuses: nothing
@@ -275,7 +275,7 @@ BEGIN
      LIMIT p_limit;
 END $$;
 
--- What a stored error has in common with others of its kind: the name of the exception's class, or the first words where it
+-- What a stored error has in common with others of its kind: the name of the exception's class, or the first words if it
 -- names none. The line that counts is the first one after the last frame of a traceback that is not indented.
 CREATE OR REPLACE FUNCTION detent.error_kind(p_error text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$

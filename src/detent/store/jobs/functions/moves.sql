@@ -1,9 +1,9 @@
 -- job_cancel: stop jobs.
 -- takes:   jobs, who, why
 -- gives:   one row per item: the state it is in now; the attempt that has committed; whether the move was refused; a row
---          without state where there is no such job
+--          without state if there is no such job
 -- locks:   the jobs, by id, each with its ready or waiting row first
--- refuses: what is committed; what rests among failures and dead letters
+-- refuses: committed jobs; failed and quarantined jobs
 CREATE OR REPLACE FUNCTION detent.job_cancel_v1(p_ids bigint[], p_actor text, p_reason text DEFAULT NULL)
 RETURNS TABLE (ord integer, state text, committed_attempt integer, refused boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
@@ -45,8 +45,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- job_retry: bring failed, quarantined and cancelled jobs back to pending, with all attempts anew.
--- takes:   jobs, who, why; p_notify: wake whoever may wait, instead of looking whether somebody does
+-- job_retry: move failed, quarantined and cancelled jobs back to pending, with all attempts.
+-- takes:   jobs, who, why; p_notify: always notify waiters, instead of looking first whether a worker waits
 -- gives:   one row per item: the state it was found in, null if there is no such job; whether it was moved; the state of an
 --          ops run; the run that is being rolled back, or that the job carries, if that is why it was refused
 -- locks:   the jobs, by id, each with its ready or waiting row first
@@ -141,9 +141,9 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- effect_settle: what a person found out about an effect that nobody knew of.
--- takes:   a job, whether it has happened, who, why, the result where there is one
--- gives:   the state it was found in, why it was quarantined, and whether it was settled; no row where there is no such job
+-- effect_settle: record what a person found out about an unknown effect.
+-- takes:   a job, whether it has happened, who, why, the result if there is one
+-- gives:   the state it was found in, why it was quarantined, and whether it was settled; no row if there is no such job
 -- locks:   the job, with its ready or waiting row first
 -- refuses: what is not quarantined as unknown
 CREATE OR REPLACE FUNCTION detent.effect_settle_v1(
@@ -184,7 +184,7 @@ END $$;
 
 -- job_move: put pending jobs into another queue, or give them another priority.
 -- takes:   jobs, queue and priority (null: as it is), who, why, what the record says about where they went
--- gives:   one row per item: the state it was found in, null where there is no such job; whether it was moved
+-- gives:   one row per item: the state it was found in, null if there is no such job; whether it was moved
 -- locks:   the jobs, by id, each with its ready or waiting row first
 -- refuses: what is not pending
 CREATE OR REPLACE FUNCTION detent.job_move_v1(
@@ -253,7 +253,7 @@ BEGIN
 END $$;
 
 -- The job, locked; a pending one together with its ready or waiting row, which is locked first, as a claim does it.
--- A row of nulls where there is no such job.
+-- A row of nulls if there is no such job.
 CREATE OR REPLACE FUNCTION detent.job_lock(p_job_id bigint) RETURNS detent.job
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -261,7 +261,7 @@ DECLARE
   locked detent.job;
   in_line boolean;
 BEGIN
-  -- Between the look and the lock the job may be claimed, promoted or given back. Each round means that it was.
+  -- The job may be claimed, promoted or released before it is locked. Then the loop starts again.
   FOR round IN 1 .. 10 LOOP
     SELECT j.* INTO seen FROM detent.job j WHERE j.id = p_job_id;
     in_line := false;
@@ -332,7 +332,7 @@ BEGIN
   END IF;
 END $$;
 
--- Bring a job that rests without success back to pending, with all attempts anew. The caller has locked it.
+-- Move a job at rest without success back to pending, with all attempts. The caller has locked it.
 CREATE OR REPLACE FUNCTION detent.job_back(j detent.job, p_actor text, p_reason text, t timestamptz) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -358,8 +358,8 @@ BEGIN
     USING ERRCODE = 'DT041';
 END $$;
 
--- A job that stops being pending gives back its row, and the key it held only until then. Where it does not stand where its
--- row says, somebody changed that by hand: nothing is done.
+-- A job that stops being pending loses its queue row, and the key it held only until then. If the queue row is not where
+-- the job row says, it was changed by hand: nothing is done.
 CREATE OR REPLACE FUNCTION detent.queue_leave(j detent.job) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,6 @@
 -- job_prune: delete finished jobs with all their records.
--- takes:   the horizon, the id to go on after, how many jobs to look at, who; of which states (null is any)
--- gives:   how many jobs went, and the id to go on after, null at the end
+-- takes:   the horizon, the id to continue after, how many jobs to read, who; of which states (null is any)
+-- gives:   how many jobs went, and the id to continue after, null at the end
 -- locks:   the jobs that go; whatever others hold stays for a later pass
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_prune_v1(
@@ -28,9 +28,9 @@ BEGIN
 END $$;
 
 -- job_prunable: the finished jobs that job_prune would delete.
--- takes:   the horizon, the id to go on after, how many jobs to look at; of which states (null is any)
--- gives:   their ids, and the id to go on after, null at the end
--- locks:   these jobs, so that nothing is added to their records until they are gone; whatever others hold is passed over
+-- takes:   the horizon, the id to continue after, how many jobs to read; of which states (null is any)
+-- gives:   their ids, and the id to continue after, null at the end
+-- locks:   these jobs, so that nothing is added to their records until they are gone; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_prunable_v1(
   p_before timestamptz, p_after_id bigint, p_limit integer, p_states text[] DEFAULT NULL
@@ -134,8 +134,8 @@ BEGIN
 END $$;
 
 -- result_drop: drop results that were to be kept for a time only; the jobs stay.
--- takes:   the id to go on after, how many jobs to look at
--- gives:   how many results went, and the id to go on after, null at the end
+-- takes:   the id to continue after, how many jobs to read
+-- gives:   how many results went, and the id to continue after, null at the end
 -- locks:   the jobs whose results go; whatever others hold stays for a later pass
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.result_drop_v1(p_after_id bigint, p_limit integer)
@@ -179,8 +179,8 @@ BEGIN
 END $$;
 
 -- key_forget: delete keys without a time to live whose job is gone.
--- takes:   tenant and key to go on after, how many keys to look at
--- gives:   how many went, and tenant and key to go on after, null at the end
+-- takes:   tenant and key to continue after, how many keys to read
+-- gives:   how many went, and tenant and key to continue after, null at the end
 -- locks:   the keys that go
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.key_forget_v1(p_tenant text, p_key text, p_limit integer)

@@ -1,7 +1,7 @@
 -- job_promote: move waiting jobs that have come due to ready.
 -- takes:   how many at most
 -- gives:   how many were moved
--- locks:   exactly the waiting rows it moves; whatever others hold is passed over
+-- locks:   exactly the waiting rows it moves; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_promote_v1(p_limit integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -28,7 +28,7 @@ END $$;
 -- job_promote_each: move waiting jobs that have come due to ready, row by row.
 -- takes:   how many at most; the jobs to leave out
 -- gives:   the jobs that were moved; those that could not be, and why
--- locks:   the waiting rows it looks at; rows that others hold are passed over
+-- locks:   the waiting rows it reads; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_promote_each_v1(p_limit integer, p_skip bigint[])
 RETURNS TABLE (done bigint[], bad bigint[], causes text[])
@@ -68,7 +68,7 @@ END $$;
 -- job_expire: cancel pending jobs whose expiry has passed.
 -- takes:   how many at most
 -- gives:   their ids, the longest expired first
--- locks:   exactly the ready and waiting rows it takes, then their jobs; whatever others hold is passed over
+-- locks:   exactly the ready and waiting rows it takes, then their jobs; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_expire_v1(p_limit integer) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
@@ -121,7 +121,7 @@ END $$;
 -- job_expire_each: cancel pending jobs whose expiry has passed, one by one.
 -- takes:   how many at most; the jobs to leave out
 -- gives:   the jobs that were cancelled; those that could not be, and why
--- locks:   the ready or waiting row of each, then its job; rows that others hold are passed over
+-- locks:   the ready or waiting row of each, then its job; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_expire_each_v1(p_limit integer, p_skip bigint[])
 RETURNS TABLE (done bigint[], bad bigint[], causes text[])
@@ -189,7 +189,7 @@ $$;
 
 -- job_silent: jobs in flight that nothing is heard of.
 -- takes:   the queue (null is any), seconds until not begun is stale and until silent is stalled (null is never), how many;
---          what a task says of itself goes before; under which leases (null is any)
+--          the times of a task take precedence; under which leases (null is any)
 -- gives:   them, the longest silent first
 -- locks:   nothing
 -- refuses: nothing
@@ -217,7 +217,7 @@ BEGIN
      ORDER BY heard.at, j.id LIMIT p_limit;
 END $$;
 
--- times_put: what tasks say of themselves.
+-- times_put: store the times that tasks declare.
 -- takes:   tasks, and as arrays beside them the seconds of each (null is as everywhere)
 -- gives:   nothing
 -- locks:   their rows
@@ -240,9 +240,9 @@ BEGIN
    WHERE s.task = u.task AND num_nonnulls(u.stale_after, u.stalled_after, u.result_ttl) = 0;
 END $$;
 
--- times_list: what tasks say of themselves.
+-- times_list: the times that tasks declare.
 -- takes:   nothing
--- gives:   the tasks that say something, by name
+-- gives:   the tasks that declare times, by name
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.times_list_v1() RETURNS SETOF detent.task_times
@@ -295,10 +295,10 @@ BEGIN
   RETURN QUERY SELECT r.* FROM detent.recovery r ORDER BY r.queue COLLATE "C";
 END $$;
 
--- untold_take: failures that their application has not heard of yet.
+-- untold_take: take failures whose hooks have not run yet.
 -- takes:   the tasks that the caller knows, how many at most, for how many seconds no other caller gets them
 -- gives:   the jobs, and the attempts that failed
--- locks:   their rows; rows that others have locked are passed over
+-- locks:   their rows; rows that others have locked are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.untold_take_v2(p_tasks text[], p_limit integer, p_seconds double precision)
 RETURNS TABLE (job_id bigint, attempt integer)
@@ -329,7 +329,7 @@ BEGIN
     SELECT o.job_id, o.attempt FROM taken o ORDER BY o.job_id, o.attempt;
 END $$;
 
--- untold_keep: the caller is still telling of these failures.
+-- untold_keep: the caller is still running the hooks of these failures.
 -- takes:   the jobs, the attempts that failed, for how many seconds more no other caller gets them
 -- gives:   nothing
 -- locks:   their rows
@@ -346,7 +346,7 @@ BEGIN
    WHERE u.job_id = told.job_id AND u.attempt = told.attempt;
 END $$;
 
--- untold_done: the applications heard of these failures.
+-- untold_done: the hooks of these failures have run.
 -- takes:   the jobs, the attempts that failed
 -- gives:   nothing
 -- locks:   their rows
