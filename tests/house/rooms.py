@@ -48,7 +48,8 @@ FRONT_DOOR = ("__init__", "__main__")
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Something that only a few files may reach for. A name covers everything below it: `time` covers `time.sleep`."""
+    """Something that only a few files may reach for. A name covers everything below it: `time` covers `time.sleep`.
+    It may have wildcards."""
 
     what: str
     names: tuple[str, ...]
@@ -75,7 +76,7 @@ TOUCHES = (
     ),
     Touch(
         what="a backend by name",
-        names=("detent.store.sqlite", "detent.store.postgres"),
+        names=("detent.store.sqlite", "detent.store.postgres", "detent.store.*.sqlite*", "detent.store.*.postgres*"),
         places=("store/*", "testing/*"),
     ),
     Touch(
@@ -206,7 +207,7 @@ def wrong_touch(place: Path, name: str, package: str) -> str | None:
     """Why a file in this place may not reach for this name; None when it may."""
     name = f"detent.{name.partition('.')[2]}" if name.partition(".")[0] == package else name
     for touch in TOUCHES:
-        reaches = any(name == forbidden or name.startswith(f"{forbidden}.") for forbidden in touch.names)
+        reaches = any(fnmatch.fnmatchcase(name, of) or name.startswith(f"{of}.") for of in touch.names)
         if reaches and not any(fnmatch.fnmatch(place.as_posix(), allowed) for allowed in touch.places):
             return f"touches {touch.what} ({name}): only {', '.join(touch.places)} may"
     return None

@@ -50,6 +50,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         ("views/job_explanation.py", "def f():\n    import psycopg.rows", "touches a database driver"),
         ("app/facade.py", "from detent.store.sqlite import store", "touches a backend by name"),
         ("app/facade.py", "from detent.store import postgres", "touches a backend by name"),
+        ("app/facade.py", "from detent.store.jobs.postgres_claim import job_claim", "touches a backend by name"),
         ("store/open.py", "import os\nos.environ['X']", "touches the environment"),
         ("client/do.py", "from os import getenv", "touches the environment"),
         ("model/job.py", "import threading", "touches threads and async"),
