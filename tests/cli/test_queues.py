@@ -30,7 +30,7 @@ def test_pause_and_resume_are_on_record_and_repeatable(shell: Shell, world: Worl
     world.pending(queue="mail")
     ended = shell.run("queues", "pause", "mail", "--actor", "ana", "--reason", "the provider is down")
     assert (ended.code, ended.out, ended.err) == (0, "queue mail: paused\n", "")
-    assert "Queue mial has never had a job." in shell.run("queues", "pause", "mial").err
+    assert "Queue mial has no jobs on record." in shell.run("queues", "pause", "mial").err
     shell.run("queues", "resume", "mial")
     assert shell.run("queues", "pause", "mail").out == "queue mail: paused (unchanged)\n"
     assert shell.run("queues", "list").out.rstrip().endswith("  ana        the provider is down")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from detent.cli import output
 from detent.cli.command import Group, with_app
-from detent.cli.options import duration, flag, limit_option, option, page_options, reason_option, silence_options
+from detent.cli.options import duration, flag, option, page_options, reason_option, silence_options
 from detent.cli.session import Session
 from detent.client.list_page import ListPage
 from detent.declare.limit import Limit
@@ -50,7 +50,6 @@ QUEUE_COLUMNS = output.columns(
     *((state.upper(), _jobs_in(state)) for state in JOB.states),
 )
 """The columns of a list of queues: their jobs by state."""
-_UNKNOWN = "Queue {} has never had a job. `detent queues list` lists the queues that have."
 _QUEUES = {**QUEUE_COLUMNS, **output.columns("paused_by", ("REASON", "paused_reason"))}
 
 
@@ -81,10 +80,7 @@ def get_queue(session: Session, app: Detent, name: str) -> None:
 @with_app
 def pause_queue(session: Session, app: Detent, name: str, reason: str | None) -> None:
     """Start no job of a queue until it is resumed. Running jobs go on."""
-    is_known = _is_known(app, name)
-    session.show_moved("queue", app.queues.pause(name, reason=reason))
-    if not is_known:
-        output.print_note(_UNKNOWN.format(line(name)))
+    _show_claims(session, app, name, app.queues.pause(name, reason=reason))
 
 
 @queues.command("resume")
@@ -93,14 +89,14 @@ def pause_queue(session: Session, app: Detent, name: str, reason: str | None) ->
 @with_app
 def resume_queue(session: Session, app: Detent, name: str, reason: str | None) -> None:
     """Let jobs of a queue start again."""
-    is_known = _is_known(app, name)
-    session.show_moved("queue", app.queues.resume(name, reason=reason))
-    if not is_known:
-        output.print_note(_UNKNOWN.format(line(name)))
+    _show_claims(session, app, name, app.queues.resume(name, reason=reason))
 
 
-def _is_known(app: Detent, name: str) -> bool:
-    return any(one.name == name for one in app.queues.list(limit=10_000))
+def _show_claims(session: Session, app: Detent, name: str, moved: Moved) -> None:
+    """Print whether a queue is paused, with a note if it has never had a job: its name may be mistyped."""
+    session.show_moved("queue", moved)
+    if not any(one.name == name and any(one.jobs.values()) for one in app.queues.list(limit=10_000)):
+        output.print_note(f"Queue {line(name)} has no jobs on record. `detent queues list` lists the queues that have.")
 
 
 @queues.command("limit")
@@ -171,10 +167,9 @@ def recoveries(session: Session, app: Detent) -> None:
 
 @limits.command("list")
 @flag("--waiting", "Only limits under which no job may start now.")
-@limit_option()
-@option("--after", "Only limits with keys after this one.", "KEY", default="")
+@page_options
 @with_app
-def list_limits(session: Session, app: Detent, waiting: bool, limit: int, after: str) -> None:
+def list_limits(session: Session, app: Detent, waiting: bool, limit: int, after: str | None) -> None:
     """List limits with the jobs that run under them.
 
     STATE is open if jobs may start; full, spent (its rate), paused or breaker if they may not; half open if one job
@@ -253,7 +248,7 @@ def remove_limit(session: Session, app: Detent, key: str, reason: str | None) ->
     session.show_moved("limit", app.limits.remove(key, reason=reason))
 
 
-def _all_limits(app: Detent, after: str) -> Iterator[LimitRow]:
+def _all_limits(app: Detent, after: str | None) -> Iterator[LimitRow]:
     """Yield every limit after a key, page by page."""
     while page := app.limits.list(after=after):
         yield from page
