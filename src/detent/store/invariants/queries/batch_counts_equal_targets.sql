@@ -1,4 +1,4 @@
--- B3, B8, R2: a run counts its targets by where they stand, its open actions and its open mismatches, as they are.
+-- B3, B8, R2: the counts of a run are those of its targets by state, its open actions and its open mismatches.
 WITH counted AS (
     SELECT b.id, sum(CASE WHEN g.run_id IS NOT NULL THEN 1 ELSE 0 END) AS total,
            sum(CASE WHEN g.changed IS NOT NULL THEN 1 ELSE 0 END) AS previewed,

@@ -1,6 +1,6 @@
--- B1, B8, G4, R2: the state of a batch run is where its newest line in the log led, and what its targets make of it: applied has
--- none that failed, partial some of each, failed none that was applied unless a critical error stopped it, and none of these any
--- that is still on its way.
+-- B1, B8, G4, R2: the state of a batch run is the one that its newest line in the log led to, and it fits its targets. In these
+-- three states, no target is queued or applying. Applied: none failed. Partial: some applied, some failed. Failed: none applied,
+-- unless a critical error stopped the run.
 WITH newest AS (
     SELECT l.entity_id, max(l.n) AS n FROM detent.transition_log l
      WHERE l.job_id IS NULL AND l.entity = 'batch_run' GROUP BY l.entity_id

@@ -1,4 +1,4 @@
--- B8, R2: a run is queued before it starts and starts before it ends, and so with each of its targets.
+-- B8, R2: a run is queued before it starts and starts before it ends; so is each of its targets.
 SELECT 'batch_run' AS entity, CAST(b.id AS TEXT) AS entity_id, 'its times are not in order' AS detail
   FROM detent.batch_run b
  WHERE b.planned_at < b.created_at OR b.previewed_at < b.planned_at OR b.queued_at < b.previewed_at OR b.started_at < b.queued_at

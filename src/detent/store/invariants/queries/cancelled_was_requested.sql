@@ -1,5 +1,5 @@
--- J8: an attempt leads to cancelled only if somebody asked for it after the job was last brought back. An ops run that
--- was claimed and never began is cancelled without a request.
+-- J8: an attempt leads to cancelled only if a cancel was requested after the job was last retried. An ops run that was
+-- claimed and never began is cancelled without a request.
 WITH cancelled AS (
     SELECT job_id, attempt, outcome FROM detent.execution e
      WHERE next_state = 'cancelled' AND NOT (outcome = 'expired' AND started_at IS NULL)

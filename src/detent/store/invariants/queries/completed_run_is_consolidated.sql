@@ -1,4 +1,4 @@
--- R2, P4: a completed run has no portion that is not done, and what its portions hold is what its partitions staged.
+-- R2, P4: all portions of a completed run are done, and they have as many records as its partitions staged.
 WITH staged AS (
     SELECT p.run_id, sum(p.staged) AS records FROM detent.partition p GROUP BY p.run_id
   ), consolidated AS (

@@ -1,6 +1,6 @@
--- J1, R3: a job that returned to pending is due when the record that brought it there says so.
--- A job that never left pending has its due time from its client alone. A retry keeps a due time that is still to come: the
--- client's, or that of the last attempt.
+-- J1, R3: a job that returned to pending has the due time of the record that brought it there.
+-- A job that never left pending has the due time that its client set. A retry keeps a later due time: the client's, or that of
+-- the last attempt.
 WITH record AS (
     SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at,
            0 AS retried

@@ -1,5 +1,5 @@
--- J6, J7: an ended attempt leads where its outcome may lead, and goes uncounted only where it was handed back, or where
--- a probe could not tell.
+-- J6, J7: an ended attempt leads to a state that its outcome allows. It does not count only if it was given back, or a probe
+-- could not tell.
 SELECT 'execution' AS entity, CAST(job_id AS TEXT) || '/' || CAST(attempt AS TEXT) AS entity_id,
        'outcome ' || outcome || ' leads to ' || next_state || CASE WHEN counted THEN ', counted' ELSE ', not counted' END
        || CASE WHEN next_due_at IS NULL THEN '' ELSE ', due again' END AS detail

@@ -1,4 +1,4 @@
--- J16, R3: the counts of jobs at rest, with what has changed since, are those of the jobs.
+-- J16, R3: the counts of finished jobs, with the changes since, equal the number of such jobs.
 SELECT 'finished_count' AS entity, f.tenant || '/' || f.queue || '/' || f.task || '/' || f.state AS entity_id,
        'it says ' || CAST(sum(f.counted) AS TEXT) || ', and there are ' || CAST(sum(f.there) AS TEXT) AS detail
   FROM (SELECT tenant, queue, task, state, 0 AS counted, count(*) AS there FROM detent.job j

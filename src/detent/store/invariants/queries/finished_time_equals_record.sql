@@ -1,4 +1,4 @@
--- J1, R3: a job at rest carries the time of the record that brought it there; retention decides by it.
+-- J1, R3: a finished job has the time of the record that finished it. Retention decides by this time.
 WITH record AS (
     SELECT job_id, attempt, 50 AS rank, 0 AS n, next_state AS state, coalesce(done_at, aborted_at) AS at, next_due_at AS due_at
       FROM detent.execution e

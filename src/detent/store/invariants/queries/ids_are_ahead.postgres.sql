@@ -1,4 +1,4 @@
--- J1, R3: the next number of every sequence is above all that are in use; otherwise what needs a new one is refused.
+-- J1, R3: the next number of every sequence is above all numbers in use. Otherwise inserts fail.
 -- differs: SQLite has one row of numbers, and counts the others by itself.
 WITH counted (name, next, used) AS (
     SELECT 'id_seq', s.last_value + s.is_called::integer,

@@ -1,5 +1,5 @@
--- J1, R3: the next number is above all that are in use; otherwise what needs a new one is refused.
--- differs: PostgreSQL has a sequence for each table that is numbered; here SQLite counts them by itself.
+-- J1, R3: the next number is above all numbers in use. Otherwise inserts fail.
+-- differs: PostgreSQL has a sequence for each numbered table; here SQLite counts them by itself.
 WITH counted (rows, next, used) AS (
     SELECT count(*), max(next), (SELECT max(coalesce((SELECT max(id) FROM detent_job), 0), coalesce((SELECT max(id) FROM detent_lease), 0)))
       FROM detent_ids

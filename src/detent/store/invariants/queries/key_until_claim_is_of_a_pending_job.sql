@@ -1,4 +1,4 @@
--- J12, R3: a key held until the first claim belongs to a job that has not been claimed, and its row in the queue knows it.
+-- J12, R3: a key that is held until the first claim belongs to a job that has not been claimed, and its queue row says so.
 WITH holder AS (
     SELECT r.job_id FROM detent.ready r WHERE r.holds_key
     UNION

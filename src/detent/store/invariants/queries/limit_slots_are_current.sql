@@ -1,5 +1,5 @@
--- J12, R3: a limit's slot is of an attempt that runs, or of one that ended lately. The next claim under the limit deletes slots
--- of attempts that have ended, and retention does so every hour; a worker that has lived for two hours has seen that happen.
+-- J12, R3: a slot of a limit belongs to an attempt that runs or has ended recently. The next claim under the limit deletes
+-- slots of ended attempts, and retention does so every hour. If a worker has lived for two hours, that has happened.
 SELECT 'limit_slot' AS entity, s.limit_key || '/' || CAST(s.job_id AS TEXT) AS entity_id,
        CASE WHEN j.id IS NULL THEN 'there is no job ' || s.job_id
             WHEN s.attempt > j.attempt THEN 'it is of attempt ' || s.attempt || ', and the job has had ' || j.attempt

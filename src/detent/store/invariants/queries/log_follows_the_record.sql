@@ -1,5 +1,5 @@
--- J1, R2: every record begins in the state to which the one before it led, in the order (attempt, rank, n).
--- Lines of trigger repair are left out: they begin in whatever was found. Where rank 0 is missing, so is the job.
+-- J1, R2: every record starts from the state that the one before it led to, in the order (attempt, rank, n).
+-- Lines of trigger repair are left out: they start from the state that was found. If rank 0 is missing, so is the job.
 WITH newest AS (
     SELECT e.job_id, max(e.attempt) AS attempt FROM detent.execution e GROUP BY e.job_id
   ),

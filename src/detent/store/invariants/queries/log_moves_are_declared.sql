@@ -1,4 +1,4 @@
--- L2, E4, R2: every move of a job in the log is declared for its trigger, of its own job, and marked where forced.
+-- L2, E4, R2: every move of a job in the log is declared for its trigger, belongs to its job, and is marked if it was forced.
 WITH declared (source, target, name) AS (VALUES
     {{job.logged_moves}}
   )

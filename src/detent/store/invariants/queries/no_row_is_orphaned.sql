@@ -1,4 +1,4 @@
--- R3: every row that speaks of a job has its job, and every queue row its lane. Keys and leases are meant to outlive jobs.
+-- R3: every row about a job has its job, and every queue row its lane. Keys and leases may outlive their jobs.
 SELECT 'ready' AS entity, CAST(r.job_id AS TEXT) AS entity_id, 'there is no job ' || r.job_id AS detail
   FROM detent.ready r WHERE NOT EXISTS (SELECT 1 FROM detent.job j WHERE j.id = r.job_id)
 UNION ALL

@@ -1,4 +1,4 @@
--- L5, O1, R2: an ops run is a job that is tried once and has its row beside it, and is finished with something only at its end.
+-- L5, O1, R2: an ops run is a job with one attempt and a row in ops_run; it has metadata of its end only if it has ended.
 SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
        CASE WHEN r.job_id IS NULL THEN 'it is an ops run without a project and an environment'
             WHEN r.finish_metadata IS NOT NULL AND j.state IN ('pending', 'running') THEN 'it is ' || j.state || ' and was finished'

@@ -1,4 +1,4 @@
--- J1, J4, R3: a pending job stands once in ready or waiting, in the lane of its rank and at its own time; no other job does.
+-- J1, J4, R3: a pending job has one row in ready or waiting, in its lane and at its due time. Other jobs have none.
 WITH queued AS (
     SELECT 'ready' AS place, job_id, lane_id, ready_at AS at, expires_at FROM detent.ready r
     UNION ALL

@@ -1,4 +1,4 @@
--- J3, R3: no two rows have the key that makes them one; possible only where a unique index was dropped.
+-- J3, R3: no two rows have the same key. That is possible only if a unique index was dropped.
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, count(*) || ' rows' AS detail
   FROM detent.job j GROUP BY id HAVING count(*) > 1
 UNION ALL

@@ -1,4 +1,4 @@
--- R2, P3: a run counts its partitions, and those of them that ended and failed, as they are.
+-- R2, P3: the counts of a run are those of its partitions: all, ended and failed.
 WITH counted AS (
     SELECT r.id, r.partitions, r.parts_ended, r.parts_failed, count(p.run_id) AS parts,
            sum(CASE WHEN p.state IN ('completed', 'failed') THEN 1 ELSE 0 END) AS ended,

@@ -1,4 +1,4 @@
--- G4, P1, R2: the state of a pipeline run is where its newest line in the log led.
+-- G4, P1, R2: the state of a pipeline run is the one that its newest line in the log led to.
 WITH told AS (
     SELECT l.entity_id, max(l.n) AS n FROM detent.transition_log l
      WHERE l.job_id IS NULL AND l.entity = 'pipeline_run' GROUP BY l.entity_id

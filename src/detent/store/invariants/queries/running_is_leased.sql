@@ -1,4 +1,4 @@
--- J5, R3: a running job names a lease, and the lease's row names the job: the reaper looks for work only there.
+-- J5, R3: a running job has a lease, and the row of the lease has the job. The reaper finds jobs only there.
 SELECT 'job' AS entity, CAST(j.id AS TEXT) AS entity_id,
        CASE WHEN j.lease_id IS NULL OR j.leased_at IS NULL THEN 'it is running without a lease'
             WHEN l.id IS NULL THEN 'it is running under lease ' || j.lease_id || ', which has no row'

@@ -1,4 +1,4 @@
--- J1, J7, R3: spared is the attempt of the newest retry, and every attempt since that did not count.
+-- J1, J7, R3: spared is the attempt of the newest retry plus the attempts since then that did not count.
 WITH retried AS (
     SELECT l.job_id, max(l.attempt) AS attempt
       FROM detent.transition_log l

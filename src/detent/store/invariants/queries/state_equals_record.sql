@@ -1,6 +1,6 @@
--- J1, R2, R3, INV one state per job: the state on the row is what the record folds to.
--- An attempt without its execution row is in flight: running. Otherwise the last record by (attempt, rank, n) says it.
--- Lines of trigger repair are left out: they say what was rebuilt from the others.
+-- J1, R2, R3, INV one state per job: the state on the row follows from the records.
+-- An attempt without its execution row is in flight: running. Otherwise the last record by (attempt, rank, n) decides.
+-- Lines of trigger repair are left out: they repeat what the others led to.
 WITH record AS (
     SELECT e.job_id, e.attempt, 50 AS rank, 0 AS n, e.next_state AS state
       FROM detent.execution e

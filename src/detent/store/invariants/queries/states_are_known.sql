@@ -1,4 +1,4 @@
--- L8, R3: every state and outcome on record is one this version knows; others are reported, never guessed.
+-- L8, R3: this version knows every recorded state and outcome. Others are reported, never guessed.
 SELECT 'job' AS entity, CAST(id AS TEXT) AS entity_id, 'state ' || state AS detail
   FROM detent.job j
  WHERE state NOT IN ({{job.states}})

@@ -1,4 +1,4 @@
--- R2, INV succeeded jobs are immutable: nothing is on record after the attempt that committed, or after a forced success.
+-- R2, INV succeeded jobs are immutable: there is no record after the attempt that committed, or after a forced success.
 WITH success AS (
     SELECT job_id, attempt, 50 AS rank, 0 AS n FROM detent.execution e WHERE next_state = 'succeeded'
     UNION ALL

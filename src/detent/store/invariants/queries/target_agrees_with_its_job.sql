@@ -1,4 +1,4 @@
--- B1, B3, B8, R2: a target is where its jobs are, and was not tried oftener than they may be.
+-- B1, B3, B8, R2: the state of a target fits its jobs, and it was tried no more often than they allow.
 SELECT 'target' AS entity, g.run_id || '/' || g.n AS entity_id,
        'it is ' || g.state || ', the job that applies it is ' || j.state || ' after ' || j.attempt || ' attempts' AS detail
   FROM detent.target g JOIN detent.job j ON j.id = g.apply_job_id

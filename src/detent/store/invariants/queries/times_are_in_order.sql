@@ -1,5 +1,5 @@
 -- R2, INV timestamps in order: created, leased, started, committed, ended, and so on from attempt to attempt.
--- No time is earlier than the one before it of the same job. Lines of trigger repair stand where they say, whenever it was.
+-- No time is earlier than the one before it of the same job. Lines of trigger repair may have any time.
 WITH newest AS (
     SELECT e.job_id, max(e.attempt) AS attempt FROM detent.execution e GROUP BY e.job_id
   ),

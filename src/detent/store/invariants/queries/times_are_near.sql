@@ -1,5 +1,5 @@
--- R2, R3: what is held, seen or counted now has no time far in the future. Such a time would keep a lease, a service or a
--- limit from everybody for as long. Workers hold a lease for a day at most, and callers of the store rarely for longer.
+-- R2, R3: no lease, service, worker, limit, schedule or alert has a time far in the future. Such a time would block it until
+-- then. Workers hold a lease for a day at most, and callers of the store rarely for longer.
 SELECT 'lease' AS entity, CAST(id AS TEXT) AS entity_id, 'expires_at is more than a hundred days ahead' AS detail
   FROM detent.lease WHERE expires_at > detent.clock() + interval '100 days'
 UNION ALL

@@ -1,4 +1,4 @@
--- R2, P5: a watermark is the time that the run it stands on captured; that run is completed, and none captured a later one.
+-- R2, P5: a watermark is the time that its run captured. That run is completed, and no completed run captured a later one.
 SELECT 'watermark' AS entity, w.tenant || '/' || w.name AS entity_id,
        CASE WHEN r.id IS NULL THEN 'there is no run ' || w.run_id
             ELSE 'run ' || w.run_id || ' is ' || r.state || ', and it is not what that run captured' END AS detail
