@@ -19,9 +19,7 @@ NEXT = "99.0.0"
 
 STATE = '        "cancelled": "Stopped on request, expired before it began, or discarded.",\n'
 MORE_STATES = '        "parked": "Set aside until a person retries it.",\n'
-TRANSITION = (
-    '        T("failed", "quarantined", "force", "operator", "Set among the dead letters by hand, with a reason."),\n'
-)
+TRANSITION = '        T("failed", "quarantined", "force", "operator", "Quarantined by an operator, with a reason."),\n'
 MORE_TRANSITIONS = """\
         T("pending", "parked", "force", "operator", "Set aside by hand, with a reason."),
         T("parked", "pending", "retry", "client", "A client sends it through again."),
@@ -48,7 +46,7 @@ class NextRelease:
     def with_number(self) -> NextRelease:
         """Give it a higher number."""
         numbers = ", ".join(NEXT.split("."))
-        path = self.source / "detent" / "model" / "release.py"
+        path = self.source / "detent" / "model" / "database_facts.py"
         lines = [
             f"RELEASE = ({numbers})" if line.startswith("RELEASE") else line for line in path.read_text().split("\n")
         ]

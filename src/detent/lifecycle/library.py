@@ -1,7 +1,7 @@
-"""The product in one file: everything that can happen to a job, an execution, a run and its parts.
+"""The lifecycles of Detent: everything that can happen to a job, an execution, a run and its parts.
 
-A state or a transition is one line here; guards, drawings, documentation and tests follow from it. Transitions stand in
-the order of how often they happen, which is the order in which the guards look at them.
+A state or a transition is one line here; guards, diagrams, documentation and tests follow from it. The most frequent
+transitions come first, which is the order in which the guards check them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ __all__ = ["BATCH_RUN", "EXECUTION", "JOB", "LIBRARY", "OPS_RUN", "OWN_NAMES", "
 
 T = Transition
 
-# A transition reads as one sentence here; the formatter would stack its words.
+# Each transition on one line or two; the formatter would split it into many.
 # fmt: off
 
 JOB = Lifecycle(
     "job",
-    means="One unit of work that a worker executes. What it rests in follows from its executions and its logged moves.",
+    means="One unit of work that a worker executes. Its state follows from its executions and its logged moves.",
     states={
         "pending": "Waits to be claimed: due now, due later, or held back by a limit.",
         "running": "An execution holds it under a lease.",
         "succeeded": "Its effect is committed and its result stored. Nothing moves it any more.",
         "failed": "An execution failed. A task without dead letters rests here; others only pass through.",
-        "quarantined": "Failed for good: among the dead letters until a person retries or discards it.",
+        "quarantined": "Failed for good: a dead letter until a client retries or discards it.",
         "cancelled": "Stopped on request, expired before it began, or discarded.",
     },
     initial="pending",
@@ -32,7 +32,7 @@ JOB = Lifecycle(
     transitions=(
         T("pending", "running", "claim", "worker", "A worker takes it under a new lease and attempt.", "execution"),
         T("running", "succeeded", "finish", "worker or reaper",
-          "The execution is done after its commit; of a dead worker anyone may finish what it had committed.",
+          "The execution is done after its commit. If its worker is dead, the reaper finishes it.",
           "execution"),
         T("running", "pending", "give_back", "worker or reaper",
           "The lease expired before the commit, or the worker released, snoozed or throttled it.", "execution"),
@@ -44,21 +44,21 @@ JOB = Lifecycle(
           "The error is fatal, the outcome unknown, or no attempt is left.", "execution", folded=True),
         T("running", "cancelled", "abort", "worker or reaper",
           "A requested cancel was obeyed before the commit.", "execution"),
-        T("pending", "cancelled", "cancel", "client", "Cancelled before anybody had claimed it."),
-        T("pending", "cancelled", "expire", "promoter", "Its expiry passed before anybody had claimed it."),
-        T("failed", "pending", "retry", "client", "Somebody sends it through once more with fresh attempts."),
-        T("quarantined", "pending", "retry", "client", "Somebody takes it out of the dead letters for another try."),
-        T("cancelled", "pending", "retry", "client", "Somebody changed their mind about the cancel."),
-        T("quarantined", "cancelled", "discard", "client", "Somebody looked at the dead letter and lets it go."),
-        T("failed", "cancelled", "discard", "client", "Somebody looked at the failure and lets it go."),
-        T("pending", "quarantined", "force", "operator", "Set aside by hand, with a reason, before it runs."),
-        T("failed", "quarantined", "force", "operator", "Set among the dead letters by hand, with a reason."),
-        T("failed", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
-        T("quarantined", "succeeded", "force", "operator", "Declared done by hand, with a reason: it has happened."),
+        T("pending", "cancelled", "cancel", "client", "Cancelled before a worker claimed it."),
+        T("pending", "cancelled", "expire", "promoter", "It expired before a worker claimed it."),
+        T("failed", "pending", "retry", "client", "A client retries it with fresh attempts."),
+        T("quarantined", "pending", "retry", "client", "A client takes it out of the dead letters for another try."),
+        T("cancelled", "pending", "retry", "client", "A client retries it in spite of the cancel."),
+        T("quarantined", "cancelled", "discard", "client", "A client gives up the dead letter."),
+        T("failed", "cancelled", "discard", "client", "A client gives up the failed job."),
+        T("pending", "quarantined", "force", "operator", "Quarantined by an operator, with a reason, before it runs."),
+        T("failed", "quarantined", "force", "operator", "Quarantined by an operator, with a reason."),
+        T("failed", "succeeded", "force", "operator", "Declared done by an operator, with a reason."),
+        T("quarantined", "succeeded", "force", "operator", "Declared done by an operator, with a reason."),
         T("quarantined", "pending", "settle", "client",
-          "Nobody knew whether its effect had happened; somebody found out that it had not."),
+          "Its effect was unknown, and a client found out that it had not happened."),
         T("quarantined", "succeeded", "settle", "client",
-          "Nobody knew whether its effect had happened; somebody found out that it had."),
+          "Its effect was unknown, and a client found out that it had happened."),
     ),
     folds=(
         Fold(("running", "failed", "pending"), "fail_and_back_off", "It failed with attempts left."),
@@ -82,11 +82,12 @@ EXECUTION = Lifecycle(
         T("leased", "in_progress", "start", "holder", "The first event, commit or finish of the attempt.", "execution"),
         T("in_progress", "committed", "commit", "holder",
           "The effect and this mark are written in one transaction.", "execution"),
-        T("committed", "done", "finish", "anyone", "All is said; of a dead holder anyone may say it.", "execution"),
+        T("committed", "done", "finish", "anyone",
+          "The attempt has ended. If its holder is dead, any worker may record it.", "execution"),
         T("in_progress", "aborted", "abort", "holder or reaper",
           "Error, crash, time-out, cancel, release, or the lease expired before the commit.", "execution"),
         T("leased", "aborted", "abort", "holder or reaper",
-          "Handed back before it began, or the lease expired.", "execution"),
+          "Released before it began, or the lease expired.", "execution"),
     ),
 )
 
@@ -94,10 +95,10 @@ BATCH_RUN = Lifecycle(
     "batch_run",
     means="A change to many targets that a person reads before it is applied.",
     states={
-        "preview": "Before and after of every target are computed; the world is untouched.",
+        "preview": "Before and after of every target are computed; nothing is changed.",
         "queued": "Accepted, whole or in part; no target is being applied yet.",
         "applying": "Targets are being applied.",
-        "applied": "Every target that was applied for is applied.",
+        "applied": "Every selected target is applied.",
         "partial": "Some targets are applied, some failed.",
         "failed": "A critical error, or every target failed.",
         "rolled_back": "What was applied is back to what it was before. A new run is needed to apply it again.",
@@ -106,14 +107,14 @@ BATCH_RUN = Lifecycle(
     final=frozenset({"rolled_back"}),
     rests=frozenset({"applied", "partial", "failed"}),
     transitions=(
-        T("preview", "queued", "queue", "client or scheduler", "Somebody read the preview and wants it applied."),
+        T("preview", "queued", "queue", "client or scheduler", "A client applies the preview."),
         T("queued", "applying", "begin", "worker", "A worker takes up the first of its targets."),
         T("applying", "applied", "complete", "worker", "The last target ended and all of them are applied."),
         T("applying", "partial", "complete_in_part", "worker",
           "The last target ended; some failed with their retries used up."),
         T("applying", "failed", "fail", "worker", "A critical error stopped it, or not one target could be applied."),
-        T("partial", "applying", "retry_failed", "client", "Somebody asks for the failed targets again, all or some."),
-        T("failed", "applying", "retry_failed", "client", "Somebody asks for all of it again."),
+        T("partial", "applying", "retry_failed", "client", "A client retries the failed targets, all or some."),
+        T("failed", "applying", "retry_failed", "client", "A client retries the run."),
         T("applied", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
         T("partial", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
         T("failed", "queued", "queue_rest", "client", "A client asks for targets that were left out so far."),
@@ -131,28 +132,28 @@ TARGET = Lifecycle(
         "preview": "Its before and after are known; it is untouched.",
         "queued": "Selected: its job waits for a worker.",
         "applying": "Its job is running.",
-        "applied": "It is now what the preview promised.",
+        "applied": "It has the value that the preview showed.",
         "failed": "Its retries are used up: it is among the dead letters.",
-        "rolled_back": "It is again what it was before.",
+        "rolled_back": "It has its former value again.",
     },
     initial="preview",
     final=frozenset({"rolled_back"}),
     rests=frozenset({"applied", "failed"}),
     transitions=(
-        T("preview", "queued", "queue", "client", "It is part of what somebody wants applied.", "execution"),
+        T("preview", "queued", "queue", "client", "A client has selected it for applying.", "execution"),
         T("queued", "applying", "begin", "worker", "A worker claims its job.", "execution"),
         T("applying", "applied", "complete", "worker", "The change is made.", "execution"),
         T("applying", "queued", "back_off", "worker or reaper",
           "The attempt failed or was throttled, and attempts are left.", "execution"),
         T("applying", "failed", "fail", "worker or reaper",
           "The last attempt failed, or the error is fatal.", "execution"),
-        T("failed", "queued", "retry_failed", "client", "Somebody asks for it again.", "execution"),
+        T("failed", "queued", "retry_failed", "client", "A client retries it.", "execution"),
         T("applied", "rolled_back", "roll_back", "client", "A requested rollback has reverted it.", "execution"),
     ),
     folds=(
-        Fold(("queued", "applying", "failed"), "give_up", "Its job was cancelled, or set aside, before it began."),
+        Fold(("queued", "applying", "failed"), "give_up", "Its job was cancelled or quarantined before it began."),
         Fold(("failed", "queued", "applying", "applied"), "declare_done",
-             "Its job was declared done by hand: it has happened."),
+             "Its job was declared done by an operator: its effect has happened."),
     ),
 )
 
@@ -162,10 +163,10 @@ PIPELINE_RUN = Lifecycle(
     states={
         "created": "The run exists and its time is captured; the plan is being made.",
         "workers_running": "The partitions are being fetched, page by page.",
-        "consolidation_skipped": "All partitions ended and some failed: an alert is out, the watermark stays.",
+        "consolidation_skipped": "All partitions ended and some failed: an alert is raised, the watermark stays.",
         "consolidation_triggered": "All partitions ended; the consolidation waits for a worker.",
-        "consolidating": "Staged records are taken over in batches.",
-        "completed": "All records are taken over, and the watermark advanced in the same transaction.",
+        "consolidating": "Staged records are consolidated in portions.",
+        "completed": "All records are consolidated, and the watermark advanced in the same transaction.",
         "failed": "Ended without success; the watermark stays. It can be retried until another run has completed.",
     },
     initial="created",
@@ -180,13 +181,13 @@ PIPELINE_RUN = Lifecycle(
           "No staged record is left: the watermark advances in this very transaction."),
         T("workers_running", "consolidation_skipped", "skip", "worker",
           "The last partition ended and at least one failed."),
-        T("consolidation_skipped", "failed", "fail", "worker", "The alert is out and nobody forced the run."),
+        T("consolidation_skipped", "failed", "fail", "worker", "The alert is raised, and no operator forced the run."),
         T("consolidating", "failed", "fail", "worker or reaper", "The consolidation's attempts are used up."),
         T("consolidation_triggered", "failed", "fail", "worker or reaper",
-          "The consolidation's attempts are used up before it took up a single batch."),
+          "The consolidation's attempts are used up before the first portion."),
         T("created", "failed", "fail", "worker or reaper", "The plan could not be made."),
         T("consolidation_skipped", "consolidation_triggered", "force", "operator",
-          "Consolidate what is there in spite of the failed partitions, with a reason."),
+          "An operator consolidates the fetched records in spite of failed partitions, with a reason."),
         T("failed", "workers_running", "retry", "client",
           "A client asks for the failed partitions again; completed partitions are kept."),
         T("consolidation_skipped", "workers_running", "retry", "client",
@@ -223,26 +224,26 @@ PARTITION = Lifecycle(
 
 OPS_RUN = Lifecycle(
     "ops_run",
-    means="A build, deploy or backup in the words of operations, shown over a job and its execution.",
+    means="A build, deploy or backup. Its state follows from a job and its execution.",
     states={
         "queued": "Waits for a worker.",
-        "claimed": "A worker has it and has not said a word yet.",
+        "claimed": "A worker has claimed it and has not sent an event yet.",
         "running": "The worker appends events.",
         "success": "Finished with success.",
-        "failed": "Finished with an error, or fell silent while running.",
+        "failed": "Finished with an error, or without an event for too long while running.",
         "cancelled": "Stopped by a person, or claimed and never begun.",
     },
     initial="queued",
     final=frozenset({"success", "failed", "cancelled"}),
     transitions=(
-        T("queued", "claimed", "claim", "worker", "A worker asks for the next run and gets this one."),
+        T("queued", "claimed", "claim", "worker", "A worker claims the next run."),
         T("claimed", "running", "begin", "worker", "The worker appends its first event."),
         T("running", "success", "succeed", "worker", "The worker finishes it with success."),
         T("running", "failed", "fail", "worker", "The worker finishes it with an error."),
         T("running", "failed", "stall", "reaper", "No sign of life for ten minutes."),
         T("running", "cancelled", "cancel", "worker or client", "The worker obeys a cancel."),
         T("claimed", "cancelled", "go_stale", "reaper", "No event within five minutes of the claim."),
-        T("queued", "cancelled", "cancel", "client", "Somebody stops it, or it expires, before a worker has it."),
+        T("queued", "cancelled", "cancel", "client", "A client cancels it, or it expires, before a worker claims it."),
     ),
 )
 
@@ -254,4 +255,4 @@ LIBRARY: dict[str, Lifecycle] = {
 OWN_NAMES = frozenset(
     {*LIBRARY, "alert", "alert_policy", "database", "limit", "operation", "queue", "recovery", "schedule"}
 )
-"""The entities of which Detent itself writes lines into the record. No lifecycle of a user may have such a name."""
+"""The entities whose transitions Detent itself records. A lifecycle of a user must not have such a name."""

@@ -112,7 +112,9 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
-    """A schedule. `next_at` is its next tick, `last_at` the last tick that was handled."""
+    """A schedule: at the ticks of `cron` in `zone` it enqueues `task` with `payload` (JSON). `next_at` is its next
+    tick, `last_at` the last tick that was handled. While it is paused, `paused_at`, `paused_by` and `reason` are set.
+    `changed_at` is when it was last changed. The other fields are the options of its jobs."""
 
     name: str
     tenant: str

@@ -1,10 +1,10 @@
 """The process between a test run and its PostgreSQL server.
 
-It makes a directory, fills it with `initdb`, runs the server as its own child, reports where it listens as one line
-of JSON on standard output, and then waits. Asked on standard input, it stops the server as a crash would and starts it
-again. When standard input ends or says anything else, when its parent is gone, or when it is told to terminate, it
-stops the server and removes the directory. Being a process of its own, in a session
-of its own, it does so even after the parent was killed with SIGKILL.
+It creates a directory with `initdb`, runs the server as its child, reports the port as one line of JSON on standard
+output, and then waits. On request on standard input, it stops the server as a crash would and starts it again. When
+standard input ends or has any other text, when its parent is gone, or when it receives a signal to terminate, it stops
+the server and removes the directory. It has its own process and session, so this works even after the parent was killed
+with SIGKILL.
 
 It is started by file name, without the package around it, so it uses the standard library alone.
 """
@@ -34,30 +34,30 @@ RESTART = "restart "
 MEMORY = "/dev/shm"
 MEMORY_BYTES_MIN = 2 << 30
 SOCKET_PATH_MAX = 60
-"""Room for the directory's name and the socket's: the whole path may have about 100 bytes."""
+"""Maximum length of the root. The whole path of the socket may have about 100 bytes."""
 
 Account = pwd.struct_passwd | None
 
 
 class Failed(Exception):
-    """The server could not be started; the message carries what it said itself."""
+    """The server could not be started. The message contains its own output."""
 
 
 def main(bin_dir: Path, settings: dict[str, str]) -> None:
-    """Serve until the owner lets go. Leaves no process and no file behind, whatever way it ends."""
+    """Run the server until the owner releases it. Leave no process and no file behind, however it ends."""
     owner = os.getppid()
     for number in END_SIGNALS:
         signal.signal(number, end_once)
     try:
         account = unprivileged_account()
         in_memory = settings.get("fsync") == "off" and runs_in_place(bin_dir, account)
-        with contextlib.ExitStack() as clearing_up:
+        with contextlib.ExitStack() as cleanup:
             home = Path(tempfile.mkdtemp(prefix="detent-pg-", dir=temporary_root(account, in_memory=in_memory)))
-            clearing_up.callback(shutil.rmtree, home, ignore_errors=True)
+            cleanup.callback(shutil.rmtree, home, ignore_errors=True)
             server, port, command = start(bin_dir, home, account, settings)
-            clearing_up.callback(lambda: stop(server))
+            cleanup.callback(lambda: stop(server))
             report(port=port, home=str(home), pid=server.pid)
-            while (down_for := wait_for_word(owner, server)) is not None:
+            while (down_for := wait_for_owner(owner, server)) is not None:
                 stop(server)
                 time.sleep(down_for)
                 server = spawn(command, home, account, home / "log")
@@ -71,7 +71,7 @@ def main(bin_dir: Path, settings: dict[str, str]) -> None:
 
 
 def unprivileged_account() -> Account:
-    """Whom to run the server as: PostgreSQL refuses to run as root. None means the present user."""
+    """Return the account to run the server as, since PostgreSQL refuses to run as root. None means the current user."""
     if os.geteuid() != 0:
         return None
     for name in ACCOUNTS:
@@ -81,10 +81,10 @@ def unprivileged_account() -> Account:
 
 
 def temporary_root(account: Account, *, in_memory: bool) -> str:
-    """Where the directory goes: a place the account can reach, with a path short enough for a socket.
+    """Return the parent of the directory: one that the account can reach, with a path short enough for a socket.
 
-    In memory a throw-away database is made twenty times faster than on an ordinary disk; a small memory file system,
-    as containers have it, is passed over.
+    In memory a throw-away database is created twenty times faster than on a disk. A small memory file system, as in
+    containers, is not used.
     """
     roots = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
     if in_memory and Path(MEMORY).is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
@@ -98,7 +98,7 @@ def temporary_root(account: Account, *, in_memory: bool) -> str:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether any account may pass all directories on the way and read and enter the path itself."""
+    """Whether any account may enter the path and all its parents, and read it."""
     resolved = path.resolve()
     way_is_open = all(parent.stat().st_mode & 0o001 for parent in resolved.parents)
     return way_is_open and resolved.stat().st_mode & 0o005 == 0o005
@@ -109,10 +109,10 @@ def runs_in_place(bin_dir: Path, account: Account) -> bool:
 
 
 def reachable_binaries(bin_dir: Path, home: Path, account: Account) -> Path:
-    """The binaries where the account can run them: where they are, else a copy in our directory.
+    """Return binaries that the account can run: the given ones, else a copy in our directory.
 
-    A virtual environment below a closed directory such as root's own is the case that needs the copy. The libraries
-    of a wheel lie beside its package (`name.libs`) and are found relative to the binaries, so they keep their place.
+    The copy is needed for a virtual environment below a closed directory, such as the home of root. The libraries of a
+    wheel are beside its package (`name.libs`) and found relative to the binaries, so they are copied to the same place.
     """
     if account is None or runs_in_place(bin_dir, account):
         return bin_dir
@@ -131,7 +131,7 @@ def reachable_binaries(bin_dir: Path, home: Path, account: Account) -> Path:
 def start(
     bin_dir: Path, home: Path, account: Account, settings: dict[str, str]
 ) -> tuple[subprocess.Popen[bytes], int, list[str]]:
-    """A server that answers, its port, and the command that started it.
+    """Start a server. Return it when it accepts connections, with its port and the command that started it.
 
     Another program may take the free port first, so there are several tries.
     """
@@ -166,7 +166,7 @@ def start(
 
 
 def spawn(command: list[str], home: Path, account: Account, said: Path) -> subprocess.Popen[bytes]:
-    """Run a command of PostgreSQL's as the account, untouched by the caller's PG* variables."""
+    """Run a command of PostgreSQL as the account, without the PG* variables of the caller."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     with said.open("ab") as log:
         return subprocess.Popen(
@@ -183,7 +183,7 @@ def spawn(command: list[str], home: Path, account: Account, said: Path) -> subpr
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -191,7 +191,7 @@ def free_port() -> int:
 
 
 def answers(server: subprocess.Popen[bytes], data: Path) -> bool:
-    """Wait until the server takes connections: True. False when it ended instead; `Failed` when it does neither."""
+    """Wait until the server accepts connections. Return False if it ended instead. `Failed` after the time limit."""
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline:
         if server.poll() is not None:
@@ -204,12 +204,12 @@ def answers(server: subprocess.Popen[bytes], data: Path) -> bool:
     raise Failed(f"the server was not ready after {START_SECONDS_MAX:.0f} s")
 
 
-def wait_for_word(owner: int, server: subprocess.Popen[bytes]) -> float | None:
-    """None when the owner lets go or is gone, or the server has ended by itself. A number when the owner wants it
-    stopped and, after so many seconds, started again.
+def wait_for_owner(owner: int, server: subprocess.Popen[bytes]) -> float | None:
+    """Wait for the owner. Return None when the owner releases the server or is gone, or when the server has ended by
+    itself; return a number of seconds when the owner wants a restart after that time.
 
-    The end of the pipe is the ordinary sign. The look at the parent is for an owner that was killed while a forked
-    child of its still holds the other end.
+    Usually the pipe ends. The parent is checked too, since a forked child of a killed owner may still hold the other
+    end.
     """
     while os.getppid() == owner and server.poll() is None:
         readable, _, _ = select.select([sys.stdin], [], [], 1.0)
@@ -220,7 +220,7 @@ def wait_for_word(owner: int, server: subprocess.Popen[bytes]) -> float | None:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """Stop at once: the files are about to be removed, so nothing need be written."""
+    """Stop the server at once. Its files are about to be removed, so nothing need be written."""
     for number in (signal.SIGQUIT, signal.SIGKILL):
         if server.poll() is None:
             server.send_signal(number)
@@ -230,7 +230,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
 
 
 def end_once(*_: object) -> None:
-    """The first signal starts the clearing up; no later one interrupts it."""
+    """Begin to clean up at the first signal, and ignore later ones."""
     ignore_signals()
     sys.exit(1)
 
@@ -245,7 +245,7 @@ def tail(said: Path) -> str:
 
 
 def report(**facts: int | str) -> None:
-    """One line for the owner; an owner that is gone already is no reason to stop clearing up."""
+    """Write one line for the owner. If the owner is gone, cleaning up goes on."""
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), (json.dumps(facts) + "\n").encode())
 
