@@ -233,6 +233,7 @@ class Abort(Struct, frozen=True, kw_only=True):
     delay: float = 0.0  # seconds until the job is due again, if it goes back to pending
     fatal: bool = False  # no further attempt, even if some are left
     begun_after: float | None = None  # as in `Finish`; None if the function was not called, or the time is not known
+    suspect: bool = False  # its process died or was held, and the job may be the cause
 
 
 class Aborted(Struct, frozen=True):
@@ -364,7 +365,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):
     """An attempt at a job, ended or in flight (the view `executions`). `counted` is whether it counts against the
-    retries."""
+    retries, `suspect` whether its process died or was held, so that the job may be the cause."""
 
     job_id: int
     attempt: int
@@ -382,6 +383,7 @@ class ExecutionRow(Struct, frozen=True, kw_only=True):
     counted: bool | None
     lease_id: int | None
     expires_at: datetime | None
+    suspect: bool | None = None
 
 
 class EventRow(Struct, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ LOGGERS = (
     "detent.batch",
     "detent.limits",
     "detent.schedule",
+    "detent.server",
     "detent.store",
     "detent.worker",
 )

@@ -228,3 +228,12 @@ def test_a_call_that_is_told_with_the_end_counts_as_a_start(store: Store) -> Non
     """C6: a task that must not be repeated blindly was called, and nobody knows how far it came."""
     job_id = enqueue(store, idempotent=False)
     assert abort(store, claim_one(store), "crashed", begun_after=0.0) == Aborted(job_id, 1, "unknown", "quarantined")
+
+
+@pytest.mark.parametrize("suspect", [False, True])
+def test_whether_its_job_may_have_brought_the_process_down(store: Store, suspect: bool) -> None:
+    """W5: it is on record in a column of its own, and the next attempt reads it there."""
+    job_id = enqueue(store)
+    abort(store, claim_one(store), "released", suspect=suspect)
+    claim_one(store)
+    assert [one.suspect for one in store.job_executions(job_id)] == [suspect, None]

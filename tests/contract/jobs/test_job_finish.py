@@ -42,6 +42,7 @@ def test_the_job_succeeds(store: Store, clock: StoreClock) -> None:
             counted=True,
             lease_id=None,
             expires_at=None,
+            suspect=False,
         )
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from detent.worker.attempt.endings import PROCESS_DIED
 from detent.worker.supervisor.board import BoardEntry
 from detent.worker.supervisor.dead_child import Death, DeathCause, decide_ending
 
@@ -44,7 +43,7 @@ def test_a_time_out_is_charged_only_to_who_can_have_caused_it() -> None:
 def test_those_who_may_be_to_blame_are_tried_apart(cause: DeathCause) -> None:
     """J7: also where the supervisor ended the process: else the one that holds it would hold the next one too."""
     death = Death(100.0, "signal SIGKILL", cause, "why", {1: line(1), 2: line(2, ends=98.0)})
-    assert all((decide_ending(death, job_id, 1)[1] or "").startswith(PROCESS_DIED) for job_id in (1, 2))
+    assert all(decide_ending(death, job_id, 1)[2] for job_id in (1, 2)), "each is a suspect"
 
 
 def test_a_cancel_is_obeyed_only_by_its_attempt() -> None:
@@ -58,4 +57,4 @@ def test_what_is_stopped_with_its_worker_is_not_charged() -> None:
 
 def test_another_attempt_of_the_same_job_is_another_matter() -> None:
     death = Death(100.0, "signal SIGKILL", "itself", "", {1: line(1, attempt=2)})
-    assert decide_ending(death, 1, 1) == ("released", None)
+    assert decide_ending(death, 1, 1) == ("released", None, False)

@@ -4,12 +4,14 @@
 CREATE OR REPLACE VIEW detent.executions AS
   SELECT e.job_id, e.attempt, CASE WHEN e.outcome = 'done' THEN 'done' ELSE 'aborted' END AS state, e.worker,
          e.leased_at, e.started_at, e.committed_at, e.done_at, e.aborted_at, e.outcome, e.error,
-         e.next_state, e.next_due_at, e.counted, NULL::bigint AS lease_id, NULL::timestamptz AS expires_at
+         e.next_state, e.next_due_at, e.counted, NULL::bigint AS lease_id, NULL::timestamptz AS expires_at,
+         e.suspect
     FROM detent.execution e
   UNION ALL
   SELECT j.id, j.attempt,
          CASE WHEN j.committed_at IS NOT NULL THEN 'committed' WHEN j.started_at IS NOT NULL THEN 'in_progress' ELSE 'leased' END,
-         l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at
+         l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at,
+         NULL
     FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held(job_id)
     JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running';
 

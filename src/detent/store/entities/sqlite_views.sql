@@ -4,12 +4,12 @@
 CREATE VIEW detent_executions AS
   SELECT e.job_id, e.attempt, CASE WHEN e.outcome = 'done' THEN 'done' ELSE 'aborted' END AS state, e.worker,
          e.leased_at, e.started_at, e.committed_at, e.done_at, e.aborted_at, e.outcome, e.error,
-         e.next_state, e.next_due_at, e.counted, NULL AS lease_id, NULL AS expires_at
+         e.next_state, e.next_due_at, e.counted, NULL AS lease_id, NULL AS expires_at, e.suspect
     FROM detent_execution e
   UNION ALL
   SELECT j.id, j.attempt,
          CASE WHEN j.committed_at IS NOT NULL THEN 'committed' WHEN j.started_at IS NOT NULL THEN 'in_progress' ELSE 'leased' END,
-         l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at
+         l.worker, j.leased_at, j.started_at, j.committed_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, l.id, l.expires_at, NULL
     FROM detent_lease l , json_each(l.job_ids) AS held
     JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running';
 

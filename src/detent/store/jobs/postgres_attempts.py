@@ -55,7 +55,7 @@ SELECT ord, instead FROM detent.job_finish_v2(%s::bigint[], %s::integer[], %s::j
 _ABORT = """
 SELECT ord, outcome, state, committed, instead
   FROM detent.job_abort_v2(%s::bigint[], %s::integer[], %s::text[], %s::text[], %s::double precision[], %s::boolean[],
-                           %s::text, %s::bigint[])
+                           %s::text, %s::bigint[], %s::boolean[])
 """
 _RECOVER = "SELECT job_id, attempt, committed, state FROM detent.job_recover_v1(%s::bigint[])"
 _REAP = (
@@ -249,6 +249,7 @@ def job_abort(items: Sequence[Abort], worker: str) -> Statement[list[Aborted | D
         flags(item.fatal for item in ours),
         worker,
         _micros(item.begun_after for item in ours),
+        flags(item.suspect for item in ours),
     )
     return Statement(_ABORT, params, decode)
 

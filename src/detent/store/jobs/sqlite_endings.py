@@ -79,8 +79,9 @@ SELECT j.id, attempt, coalesce(:worker, (SELECT worker FROM detent_lease l WHERE
 _COUNTED = "INSERT INTO detent_succeeded_batch (job_ids) VALUES (?)"
 _ABORTED = """
 INSERT INTO detent_execution
-  (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted,
+   suspect)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _END = """
 UPDATE detent_job
@@ -162,6 +163,7 @@ class _End(NamedTuple):
     spared: int
     dead_reason: str | None
     expires_at: int | None
+    suspect: bool
 
 
 class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
@@ -371,13 +373,13 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
 
     def _end(self, ends: Sequence[_End]) -> None:
         """Write attempts that did not succeed: execution row, job row, and the row of its next state."""
-        for job, worker, at, outcome, error, state, due_at, spared, reason, expires_at in ends:
+        for job, worker, at, outcome, error, state, due_at, spared, reason, expires_at, suspect in ends:
             back = state == "pending"
             self._db.change(
                 _ABORTED,
                 (
                     *(job.id, job.attempt, worker, job.leased_at, job.started_at, at, outcome, error, state),
-                    *(due_at if back else None, spared == job.spared),
+                    *(due_at if back else None, spared == job.spared, suspect),
                 ),
             )
             rest = (None, None) if back else (error, at)
@@ -411,7 +413,9 @@ def _committed_by(job: Job | None, attempt: int) -> bool:
 def _given_back(job: Job, item: Abort, worker: str, now: int) -> _End:
     """Apply rule 1 of the contract for an earlier attempt that has committed."""
     at = max(now, job.last_at)
-    return _End(job, worker, at, "released", item.error, "pending", at, job.spared + 1, None, job.expires_at)
+    return _End(
+        job, worker, at, "released", item.error, "pending", at, job.spared + 1, None, job.expires_at, item.suspect
+    )
 
 
 def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False) -> _End:
@@ -447,7 +451,7 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
     else:
         state = "pending"
     due_at = at + micros(item.delay) if state == "pending" else job.due_at
-    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at)
+    return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at, item.suspect)
 
 
 def _is_stale(job: Job, outcome: Outcome) -> bool:

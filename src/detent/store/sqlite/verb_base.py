@@ -34,7 +34,7 @@ _ROWS_AT_ONCE = 50
 _FLAGS = frozenset(
     (
         *("changed", "counted", "dead_letter", "forced", "idempotent", "is_forced", "is_full", "last_page"),
-        *("overwrite", "retires"),
+        *("overwrite", "retires", "suspect"),
     )
 )
 _TIMES = frozenset(("at", "since"))

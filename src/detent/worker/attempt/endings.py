@@ -7,8 +7,6 @@ from msgspec.structs import replace
 from detent.model.records import Abort, Claimed, Finish, Outcome
 
 __all__ = [
-    "PROCESS_DIED",
-    "PROCESS_HELD",
     "SHORT",
     "Ending",
     "add_start_time",
@@ -19,18 +17,23 @@ __all__ = [
 Ending = Finish | Abort | None
 """How an attempt ended; None if there is nothing to write."""
 
-PROCESS_DIED = "its process ended with"
-PROCESS_HELD = "its process was held by another job"
-"""How the errors begin of attempts that were released because of their process. See `history.is_suspect`."""
-
 SHORT = 0.001
 """Seconds. The start of a function that succeeds within this time is not recorded: reading the clock and writing the
 start would cost more than the difference is worth, and most where jobs are shortest."""
 
 
-def end_attempt(claimed: Claimed, outcome: Outcome = "released", error: str | None = None, delay: float = 0.0) -> Abort:
+def end_attempt(
+    claimed: Claimed,
+    outcome: Outcome = "released",
+    error: str | None = None,
+    delay: float = 0.0,
+    *,
+    suspect: bool = False,
+) -> Abort:
     """Return the ending of an attempt that is over whatever its function still does."""
-    return Abort(job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay)
+    return Abort(
+        job_id=claimed.job_id, attempt=claimed.attempt, outcome=outcome, error=error, delay=delay, suspect=suspect
+    )
 
 
 def end_attempt_at_stop(claimed: Claimed, *, risky: bool) -> Abort:

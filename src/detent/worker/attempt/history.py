@@ -8,7 +8,6 @@ from detent.declare.task import Task
 from detent.errors import DetentError
 from detent.model.records import Claimed, ExecutionRow
 from detent.store.contract import Store
-from detent.worker.attempt.endings import PROCESS_DIED, PROCESS_HELD
 
 __all__ = ["AttemptHistory", "UnknownEffect", "is_suspect", "read_history"]
 
@@ -54,9 +53,7 @@ def read_history(store: Store, claimed: Claimed, task: Task[..., object, object]
 def is_suspect(execution: ExecutionRow) -> bool:
     """Return whether the attempt was in a process that died or was held. Its job may be the cause, so the job is tried
     again in a process of its own."""
-    return execution.outcome == "crashed" or (
-        execution.outcome == "released" and (execution.error or "").startswith((PROCESS_DIED, PROCESS_HELD))
-    )
+    return execution.outcome == "crashed" or bool(execution.suspect)
 
 
 def _find_unknown(store: Store, claimed: Claimed, past: list[ExecutionRow], *, has_probe: bool) -> UnknownEffect | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from detent.model.records import Outcome
-from detent.worker.attempt.endings import PROCESS_HELD
 
 __all__ = ["LoopLag", "end_overdue", "limit_extension"]
 
@@ -38,12 +37,12 @@ def limit_extension(timeout: float, extended: float, held_for: float) -> float:
     return max(0.0, min(held_for, max(timeout, _EXTENSION_MIN) - extended))
 
 
-def end_overdue(timeout: float, extended: float, *, idempotent: bool) -> tuple[Outcome, str]:
-    """Return the outcome and the error of an attempt whose deadline has passed.
+def end_overdue(timeout: float, extended: float, *, idempotent: bool) -> tuple[Outcome, str, bool]:
+    """Return the outcome and the error of an attempt whose deadline has passed, and whether its job is a suspect.
 
     If its deadline was extended as far as possible, it is unknown which job held the process: the attempt is released
     and tried again in a process of its own.
     """
     if idempotent and extended >= max(timeout, _EXTENSION_MIN):
-        return "released", f"{PROCESS_HELD} for {extended:.3g} s"
-    return "timed_out", f"timed out after {timeout:g} s"
+        return "released", f"its process was held by another job for {extended:.3g} s", True
+    return "timed_out", f"timed out after {timeout:g} s", False

@@ -44,10 +44,10 @@ class DeadlineWatch:
         self._abandoned = [(running, until) for running, until in self._abandoned if running.is_active]
         self.is_hung = self.is_hung or any(now >= until for _, until in self._abandoned)
 
-    def _cut_short(self, running: RunningAttempt, outcome: Outcome, error: str, now: float) -> None:
+    def _cut_short(self, running: RunningAttempt, outcome: Outcome, error: str, suspect: bool, now: float) -> None:
         """End the attempt, whether its function ends or not. A process is killed and an async function is cancelled. A
         thread can only be told to stop: if it does not within the grace period, the child counts as hung."""
         delay = 0.0 if outcome == "released" else running.attempt.retry_delay()
-        if self._runner.end(running.held, end_attempt(running.held.claimed, outcome, error, delay)):
+        if self._runner.end(running.held, end_attempt(running.held.claimed, outcome, error, delay, suspect=suspect)):
             running.stop()
             self._abandoned.append((running, now + self._cancel_grace))

@@ -71,17 +71,19 @@ class RunningAttempt(Struct, eq=False):
             board.set_in_process(held)
             self.in_process = True
 
-    def find_overdue(self, now: float) -> tuple[Outcome, str] | None:
-        """Return the outcome and the error with which to cut the attempt short; None if it may go on."""
+    def find_overdue(self, now: float) -> tuple[Outcome, str, bool] | None:
+        """Return the outcome and the error with which to cut the attempt short, and whether its job is a suspect.
+
+        None means that it may go on."""
         options = self.attempt.task.options
         if options.timeout is not None and self.deadline and now >= self.deadline:
             return end_overdue(options.timeout, self.extended, idempotent=options.idempotent)
         if self.is_stalled:
-            return "timed_out", "stalled: wrote no event for too long"
+            return "timed_out", "stalled: wrote no event for too long", False
         if self.cancel_by and now >= self.cancel_by:
             # If it must not be repeated blindly, it is unknown how far it got.
             outcome: Outcome = "cancelled" if options.idempotent else "crashed"
-            return outcome, "did not stop within the grace period after a cancel"
+            return outcome, "did not stop within the grace period after a cancel", False
         return None
 
     def request_stop(self) -> None:

@@ -9,7 +9,6 @@ from typing import Literal
 from detent.errors import DetentError
 from detent.model.records import Abort, Aborted, Claimed, Outcome
 from detent.store.contract import Store
-from detent.worker.attempt.endings import PROCESS_DIED
 from detent.worker.supervisor.board import BoardEntry
 from detent.worker.supervisor.child_health import Attempt, KillCause
 
@@ -58,8 +57,8 @@ def end_lease(store: Store, dead: DeadLease, worker: str) -> list[Aborted | Dete
     return store.job_abort(aborts, worker) if aborts else []
 
 
-def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str | None]:
-    """Return the outcome of an attempt that its child held when it died, and its error.
+def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str | None, bool]:
+    """Return the outcome of an attempt that its child held when it died, its error, and whether its job is a suspect.
 
     An attempt is used up only if it alone can have been the cause: the only function in a process that died by itself
     or held the database (crashed), or the only one that can have kept the child from ending it in time (timed out). If
@@ -68,25 +67,25 @@ def decide_ending(death: Death, job_id: int, attempt: int) -> tuple[Outcome, str
     """
     entry = death.entries.get(job_id)
     if entry is None or entry.attempt != attempt:
-        return "released", None
+        return "released", None, False
     if (job_id, attempt) in death.cancels:
-        return "cancelled", "did not stop after a cancel, and held its process: the process was ended"
+        return "cancelled", "did not stop after a cancel, and held its process: the process was ended", False
     if death.cause == "stop":
-        return "released", f"its process was ended: {death.why}"
+        return "released", f"its process was ended: {death.why}", False
     is_overdue = bool(entry.deadline) and death.at > entry.deadline and entry.begun_after is not None
     if is_overdue and death.called_in_process == entry.in_process:
-        return "timed_out", "ran into its time-out and held its process: the process was ended"
+        return "timed_out", "ran into its time-out and held its process: the process was ended", False
     if not entry.in_process:
-        return "released", f"its process was ended: {death.why or 'another job brought it down'}"
+        return "released", f"its process was ended: {death.why or 'another job brought it down'}", False
     if death.called_in_process > 1:
-        return "released", f"{PROCESS_DIED} {death.ended_with} while it ran beside others"
+        return "released", f"its process ended with {death.ended_with} while it ran beside others", True
     if death.cause == "deaf":
-        return "released", f"{PROCESS_DIED} {death.ended_with} before its own time was over"
-    return "crashed", f"{PROCESS_DIED} {death.ended_with} while it ran"
+        return "released", f"its process ended with {death.ended_with} before its own time was over", True
+    return "crashed", f"its process ended with {death.ended_with} while it ran", True
 
 
 def _make_abort(store: Store, death: Death, claimed: Claimed) -> Abort:
-    outcome, error = decide_ending(death, claimed.job_id, claimed.attempt)
+    outcome, error, suspect = decide_ending(death, claimed.job_id, claimed.attempt)
     entry = death.entries.get(claimed.job_id)
     if entry is None or entry.attempt != claimed.attempt:
         entry = None
@@ -102,4 +101,5 @@ def _make_abort(store: Store, death: Death, claimed: Claimed) -> Abort:
         error=error,
         delay=0.0 if outcome == "released" else _CRASH_DELAY,
         begun_after=None if entry is None else entry.begun_after,
+        suspect=suspect,
     )

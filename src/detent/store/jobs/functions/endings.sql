@@ -1,13 +1,14 @@
 -- job_abort: end attempts that did not succeed.
--- takes:   jobs, attempts, outcomes, errors, seconds until due again, whether fatal; the worker's name; and how many
---          microseconds after the claim the functions were called (null: they were not, or that is not known)
+-- takes:   jobs, attempts, outcomes, errors, seconds until due again, whether fatal; the worker's name; how many
+--          microseconds after the claim the functions were called (null: they were not, or that is not known); and whether
+--          the job is suspected of bringing its process down
 -- gives:   one row per item: the outcome on record and the state it led to, or what was found instead of the holder;
 --          `committed` if the effect has happened
 -- locks:   the jobs, by id; after a throttled one its limit
 -- refuses: callers that are not the holder; a committed attempt
 CREATE OR REPLACE FUNCTION detent.job_abort_v2(
   p_ids bigint[], p_attempts integer[], p_outcomes text[], p_errors text[], p_delays double precision[],
-  p_fatals boolean[], p_worker text, p_begun bigint[]
+  p_fatals boolean[], p_worker text, p_begun bigint[], p_suspects boolean[]
 ) RETURNS TABLE (ord integer, outcome text, state text, committed boolean, instead text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -19,8 +20,8 @@ DECLARE
   j    detent.job;
 BEGIN
   FOR item IN
-    SELECT u.* FROM unnest(p_ids, p_attempts, p_outcomes, p_errors, p_delays, p_fatals, p_begun) WITH ORDINALITY
-      AS u (id, attempt, outcome, error, delay, fatal, begun, ord) ORDER BY u.id, u.ord
+    SELECT u.* FROM unnest(p_ids, p_attempts, p_outcomes, p_errors, p_delays, p_fatals, p_begun, p_suspects) WITH ORDINALITY
+      AS u (id, attempt, outcome, error, delay, fatal, begun, suspect, ord) ORDER BY u.id, u.ord
   LOOP
     ord := item.ord;
     outcome := NULL;
@@ -40,7 +41,7 @@ BEGIN
               j.started_at, detent.job_now(j, t), j.leased_at + item.begun * interval '1 microsecond'));
           END IF;
           SELECT a.outcome, a.state INTO outcome, state
-            FROM detent.attempt_abort(j, p_worker, item.outcome, item.error, item.delay, item.fatal, t) a;
+            FROM detent.attempt_abort(j, p_worker, item.outcome, item.error, item.delay, item.fatal, t, item.suspect) a;
           goes_back := goes_back OR (state = 'pending' AND item.delay <= 0);
           IF item.outcome = 'throttled' THEN
             PERFORM detent.limit_throttled(j, item.delay, t);
@@ -59,6 +60,7 @@ END $$;
 -- is taken from `j`: the caller may know better than the row.
 CREATE OR REPLACE FUNCTION detent.attempt_abort(
   j detent.job, p_worker text, p_outcome text, p_error text, p_delay double precision, p_fatal boolean, t timestamptz,
+  p_suspect boolean DEFAULT false,
   OUT outcome text, OUT state text
 )
 LANGUAGE plpgsql AS $$
@@ -128,9 +130,9 @@ BEGIN
     RETURNING u.id, u.attempt, u.leased_at, u.started_at
   )
   INSERT INTO detent.execution
-      (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted)
+      (job_id, attempt, worker, leased_at, started_at, aborted_at, outcome, error, next_state, next_due_at, counted, suspect)
     SELECT e.id, e.attempt, p_worker, e.leased_at, e.started_at, n, attempt_abort.outcome, p_error, attempt_abort.state,
-           CASE WHEN rests THEN NULL ELSE j.due_at END, NOT spares
+           CASE WHEN rests THEN NULL ELSE j.due_at END, NOT spares, p_suspect
       FROM ended e;
   INSERT INTO detent.transition_delta (at, task, from_state, to_state, outcome, held_us, ran_us, waited_us)
     VALUES (n, j.task, 'running', state, outcome, detent.micros_between(j.leased_at, n),

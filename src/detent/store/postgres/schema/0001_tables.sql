@@ -235,6 +235,7 @@ CREATE TABLE detent.execution (
   next_state   text        NOT NULL,
   next_due_at  timestamptz,
   counted      boolean     NOT NULL,
+  suspect      boolean     NOT NULL DEFAULT false,
   CONSTRAINT execution_pkey PRIMARY KEY (job_id, attempt),
   CONSTRAINT execution_outcome_known CHECK ({{execution.outcome_known}}),
   CONSTRAINT execution_next_state_known CHECK ({{execution.next_state_known}}),

@@ -230,6 +230,7 @@ CREATE TABLE detent_execution (
   next_state   TEXT    NOT NULL,
   next_due_at  INTEGER,
   counted      INTEGER NOT NULL,
+  suspect      INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT execution_pkey PRIMARY KEY (job_id, attempt),
   CONSTRAINT execution_outcome_known CHECK ({{execution.outcome_known}}),
   CONSTRAINT execution_next_state_known CHECK ({{execution.next_state_known}}),
