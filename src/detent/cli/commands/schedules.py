@@ -58,7 +58,7 @@ def get(session: Session, app: Detent, name: str) -> None:
 @click.argument("task", metavar="TASK")
 @click.argument("arguments", metavar="[JSON]", default="{}")
 @option("--zone", "Time zone of the cron expression.", "NAME", default="UTC")
-@option("--catch-up", "What to do about missed ticks.", CATCH_UP, default="latest")
+@option("--catch-up", "Missed ticks: enqueue a job for the latest, for all, or for none.", CATCH_UP, default="latest")
 @tenant_option
 @option("--queue", "Queue of the jobs. Default: the task's own.", "NAME")
 @option("--priority", "Priority of the jobs. Default: the task's own.", int)
