@@ -49,6 +49,6 @@ class LogGrowth(Struct, frozen=True, kw_only=True):
         more = f" and {len(self.readers) - _NAMED_MAX} more" if len(self.readers) > _NAMED_MAX else ""
         who = f"a reader (process {known}{more})" if known else "a reader"
         return (
-            f"The write-ahead log holds {self.bytes >> 20} MB and grows with every write while {who} keeps a snapshot "
-            "open. End its transaction or cursor, and the next writes shorten the log."
+            f"the write-ahead log holds {self.bytes >> 20} MB and grows with every write while {who} keeps a snapshot "
+            "open; end its transaction or cursor, and the next writes shorten the log"
         )
