@@ -39,7 +39,7 @@ def test_a_log_that_stays_long_raises_an_alert_until_it_is_short(store: Store) -
     assert firing(store) == [], "one long transaction is no reason"
     service.run(30.0)
     (message,) = firing(store)
-    assert message.startswith("The write-ahead log holds 70 MB")
+    assert message.startswith("the write-ahead log holds 70 MB")
     assert "a reader (process 4242)" in message
     told.found = SHORT
     LogGrowth(cast(Store, told)).run(0.0)
