@@ -53,6 +53,7 @@ def test_a_cancel_is_heard_long_before_the_next_renewal(bench: Bench) -> None:
         assert job.why() == "it was cancelled while attempt 1 ran (cancel by ana: no longer wanted)"
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["listens", "is deaf"])
 def test_neighbours_do_not_feel_cancels_and_retries(bench: Bench, kind: str, whole: bool) -> None:
     """J8, G6: jobs that listen, that are cancelled on the loop, killed in a process of their own, or hold a thread or

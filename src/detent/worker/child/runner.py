@@ -344,20 +344,33 @@ class Runner:
                 self.end(running.held, end_attempt(claimed))
                 return
             running.suspect, running.unknown = history.suspect, history.unknown
-            self._loop.call_soon_threadsafe(self._safely, self._call, running)
+            if self._needs_thread(running):
+                # Not by way of the loop, which an async function of another job may hold.
+                self._run_on_thread(running)
+            else:
+                self._loop.call_soon_threadsafe(self._safely, self._call, running)
             return
 
     def _call(self, running: RunningAttempt) -> None:
         """Hand a prepared attempt to its executor. On the loop."""
-        attempt = running.attempt
-        if attempt.task.options.process or running.suspect:
-            set_called = partial(self._set_called, in_process=False)
-            self._threads.submit(running, partial(self._isolated.run, running, set_called), self._end_running)
+        if self._needs_thread(running):
+            self._threads.submit_step(running, partial(self._safely, self._run_on_thread))
         elif self._set_called(running, in_process=True):
-            if attempt.task.is_async:
-                self._on_loop.submit(running, self._end_running)
-            else:
-                self._threads.submit(running, attempt.run, self._end_running)
+            self._on_loop.submit(running, self._end_running)
+
+    def _needs_thread(self, running: RunningAttempt) -> bool:
+        """Return whether an attempt does not run on the loop. A thread waits for a process of its own."""
+        task = running.attempt.task
+        return running.suspect or task.options.process or not task.is_async
+
+    def _run_on_thread(self, running: RunningAttempt) -> None:
+        """Run a prepared attempt: its function, or the process of its own that it needs. On a thread."""
+        run = running.attempt.run
+        if running.attempt.task.options.process or running.suspect:
+            run = partial(self._isolated.run, running, partial(self._set_called, in_process=False))
+        elif not self._set_called(running, in_process=True):
+            return
+        self._threads.run(running, run, self._end_running)
 
     def _end_running(self, running: RunningAttempt, ending: Ending) -> None:
         self.end(running.held, ending)

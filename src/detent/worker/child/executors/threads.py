@@ -22,15 +22,16 @@ class ThreadExecutor:
         self._pool = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="detent-job")
         self._switch_interval = SwitchInterval()
 
-    def submit(
+    def submit_step(self, running: RunningAttempt, step: Callable[[RunningAttempt], None]) -> None:
+        """Take a step with an attempt on a thread: prepare it, run it, or both."""
+        running.work = self._pool.submit(step, running)
+
+    def run(
         self, running: RunningAttempt, run: Callable[[], Ending], end: Callable[[RunningAttempt, Ending], None]
     ) -> None:
-        """Call `run` on a thread, and then `end` with what it returned. `run` may block for as long as it likes."""
-        running.work = self._pool.submit(_run, running, run, end)
-
-    def submit_step(self, running: RunningAttempt, step: Callable[[RunningAttempt], None]) -> None:
-        """Take one step of preparing an attempt on a thread."""
-        running.work = self._pool.submit(step, running)
+        """Call `run` on the current thread, and then `end` with what it returned. It may block for as long as it
+        likes."""
+        _run(running, run, end)
 
     def submit_chain(
         self,
