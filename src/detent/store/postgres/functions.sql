@@ -61,9 +61,9 @@ BEGIN
     ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at;
 END $$;
 
--- Somebody may have work now: tell those who wait, once, and only while somebody does. The first who tells takes the sign
--- down, so that many enqueuers pay for one NOTIFY, which lets commits queue up behind one another.
--- Inside a caller's own transaction (p_always) the row is left alone: it would stay locked for as long as that lasts.
+-- Wake waiting workers, once, and only if one waits. The first caller removes the row that says so: then many callers pay for
+-- one NOTIFY, which makes commits wait for one another.
+-- Inside a caller's own transaction (p_always) the row is not touched: it would stay locked until that transaction ends.
 CREATE OR REPLACE FUNCTION detent.wake_waiters(p_always boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,7 +2,7 @@
 
 A verb runs inside one write transaction (BEGIN IMMEDIATE), so what it read still holds when it writes. Each write names
 the state it expects all the same, and a row too few is a `TransitionRace`: the transaction is given up.
-differs: PostgreSQL locks rows, here nobody else writes; so no verb ever meets a locked row.
+differs: PostgreSQL locks rows, here no other connection writes, so no verb meets a locked row.
 """
 
 from __future__ import annotations
@@ -271,8 +271,8 @@ class VerbBase:
         self._db.change(_COUNT_MOVE, (at, job.task, job.state, to_state, outcome, held or 0, ran, waited or 0))
 
     def _in_place(self, job: Job, found: int) -> None:
-        """A pending job stands where its row says. Otherwise somebody changed that by hand, and a row left behind would
-        stand in the way of every claim: nothing is done (`GuardViolation`)."""
+        """Check that a pending job was found in the queue at the place that its row says. Otherwise a row was changed by
+        hand, and the row left behind would block every claim: nothing is done (`GuardViolation`)."""
         if not found:
             found_at = f"job {job.id} does not stand where its queue, priority and due time say"
             raise GuardViolation(self._database, f"{found_at}; `detent repair` puts it right")

@@ -4,7 +4,7 @@
 -- places in keys and rooms; 0 is none.
 --
 -- A job that costs more than one token takes them from the limit of its task; its queue counts it as one. Where they are not
--- there yet nobody passes it under that limit: they are saved up for it, so no job waits for ever for others that cost less.
+-- there yet, no other job passes it under that limit: the tokens are saved for it. So no job waits for ever for cheaper ones.
 -- The bucket is full at the latest when one begins that costs more than it can hold.
 CREATE OR REPLACE FUNCTION detent.claim_choose(
   p_lanes bigint[], p_tenants text[], p_priorities smallint[], p_task_ns integer[], p_queue_ns integer[], p_keys text[],

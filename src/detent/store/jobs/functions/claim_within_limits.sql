@@ -1,9 +1,9 @@
--- Take ready rows where some of the lanes are under limits: none is taken beyond what each limit has room for. What there
--- is no room for is passed over and stays where it is.
+-- Take ready rows if some of the lanes are under limits: no more than each limit has room for. Rows without room are passed
+-- over and stay.
 --
--- The limits of tasks and queues are locked first. Those of keys, of which there may be very many, are looked at, and only
--- those that would be used are locked, made where they were not, and looked at again. All of them stay locked until the
--- claim is durable; whoever claims under the same limit comes after.
+-- The limits of tasks and queues are locked first. Limits of keys, of which there may be very many, are read first. Only those
+-- that would be used are created if they are missing, locked, and read again. All stay locked until the claim commits; other
+-- claims under the same limit wait.
 CREATE OR REPLACE FUNCTION detent.claim_within_limits(
   p_groups integer[], p_queues text[], p_tasks text[], p_tenants text[], p_limit integer, p_after_tenant text,
   p_skip bigint[], p_after_lane bigint, OUT ids bigint[], OUT keyed bigint[], OUT after_lane bigint

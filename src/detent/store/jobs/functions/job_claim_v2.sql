@@ -45,7 +45,7 @@ BEGIN
     RETURN;
   END IF;
   IF cardinality(keyed) > 0 THEN
-    -- One that is locked is expired and about to be somebody else's.
+    -- A key that is locked has expired, and another transaction is about to take it.
     DELETE FROM detent.job_key WHERE ctid = ANY (ARRAY(
       SELECT k.ctid FROM detent.job_key k WHERE k.job_id = ANY (keyed) AND k.until_claim FOR UPDATE SKIP LOCKED));
   END IF;

@@ -4,7 +4,7 @@
 --          their functions were called (null: of none)
 -- gives:   a row for each item that was refused, with what was found; the ordinary answer is empty
 -- locks:   the jobs
--- refuses: whoever is not the holder, unless the attempt is committed or done already
+-- refuses: a caller that does not hold the attempt, unless it is committed or done already
 CREATE OR REPLACE FUNCTION detent.job_finish_v2(
   p_ids bigint[], p_attempts integer[], p_results jsonb, p_worker text, p_begun bigint[]
 ) RETURNS TABLE (ord integer, instead text)
@@ -21,7 +21,7 @@ DECLARE
   plain integer := cardinality(p_ids) - coalesce(cardinality(p_begun), 0);
 BEGIN
   IF cardinality(p_ids) > 8 THEN
-    -- The leases of most, looked up once; whoever has another is asked for by itself.
+    -- Look up the leases of the first and the last job once. Jobs under other leases are looked up one by one.
     held := ARRAY(
       SELECT l.id FROM detent.lease l WHERE l.expires_at > t AND l.id IN (
         SELECT k.lease_id FROM detent.job k WHERE k.id IN (p_ids[1], p_ids[cardinality(p_ids)])));
