@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from detent.app.detent import Detent
-from detent.client.job import Job
 from detent.errors import DetentError, InvalidInput
 from detent.http.arguments import read_body, read_query
 from detent.http.bodies import answer_of, encode
@@ -24,7 +23,6 @@ from detent.http.request_checks import RequestChecks
 from detent.http.special_verbs import special_verbs
 from detent.http.verbs import Verb, surface_verbs
 from detent.model.database_facts import RELEASE
-from detent.ops.ops_run import OpsRun
 
 __all__ = ["build_api", "list_verbs"]
 
@@ -80,8 +78,7 @@ def _endpoint(app: Detent, verb: Verb, actor: str) -> Callable[[Request], Awaita
         with app.acting_as(actor):
             found = verb.call(app, ids, SimpleNamespace(**given))
             # Encoded here, on the thread: lists may be long.
-            is_new = isinstance(found, Job | OpsRun) and found.created if verb.noun != "runs" else True
-            return encode(answer_of(verb.name, found)), verb.makes_new and is_new
+            return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
 
     async def endpoint(request: Request) -> Response:
         if verb.changes:

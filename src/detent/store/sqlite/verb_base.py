@@ -271,8 +271,8 @@ class VerbBase:
         self._db.change(_COUNT_MOVE, (at, job.task, job.state, to_state, outcome, held or 0, ran, waited or 0))
 
     def _in_place(self, job: Job, found: int) -> None:
-        """Check that a pending job was found in the queue at the place that its row says. Otherwise a row was changed by
-        hand, and the row left behind would block every claim: nothing is done (`GuardViolation`)."""
+        """Check that a pending job was found in the queue at the place that its row says. Otherwise a row was changed
+        by hand, and the row left behind would block every claim: nothing is done (`GuardViolation`)."""
         if not found:
             found_at = f"job {job.id} does not stand where its queue, priority and due time say"
             raise GuardViolation(self._database, f"{found_at}; `detent repair` puts it right")
