@@ -36,7 +36,7 @@ def test_it_is_refused_until_it_is_repaired(
     value = {"queue": "'other'", "priority": "priority + 1", "due_at": prompt.later("due_at")}[column]
     prompt.run(f"UPDATE {{job}} SET {column} = {value} WHERE id = {job_id}")
     before = dump(prompt.url)
-    with pytest.raises(GuardViolation, match=f"job {job_id} does not stand where .*`detent repair` puts it right"):
+    with pytest.raises(GuardViolation, match=f"job {job_id} is not in the queue where .*`detent repair` puts it right"):
         MOVES[move](store, job_id)
     assert dump(prompt.url) == before
     assert "pending_is_queued_once" in {violation.invariant for violation in store.verify()}

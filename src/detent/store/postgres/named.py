@@ -12,8 +12,8 @@ KEPT_MAX = 256
 KEPT_LENGTH_MAX = 4096
 """How many statements are kept translated, and how long each may be."""
 
-# What a colon may stand in without meaning anything to us, and then the colon itself. A name may have a dollar sign in
-# it, and end in e before a quote: neither begins anything then. A colon right after a value is that of a slice: x[1:a]
+# First the tokens in which a colon has no meaning for us, then the colon itself. A name may contain a dollar sign, or
+# end in e before a quote: neither begins a new token then. A colon right after a value is that of a slice: x[1:a]
 # names a column, x[1 : :a] a parameter.
 _TOKEN = re.compile(
     r"""

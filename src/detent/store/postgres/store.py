@@ -43,8 +43,8 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
-# What is compared is compared by hashing or sorting: a planner that expects few rows, of a table that has grown since,
-# would go through one of them again and again.
+# Compare whole tables by hashing or sorting. A planner that expects few rows, because a table has grown since it was
+# analysed, would otherwise choose a nested loop over all of it.
 WHOLE_TABLES = "SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true)"
 _BRIEFLY = (
     "SELECT set_config('statement_timeout', '5s', true), set_config('max_parallel_workers_per_gather', '0', true)"

@@ -196,11 +196,11 @@ class VerbBase:
         return to_micros(self._clock.now(), field="now")
 
     def _jobs(self, ids: Iterable[int]) -> dict[int, Job]:
-        """These jobs, as far as they are there."""
+        """Return the jobs that exist, by id."""
         return {row[0]: Job._make(row) for row in self._db.rows(_JOBS, (ids_json(ids),))}
 
     def _lost(self, job: Job | None, job_id: int, attempt: int, now: int) -> LeaseLost | None:
-        """The fence: why this caller is not the holder of the attempt, or None where it is."""
+        """Return why the caller does not hold the attempt (any more); None if it does."""
         if job is None:
             return LeaseLost(job_id, attempt, "no such job")
         if job.state != "running":
@@ -212,12 +212,12 @@ class VerbBase:
         return None
 
     def _start(self, job: Job, now: int) -> None:
-        """The attempt is in progress from now on, where it was not."""
+        """Record that the attempt is in progress from now on, unless it was before."""
         if job.started_at is None:
             self._db.change(_START, (max(now, job.last_at), job.id, job.attempt))
 
     def _lane(self, lane: Lane) -> int:
-        """The number of a lane, which is made where it was not; it is remembered for this transaction only."""
+        """Return the number of a lane, and create the lane if it is missing. Remembered for this transaction only."""
         number = self._lanes.get(lane)
         if number is None:
             found = self._db.rows(_LANE, lane)
@@ -274,7 +274,7 @@ class VerbBase:
         """Check that a pending job was found in the queue at the place that its row says. Otherwise a row was changed
         by hand, and the row left behind would block every claim: nothing is done (`GuardViolation`)."""
         if not found:
-            found_at = f"job {job.id} does not stand where its queue, priority and due time say"
+            found_at = f"job {job.id} is not in the queue where its queue, priority and due time say"
             raise GuardViolation(self._database, f"{found_at}; `detent repair` puts it right")
 
     def _expect(self, changed: int, expected: int, jobs: Sequence[Any] | str, state: str) -> None:

@@ -1,11 +1,11 @@
--- Which ready rows of these lanes to take, where each limit has only so much room; nothing is locked or changed.
+-- Choose which ready rows of these lanes to take, within the room of each limit. Nothing is locked or changed.
 --
--- Tenants in turn, one job each: the first of the tenant's that no limit keeps back. Lanes name their two limits by their
--- places in keys and rooms; 0 is none.
+-- Tenants take turns, one job each: the tenant's first job for which every limit has room. A lane names its two limits by
+-- their places in p_keys and p_rooms; 0 means none.
 --
--- A job that costs more than one token takes them from the limit of its task; its queue counts it as one. Where they are not
--- there yet, no other job passes it under that limit: the tokens are saved for it. So no job waits for ever for cheaper ones.
--- The bucket is full at the latest when one begins that costs more than it can hold.
+-- A job that costs more than one token takes them from the limit of its task; the limit of its queue counts it as one. If the
+-- tokens are not there yet, no other job passes it under that limit: the tokens are saved for it. So no job waits for ever
+-- behind cheaper ones. A job that costs more than the bucket can hold starts when the bucket is full.
 CREATE OR REPLACE FUNCTION detent.claim_choose(
   p_lanes bigint[], p_tenants text[], p_priorities smallint[], p_task_ns integer[], p_queue_ns integer[], p_keys text[],
   p_rooms integer[], p_limit integer, p_after_tenant text, p_portion integer,

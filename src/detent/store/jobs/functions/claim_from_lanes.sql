@@ -1,11 +1,11 @@
--- Take ready rows out of several lanes, tenants in turn. Looks without locks, then locks exactly what it takes.
+-- Take ready rows out of several lanes, tenants in turn. It reads without locks, and then locks exactly what it takes.
 --
--- Each round looks at an equal share of rows per tenant in every lane that may have more. The first k of a tenant are
--- among the first k of its lanes, so the number of rows looked at is bounded by the lanes and the limit. Of many lanes (not
--- p_exact) it looks at so few rows each that together they are enough. A lane that had
--- fewer is done; the others go on behind what was considered, so rows that others hold are met once. Beside the jobs it
--- tells how far it has come in each lane; of a lane met in several rounds the last word counts. What has expired is left to
--- those who expire it.
+-- Each round reads an equal number of rows per tenant from every lane that may have more. The first k jobs of a tenant are
+-- among the first k of its lanes, so the number of rows read is bounded by the lanes and the limit. If there are many lanes
+-- (not p_exact), it reads only as many rows of each as are enough together. A lane that had fewer is finished. The next round
+-- continues after the rows that were read, so it meets each row that another transaction has locked only once. It also returns
+-- how far it has come in each lane; if a lane took part in several rounds, the last round counts. Expired rows are left to
+-- job_expire.
 CREATE OR REPLACE FUNCTION detent.claim_from_lanes(
   p_lanes bigint[], p_floors_at timestamptz[], p_floors_id bigint[], p_tenants integer, p_limit integer,
   p_after_tenant text, p_exact boolean, p_skip bigint[],

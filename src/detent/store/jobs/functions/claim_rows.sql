@@ -1,8 +1,8 @@
--- Take ready rows for a claim: delete them, and give the jobs they stand for. Takes what job_claim takes, and jobs to leave
--- out (null: none).
+-- Take ready rows for a claim: delete them, and return their jobs. Takes what job_claim takes, and jobs to leave out (null:
+-- none).
 --
--- Up to 100 lanes that have ready jobs are looked at together. If there are more, as many lanes as the claim has room for are
--- looked at, after the after_lane, with all lanes of their tenants that are of no lower priority.
+-- If up to 100 lanes have ready jobs, all of them are read together. If there are more, it reads as many lanes as the claim has
+-- room for, beginning after after_lane, and all other lanes of their tenants that have the same priority or a higher one.
 CREATE OR REPLACE FUNCTION detent.claim_rows(
   p_queues text[], p_tasks text[], p_limit integer, p_tenants text[], p_after_tenant text, p_skip bigint[],
   p_bound_lanes bigint[], p_bound_ats timestamptz[], p_bound_ids bigint[], p_after_lane bigint,
@@ -40,7 +40,7 @@ BEGIN
       FROM detent.claim_within_limits(groups, p_queues, p_tasks, p_tenants, p_limit, p_after_tenant, p_skip, p_after_lane) c;
     RETURN;
   END IF;
-  -- Above the bounds, then, if that was not enough, without them. Of many lanes, on and on.
+  -- First above the bounds; if that was not enough, without them. If there are many lanes, further rounds follow.
   FOR round IN 1 .. 16 LOOP
     IF p_tenants IS NULL THEN
       SELECT r.lanes, r.all_of_them INTO places, whole
@@ -57,7 +57,7 @@ BEGIN
       after_lane := places[cardinality(places)];
     END IF;
     IF NOT whole THEN
-      -- What its tenants have waiting elsewhere goes first where it is of a higher priority, or older.
+      -- Other lanes of these tenants: jobs there go first if their priority is higher, or if they are older.
       places := ARRAY(
         SELECT u.id FROM unnest(places) AS u (id)
          UNION
@@ -96,7 +96,7 @@ BEGIN
     END IF;
     ids := ids || taken.ids;
     keyed := keyed || taken.keyed;
-    -- Of many lanes it is after_lane that keeps the next claim from meeting dead rows again.
+    -- With many lanes, after_lane keeps the next claim from reading dead rows again.
     IF cardinality(lanes) <= 16 THEN
       bound_lanes := bound_lanes || taken.lanes;
       bound_ats := bound_ats || taken.ats;

@@ -1,13 +1,13 @@
 -- job_claim: hand ready jobs to one caller, under one new lease.
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
---          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes; a claim that comes back
---          short looks below them too, so a bound may delay a job and never hides it. After_lane: the lane after which to begin,
---          if there are so many lanes that one claim does not look at all of them
+--          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes. A claim that does not get
+--          enough reads below them too, so a bound may delay a job, but never hides it. After_lane: the lane after which to
+--          begin, if there are so many lanes that one claim does not read all of them
 -- gives:   the jobs in the order of the claim. To a caller that gives bounds, one row may come first that has no job: how far
 --          this claim has come in its lanes, and the cursor for the next one
--- locks:   exactly the ready rows it takes, then their jobs; whatever others hold is passed over. Where limits are on any
---          of these tasks or queues, the rows of those first: claims under one limit come one after the other
--- refuses: everything where a ready row has no pending job, or one that has committed (DT041): job_claim_each steps over it
+-- locks:   exactly the ready rows it takes, then their jobs; rows that others have locked are skipped. If any of these tasks
+--          or queues has a limit, the rows of the limits first: claims under one limit follow one another
+-- refuses: everything, if a ready row has no pending job, or one that has committed (DT041); job_claim_each skips that row
 -- differs: SQLite has one writer, so nothing is locked there, and no dead rows, so it needs no bounds
 CREATE OR REPLACE FUNCTION detent.job_claim_v2(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
@@ -60,7 +60,7 @@ BEGIN
       RETURNING id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
                 attempts_max, priority, due_at
     ), turns AS (
-      -- A tenant by itself need not be counted out.
+      -- If there is only one tenant, no turns are counted.
       SELECT c.*, 0 AS turn FROM claimed c WHERE met = 1
       UNION ALL
       SELECT c.*, row_number() OVER (PARTITION BY c.tenant COLLATE "C" ORDER BY c.priority DESC, c.due_at, c.id) FROM claimed c

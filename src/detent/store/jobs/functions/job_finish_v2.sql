@@ -1,7 +1,7 @@
 -- job_finish: end attempts as done; their jobs succeed.
--- takes:   jobs, attempts (one for all may be given once), results as an object keyed by `job:attempt` (or null for
---          none at all), the worker's name, and of the last jobs, as many as are given, how many microseconds after the claim
---          their functions were called (null: of none)
+-- takes:   jobs; attempts (one, if it is the same for all); results as an object keyed by `job:attempt` (null if there are
+--          none); the worker's name; and, for the last jobs of the list, how many microseconds after the claim their functions
+--          were called (null if that is known for none)
 -- gives:   a row for each item that was refused, with what was found; the ordinary answer is empty
 -- locks:   the jobs
 -- refuses: a caller that does not hold the attempt, unless it is committed or done already
@@ -17,7 +17,7 @@ DECLARE
   part  record;
   part_ended integer;
   done integer := 0;
-  -- So many come first of which it is not known when their functions were called.
+  -- The number of jobs at the front of the list for which the time of the call is not known.
   plain integer := cardinality(p_ids) - coalesce(cardinality(p_begun), 0);
 BEGIN
   IF cardinality(p_ids) > 8 THEN
@@ -36,7 +36,7 @@ BEGIN
               FROM unnest(p_ids, p_attempts) WITH ORDINALITY AS x (id, attempt, ord)) u
      WHERE cardinality(p_attempts) > 1 GROUP BY u.attempt, u.ord > plain
   LOOP
-    -- Without the join for jobs that ended within a millisecond, which is most of them.
+    -- Most jobs end within a millisecond, and their start is not recorded: they need no join.
     IF part.begun IS NULL THEN
       WITH ended AS (
         UPDATE detent.job j

@@ -354,7 +354,7 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.job_misplaced(p_job_id bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'DT041 job % does not stand where its queue, priority and due time say; `detent repair` puts it right', p_job_id
+  RAISE EXCEPTION 'DT041 job % is not in the queue where its queue, priority and due time say; `detent repair` puts it right', p_job_id
     USING ERRCODE = 'DT041';
 END $$;
 
