@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from detent.worker.child.process import Child
 from detent.worker.options import WorkerOptions
 from detent.worker.supervisor.board import Board
 from detent.worker.supervisor.channel import Channel
+from tests.deadlines import scaled
 
 
 class OneSlot:
@@ -99,7 +101,7 @@ def test_a_cancel_reaches_a_coroutine_before_it_waits(ready_url: str) -> None:
         assert [app.jobs.get(job.id).result for job in jobs] == [True, True]
 
 
-@pytest.mark.parametrize("where", ["prepare", "call"])
+@pytest.mark.parametrize("where", ["prepare", "call", "run_on_thread"])
 def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, monkeypatch: Any) -> None:
     """J7: an error in a step outside the function used to vanish, and the job was held and renewed for ever."""
 
@@ -111,9 +113,12 @@ def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, mo
         @app.task(idempotent=False)
         def careful(ctx: Context) -> None: ...
 
+        @app.task(idempotent=False)
+        async def careful_async(ctx: Context) -> None: ...
+
         slot = OneSlot(app)
         monkeypatch.setattr(slot.child._runner, f"_{where}", fail)
-        jobs = [careful.enqueue() for _ in range(2)]
+        jobs = [(careful_async if where == "call" else careful).enqueue() for _ in range(2)]
         slot.claim()
 
         async def both() -> None:
@@ -125,3 +130,28 @@ def test_whatever_goes_wrong_around_a_job_ends_it(ready_url: str, where: str, mo
         slot.close()
         executions = [job.executions()[0] for job in jobs]
         assert [("out of memory" in str(one.error), one.outcome) for one in executions] == [(True, "error")] * 2
+
+
+def test_a_plain_function_that_is_tried_again_does_not_wait_for_the_loop(ready_url: str) -> None:
+    """E: an async function of another job held the loop, and had no time-out: the plain function never started."""
+    with Detent(ready_url) as app:
+        came = threading.Event()
+
+        @app.task(idempotent=False)
+        def careful(ctx: Context) -> None:
+            came.set()
+
+        slot = OneSlot(app)
+        jobs = [careful.enqueue() for _ in range(2)]
+        slot.claim()
+
+        async def hold_the_loop() -> bool:
+            await slot.begin_all()
+            has_come = came.wait(scaled(10))
+            while not slot.child._runner.core.is_empty:
+                await asyncio.sleep(0.01)
+            return has_come
+
+        assert asyncio.run(hold_the_loop())
+        slot.close()
+        assert {app.jobs.get(job.id).state for job in jobs} == {"succeeded"}
