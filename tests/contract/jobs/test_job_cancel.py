@@ -8,6 +8,7 @@ from detent.errors import AlreadyCommitted, InvalidTransition, NotFound
 from detent.lifecycle.library import JOB
 from detent.model.records import Cancelled
 from detent.store.contract import Store
+from detent.store.jobs.filters import RecordSearch
 from detent.testing.stores import StoreClock
 from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, job, quarantined, succeeded
 from tests.contract.refusals import Untouched, refused
@@ -90,3 +91,12 @@ def test_many_at_once_answer_one_by_one(store: Store) -> None:
     refused(answers[1], NotFound, entity="job", entity_id=str(10**12))
     assert answers[2] == Cancelled(second, "cancelled")
     assert store.job_cancel([], "ana") == []
+
+
+def test_the_record_has_jobs_of_one_call_by_id(store: Store) -> None:
+    """J8: one database wrote them in the order of the call, so the same record was listed in two ways."""
+    first, second = enqueue(store), enqueue(store)
+    claim(store)
+    assert store.job_cancel([second, first], "ana") == [Cancelled(second, "running"), Cancelled(first, "running")]
+    rows = store.record_search(RecordSearch(actor="ana")).rows
+    assert [row.entity_id for row in rows] == [str(second), str(first)], "the newest first"

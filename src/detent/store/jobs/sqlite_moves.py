@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import merge
 from itertools import islice
+from typing import TypeVar
 
 from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.lifecycle.library import JOB
@@ -17,6 +18,8 @@ from detent.store.jobs.rules import moved_to, undeclared
 from detent.store.sqlite.verb_base import Job, VerbBase
 
 __all__ = ["SqliteMoves"]
+
+T = TypeVar("T")
 
 _REQUEST_CANCEL = """
 UPDATE detent_job SET cancel_requested_at = ?, cancel_requested_by = ?, cancel_reason = ?
@@ -79,12 +82,19 @@ VALUES ('queue', ?, ?, ?, ?, ?, ?, ?)
 """
 
 
+def _in_id_order(ids: Sequence[int], act: Callable[[int], T]) -> list[T]:
+    """Act on jobs by id, as PostgreSQL does, so that the record has the same order. Return the answers in the order of
+    `ids`."""
+    answers = {place: act(ids[place]) for place in sorted(range(len(ids)), key=lambda place: (ids[place], place))}
+    return [answers[place] for place in range(len(ids))]
+
+
 class SqliteMoves(VerbBase):
     """Explicit moves, expiry, and queues."""
 
     def job_cancel(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Cancelled | DetentError]:
         now = self._now()
-        return [self._cancel(job_id, actor, reason, now) for job_id in ids]
+        return _in_id_order(ids, lambda job_id: self._cancel(job_id, actor, reason, now))
 
     def _cancel(self, job_id: int, actor: str, reason: str | None, now: int) -> Cancelled | DetentError:
         job = self._jobs([job_id]).get(job_id)
@@ -109,11 +119,11 @@ class SqliteMoves(VerbBase):
 
     def job_retry(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         now = self._now()
-        return [self._move(job_id, "pending", "retry", actor, reason, now) for job_id in ids]
+        return _in_id_order(ids, lambda job_id: self._move(job_id, "pending", "retry", actor, reason, now))
 
     def job_discard(self, ids: Sequence[int], actor: str, reason: str | None = None) -> list[Moved | DetentError]:
         now = self._now()
-        return [self._move(job_id, "cancelled", "discard", actor, reason, now) for job_id in ids]
+        return _in_id_order(ids, lambda job_id: self._move(job_id, "cancelled", "discard", actor, reason, now))
 
     def job_force(self, job_id: int, to_state: str, actor: str, reason: str) -> Moved | DetentError:
         return self._move(job_id, to_state, "force", actor, reason, self._now())
@@ -146,7 +156,7 @@ class SqliteMoves(VerbBase):
         self, ids: Sequence[int], queue: str | None, priority: int | None, actor: str, reason: str | None = None
     ) -> list[Moved | DetentError]:
         now = self._now()
-        return [self._move_job(job_id, queue, priority, actor, reason, now) for job_id in ids]
+        return _in_id_order(ids, lambda job_id: self._move_job(job_id, queue, priority, actor, reason, now))
 
     def _move_job(
         self, job_id: int, queue: str | None, priority: int | None, actor: str, reason: str | None, now: int
