@@ -23,6 +23,7 @@ ONLY_PLAIN = {
     "batches": "what is declared; reads nothing",
     "call_named": "describes a call; reads nothing",
     "close": "closes both twins",
+    "clock": "for tools",
     "enqueue_named": "for the command line and other languages",
     "find_task": "what is declared; reads nothing",
     "hears_failures": "for workers",

@@ -431,6 +431,11 @@ class Detent(Nouns):
         return self._engine.ids
 
     @property
+    def clock(self) -> Clock:
+        """Clock of the application. For workers and tools."""
+        return self._engine.clock
+
+    @property
     def hears_failures(self) -> bool:
         """Whether an `on_failure` hook is declared."""
         return bool(self._on_failure)

@@ -16,10 +16,14 @@ from starlette.responses import Response
 from detent.app.detent import Detent
 from detent.errors import DetentError, InvalidInput
 from detent.http.arguments import read_body, read_query
+from detent.http.authentication import Authentication
 from detent.http.bodies import answer_of, encode
+from detent.http.callers import Caller, Callers, caller_of
 from detent.http.description import describe
-from detent.http.problems import answer_error, answer_http_error, too_large
+from detent.http.problems import answer_error, answer_http_error
+from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
+from detent.http.sessions import add_session_routes
 from detent.http.special_verbs import special_verbs
 from detent.http.verbs import Verb, surface_verbs
 from detent.model.database_facts import RELEASE
@@ -38,11 +42,19 @@ def list_verbs() -> list[Verb]:
     return sorted(found, key=lambda verb: ("{" in verb.path, ":path}" in verb.path, verb.path.endswith("}")))
 
 
-def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http") -> FastAPI:
-    """Return the API of an application. `hosts` are names, besides those of this machine, under which it is reached."""
+def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", tokens_required: bool = True) -> FastAPI:
+    """Return the API of an application.
+
+    - `hosts`: names, besides those of this machine, under which it is reached.
+    - `tokens_required`: refuse requests without a token. Otherwise they may do everything, under the name `actor`.
+    """
     api = FastAPI(title="Detent", version=_VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     api.add_exception_handler(DetentError, answer_error)
     api.add_exception_handler(HTTPException, answer_http_error)
+    callers = Callers(lambda _: None, app.clock.now, tokens_required=tokens_required, open_name=actor)
+    api.state.callers = callers
+    # The last one is the first that a request passes.
+    api.add_middleware(Authentication, callers=callers)
     api.add_middleware(RequestChecks, hosts=tuple(hosts))
     verbs = list_verbs()
     description = encode(describe(verbs, version=_VERSION))
@@ -53,9 +65,10 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http") ->
     api.add_api_route(f"{_ROOT}/openapi.json", openapi, include_in_schema=False)
     api.add_api_route("/healthz", _healthy, include_in_schema=False)
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
+    add_session_routes(api, callers, app.clock.now)
     for verb in verbs:
         method = "POST" if verb.changes else "GET"
-        api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb, actor), methods=[method], include_in_schema=False)
+        api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb), methods=[method], include_in_schema=False)
     return api
 
 
@@ -73,9 +86,9 @@ def _readiness(app: Detent) -> Callable[[], Awaitable[Response]]:
     return ready
 
 
-def _endpoint(app: Detent, verb: Verb, actor: str) -> Callable[[Request], Awaitable[Response]]:
-    def act(ids: dict[str, str], given: dict[str, Any]) -> tuple[bytes, bool]:
-        with app.acting_as(actor):
+def _endpoint(app: Detent, verb: Verb) -> Callable[[Request], Awaitable[Response]]:
+    def act(caller: Caller, ids: dict[str, str], given: dict[str, Any]) -> tuple[bytes, bool]:
+        with app.acting_as(caller.name):
             found = verb.call(app, ids, SimpleNamespace(**given))
             # Encoded here, on the thread: lists may be long.
             return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
@@ -83,11 +96,11 @@ def _endpoint(app: Detent, verb: Verb, actor: str) -> Callable[[Request], Awaita
     async def endpoint(request: Request) -> Response:
         if verb.changes:
             given = read_query(request.query_params, verb.filters)
-            given |= read_body(await _body(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
+            given |= read_body(await read_json(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
             _take_key(given, request)
         else:
             given = read_query(request.query_params, verb.arguments)
-        body, is_new = await run_in_threadpool(act, dict(request.path_params), given)
+        body, is_new = await run_in_threadpool(act, caller_of(request), dict(request.path_params), given)
         if verb.changes:
             return Response(body, 201 if is_new else 200, media_type="application/json")
         tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
@@ -107,19 +120,6 @@ def _take_key(given: dict[str, Any], request: Request) -> None:
     if given["key"] not in (None, key):
         raise InvalidInput("Idempotency-Key", key[:80], f"the key in the body, {given['key']!r:.80}, or none")
     given["key"] = key
-
-
-async def _body(request: Request, size_max: int) -> bytes:
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise InvalidInput("Content-Type", kind[:80], "application/json")
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > size_max:
-            raise too_large(size_max)
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _json(value: Any) -> Response:

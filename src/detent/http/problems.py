@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from detent.errors import TABLE, DatabaseBusy, DatabaseUnreachable, DetentError, InvalidInput
+from detent.errors import TABLE, DatabaseBusy, DatabaseUnreachable, DetentError
 
-__all__ = ["PROBLEM", "Problem", "answer_error", "answer_http_error", "problem"]
+__all__ = ["PROBLEM", "Problem", "answer_error", "answer_http_error", "problem", "refuse"]
 
 log = logging.getLogger("detent.server")
 
@@ -76,8 +76,3 @@ def refuse(status: int, detail: str) -> Response:
 
 def _answer(found: Problem, headers: Any) -> Response:
     return Response(msgspec.json.encode(found), found.status, headers and dict(headers), media_type=PROBLEM)
-
-
-def too_large(size_max: int) -> InvalidInput:
-    """Return the error for a request body that is too large."""
-    return InvalidInput("body", f"more than {size_max} bytes", f"at most {size_max} bytes")

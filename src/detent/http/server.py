@@ -54,7 +54,7 @@ class Server:
             except OSError as error:
                 allowed = "a free port; `--port 0` takes any"
                 raise InvalidInput("port", f"{self._port}: {error.strerror}", allowed) from None
-            api = build_api(self._app, hosts=self._hosts, actor=self._app.settings.actor)
+            api = build_api(self._app, hosts=self._hosts, actor=self._app.settings.actor, tokens_required=False)
             config = uvicorn.Config(
                 api, log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS_MAX, server_header=False
             )
