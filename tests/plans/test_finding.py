@@ -21,6 +21,7 @@ from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.verbs import SqliteVerbs
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim_one, enqueue, quarantined
+from tests.plans import measured
 
 MANY = 20_000
 PAGE = 10
@@ -135,3 +136,23 @@ def test_a_page_costs_the_same_whatever_else_is_there(store_url: str) -> None:
     large = {name: work_of(store_url, name) for name in SEARCHES}
     dearer = {name: (small[name], large[name]) for name in SEARCHES if large[name] > 1.5 * small[name] + 100}
     assert dearer == {}
+
+
+def test_a_page_of_the_feed_costs_the_same_wherever_the_reader_is(store_url: str) -> None:
+    """At the beginning, with open numbers, and at the end."""
+
+    def costs() -> dict[str, int]:
+        def work(place: str | None) -> Any:
+            return lambda verbs, _: verbs.record_feed(place, PAGE)
+
+        with turnable_store(store_url) as (store, _):
+            end = store.record_feed().next
+        places = {"oldest": "0", "some open": "700~10~20.600", "newest": end}
+        return {name: measured.work_of(store_url, work(place)) for name, place in places.items()}
+
+    crowd(store_url, 1500, 1_000 * BLOCK)
+    small = costs()
+    crowd(store_url, MANY, 2_000 * BLOCK)
+    large = costs()
+    assert {name: (small[name], large[name]) for name in small if large[name] > 1.5 * small[name] + 100} == {}
+    assert max(large.values()) < 2000, large

@@ -39,6 +39,8 @@ __all__ = [
     "Prunable",
     "Pruned",
     "Reaped",
+    "RecordFeedLine",
+    "RecordFeedPage",
     "RecordPage",
     "RecordPlace",
     "Renewal",
@@ -430,6 +432,29 @@ class RecordPage(Struct, frozen=True):
 
     rows: list[TransitionRow]
     next: RecordPlace | None
+
+
+class RecordFeedLine(Struct, frozen=True):
+    """A line of the record, its tenant, and the place after it."""
+
+    cursor: str
+    tenant: str
+    row: TransitionRow
+
+
+class RecordFeedPage(Struct, frozen=True):
+    """Lines of the record in an order in which none comes too late, and the place to continue after."""
+
+    lines: list[RecordFeedLine]
+    next: str
+    more: bool
+    """Whether there may be more lines already."""
+    pruned: bool
+    """Whether retention may have deleted lines between the place of the reader and the first line of the page."""
+    examined: int
+    """Every line up to this number that was there and that the reader had not seen is in the page."""
+    decided: int
+    """Every number up to this one has its line, or never gets one."""
 
 
 class Violation(Struct, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from detent.errors import DetentError, InvalidTransition, NotFound
+from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
 from detent.lifecycle.definition import Lifecycle
-from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
+from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.jobs.filters import LOOKS_MAX, RecordSearch
 from detent.store.verb import verb
@@ -52,6 +52,20 @@ class EntityVerbs(Protocol):
 
         An index finds an actor, an entity with its id, and times. The search reads about `looks` lines at most. Then
         the page may be short, or empty, and names the place to continue after.
+        """
+        ...
+
+    @verb("viewer", InvalidInput)
+    def record_feed(self, after: str | None = None, limit: int = 100) -> RecordFeedPage:
+        """Return the explicit changes that a reader has not seen yet, oldest first. `after` is the `cursor` of a line
+        or the `next` of a page; None starts with what is committed from now on, "0" with the oldest line on record.
+
+        A reader that continues after the place it was given misses no line and sees none twice, also if transactions
+        commit in another order than they wrote their lines. Lines of one entity are in order. A transaction that stays
+        open delays only its own lines: the cursor remembers their numbers. If it has left so many separate numbers that
+        the cursor would become too long, the feed waits for its end.
+
+        Raises `InvalidInput` for a place that is not in this record.
         """
         ...
 

@@ -125,6 +125,45 @@ BEGIN
   END LOOP;
 END $$;
 
+-- record_feed: lines of the record whose numbers are in some ranges, in order of the numbers.
+-- takes:   the ranges, ascending; how many lines to give
+-- gives:   first a row without a line: the highest number given out so far; the number up to which every number has its line or
+--          never gets one; whether retention may have deleted lines that the reader wanted. Then the lines
+-- locks:   nothing
+-- refuses: nothing
+-- differs: SQLite has one writer, so its numbers are in the order of commit, and all of them are decided
+CREATE OR REPLACE FUNCTION detent.record_feed_v1(p_lows bigint[], p_highs bigint[], p_limit integer)
+RETURNS TABLE (top bigint, decided bigint, pruned boolean, line detent.transition_log)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  wanted bigint := p_lows[cardinality(p_lows)];
+  lines  detent.transition_log[];
+BEGIN
+  -- The order of these three statements matters. A number up to `top` was taken before now, so its transaction has its
+  -- lock by now, or has ended. If it has ended, the snapshot of the third statement sees its line.
+  top := (SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM detent.transition_log_n_seq s);
+  IF cardinality(p_lows) = 1 AND wanted > top THEN
+    RETURN QUERY SELECT top, 0::bigint, false, NULL::detent.transition_log;
+    RETURN;
+  END IF;
+  decided := CASE WHEN current_setting('transaction_isolation') = 'read committed'
+                  THEN least(top, (SELECT min(((k.classid::bigint - 1148452864) << 32) + k.objid::bigint) FROM pg_locks k
+                                    WHERE k.locktype = 'advisory' AND k.objsubid = 1
+                                      AND k.classid::bigint BETWEEN 1148452864 AND 1148518399
+                                      AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())))
+                  ELSE 0 END;  -- otherwise the snapshot may be older than the locks
+  lines := ARRAY(SELECT l FROM unnest(p_lows, p_highs) AS r (low, high)
+                  CROSS JOIN LATERAL (SELECT t.* FROM detent.transition_log t
+                                       WHERE t.n BETWEEN r.low AND least(r.high, top) ORDER BY t.n LIMIT p_limit) l
+                  ORDER BY l.n LIMIT p_limit);
+  pruned := wanted > 1 AND wanted <= decided AND coalesce(lines[cardinality(lines)].n, top) - wanted + 1 > cardinality(lines)
+            AND coalesce((SELECT max(h.before) FROM detent.horizon h)
+                         > coalesce((SELECT t.at FROM detent.transition_log t WHERE t.n < wanted ORDER BY t.n DESC LIMIT 1), '-infinity'), false);
+  RETURN QUERY SELECT top, decided, pruned, NULL::detent.transition_log;
+  RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL::boolean, f FROM unnest(lines) f;
+END $$;
+
 -- log_prune: delete lines of the log that belong to no job and are not needed, and horizons that were superseded.
 -- takes:   the horizon, the line to continue after, how many lines to read, who
 -- gives:   how many lines went, and the line to continue after, null at the end

@@ -7,13 +7,15 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound, TransitionRace
 from detent.lifecycle.definition import Lifecycle
-from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
+from detent.model.record_cursor import RecordCursor
+from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
+from detent.store.entities.record_feed import START_LINES_MAX, check_feed_limit, check_known, feed_page
 from detent.store.entities.rules import decide, refuse_older, refuse_undeclared
 from detent.store.jobs.filters import LOOKS_MAX, RecordSearch, record_bounds, record_page
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.session import Session
-from detent.store.postgres.statement import Row, Statement, moment, named
+from detent.store.postgres.statement import Row, Statement, moment, named, numbers
 from detent.store.postgres.verb_base import VerbBase, runs
 
 __all__ = ["PostgresEntities", "attach", "attached_versions"]
@@ -39,6 +41,11 @@ SELECT fits, {", ".join(f"(line).{name}" for name in _LOGGED)}, (line).correlati
        (line).n
   FROM detent.record_search_v1(%s::text, %s::text, %s::text, %s::timestamptz, %s::timestamptz, %s::bigint, %s::integer,
                                %s::integer)
+"""
+_FEED = f"""
+SELECT top, decided, pruned, (line).tenant, {", ".join(f"(line).{name}" for name in _LOGGED)}, (line).correlation_id,
+       (line).forced, (line).attempt, 0, (line).n
+  FROM detent.record_feed_v1(%s::bigint[], %s::bigint[], %s::integer)
 """
 _PRUNE = "SELECT lines, next_n FROM detent.log_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text)"
 
@@ -99,6 +106,28 @@ def record_search(
     return Statement(_SEARCH, params, decode, writes=False)
 
 
+def record_feed(cursor: RecordCursor, limit: int) -> Statement[RecordFeedPage]:
+    lows, highs = zip(*cursor.ranges, strict=True)
+
+    def decode(rows: Sequence[Row]) -> RecordFeedPage:
+        top, decided, pruned = rows[0][:3]
+        check_known(cursor, top)
+        lines = [(row[3], TransitionRow(**named(_FIELDS, row[4:]))) for row in rows[1:]]
+        return feed_page(cursor, lines, limit=limit, top=top, decided=decided, pruned=pruned)
+
+    return Statement(_FEED, (numbers(lows), numbers(highs), limit), decode, writes=False)
+
+
+def feed_start() -> Statement[RecordCursor]:
+    """Return the place above which open transactions may have lines, and not too far back."""
+
+    def decode(rows: Sequence[Row]) -> RecordCursor:
+        top, decided = rows[0][:2]
+        return RecordCursor.after(max(decided, top - START_LINES_MAX, 0))
+
+    return Statement(_FEED, ("{1}", "{0}", 1), decode, writes=False)
+
+
 def log_prune(before: datetime, after: int, limit: int, actor: str) -> Statement[LinesPruned]:
     return Statement(_PRUNE, (moment(before, field="before"), after, limit, actor), lambda rows: LinesPruned(*rows[0]))
 
@@ -110,6 +139,14 @@ class PostgresEntities(VerbBase):
     state_as_of = runs(state_as_of)
     record_search = runs(record_search)
     log_prune = runs(log_prune)
+
+    def record_feed(self, after: str | None = None, limit: int = 100) -> RecordFeedPage:
+        """Read once. A reader that starts now passes over the lines that are there."""
+        check_feed_limit(limit)
+        if after is not None:
+            return self._session.run(record_feed(RecordCursor.parse(after), limit))
+        page = self._session.run(record_feed(self._session.run(feed_start()), START_LINES_MAX))
+        return RecordFeedPage([], page.next, False, False, page.examined, page.decided)
 
     def entity_move(
         self,

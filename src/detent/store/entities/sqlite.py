@@ -9,9 +9,11 @@ from typing import Any
 from detent.errors import DetentError, NotFound, TransitionRace
 from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import from_micros, to_micros
-from detent.model.records import Moved, RecordPage, RecordPlace, TransitionRow
+from detent.model.record_cursor import RecordCursor
+from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.entities.guards import entity_guards, undeclared_states
+from detent.store.entities.record_feed import check_feed_limit, check_known, feed_page
 from detent.store.entities.rules import decide, refuse_older, refuse_undeclared
 from detent.store.jobs.filters import LOOKS_MAX, PORTION, RecordSearch, record_bounds, record_page
 from detent.store.jobs.sqlite_retention import HORIZON
@@ -59,6 +61,15 @@ SELECT {", ".join("0" if name == "rank" else "l." + name for name in _FIELDS)}
  WHERE l.at >= :since AND (:actor IS NULL OR l.actor = :actor) AND (:entity IS NULL OR l.entity = :entity)
    AND (:entity_id IS NULL OR l.entity_id = :entity_id)
  ORDER BY l.at DESC, l.n DESC LIMIT :limit
+"""
+_TOP = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'detent_transition_log'), 0)"
+_FEED = f"""
+SELECT tenant, {", ".join("0" if name == "rank" else name for name in _FIELDS)}
+  FROM detent_transition_log WHERE n > ? AND n <= ? ORDER BY n LIMIT ?
+"""
+_RETENTION_PASSED = """
+SELECT (SELECT max(before) FROM detent_horizon)
+       > coalesce((SELECT at FROM detent_transition_log WHERE n <= ? ORDER BY n DESC LIMIT 1), 0)
 """
 _HORIZONS_GO = """
 DELETE FROM detent_horizon
@@ -193,6 +204,22 @@ class SqliteEntities(VerbBase):
             if looked >= looks:
                 return record_page(found, limit, place)
             asked["step"] = max(limit, PORTION)
+
+    def record_feed(self, after: str | None = None, limit: int = 100) -> RecordFeedPage:
+        """Numbers are in the order of commit: there is one writer."""
+        check_feed_limit(limit)
+        ((top,),) = self._db.rows(_TOP, ())
+        if after is None:
+            return feed_page(RecordCursor.after(top), [], limit=limit, top=top, decided=top)
+        cursor = RecordCursor.parse(after)
+        check_known(cursor, top)
+        seen = cursor.last_seen
+        found = self._db.rows(_FEED, (seen, top, limit))
+        lines = [(row[0], TransitionRow(**fields_named(_FIELDS, row[1:]))) for row in found]
+        reached = lines[-1][1].n if len(lines) == limit else top
+        is_missing = seen > 0 and reached - seen > len(lines)
+        pruned = is_missing and bool(self._db.rows(_RETENTION_PASSED, (seen,))[0][0])
+        return feed_page(cursor, lines, limit=limit, top=top, decided=top, pruned=pruned)
 
     def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
         """Record the horizon first: the guards let only older lines go."""

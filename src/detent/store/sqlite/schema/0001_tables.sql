@@ -244,7 +244,8 @@ CREATE INDEX detent_execution_troubled ON detent_execution (aborted_at) WHERE ou
 
 -- Explicit moves, append-only. Together with execution it gives every past state.
 CREATE TABLE detent_transition_log (
-  n              INTEGER NOT NULL,
+  -- Numbers are never used again, also if the newest line was deleted: readers continue after a number.
+  n              INTEGER NOT NULL CONSTRAINT transition_log_pkey PRIMARY KEY AUTOINCREMENT,
   tenant         TEXT    NOT NULL DEFAULT '',
   entity         TEXT    NOT NULL,
   entity_id      TEXT    NOT NULL,
@@ -259,7 +260,6 @@ CREATE TABLE detent_transition_log (
   correlation_id TEXT,
   forced         INTEGER NOT NULL DEFAULT 0,
   at             INTEGER NOT NULL,
-  CONSTRAINT transition_log_pkey PRIMARY KEY (n),
   CONSTRAINT transition_log_has_actor CHECK (actor <> ''),
   CONSTRAINT transition_log_force_has_reason CHECK (NOT forced OR (reason IS NOT NULL AND reason <> ''))
 ) STRICT;
