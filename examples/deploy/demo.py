@@ -6,8 +6,6 @@ Everything happens in a directory that is gone afterwards, unless a database is 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import hmac
 import json
 import os
 import subprocess
@@ -21,9 +19,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
 
-from detent import Detent
-from detent.ops.github_push import check_signature, queue_push, read_push
-from detent.ops.ops_run import OpsRun
+from detent import Detent, IncomingWebhook, OpsRun, WebhookDelivery
+from detent.ops.github_push import queue_push, read_push
 
 HERE = Path(__file__).parent
 SECRET = "known to both sides"
@@ -40,25 +37,27 @@ class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *values: object) -> None: ...
 
 
-def webhook(app: Detent, delivery: str, body: bytes, signature: str) -> OpsRun:
-    """What an HTTP server of yours does with a delivery: check it, read it, queue its run."""
-    if not check_signature(SECRET, body, signature):
-        raise SystemExit("a delivery that nobody signed")
-    push = read_push(delivery, body)
-    assert push is not None
-    return queue_push(app.ops, push, env="staging")
+def declare_webhook(app: Detent) -> IncomingWebhook:
+    """Declare the webhook. `detent server` takes its deliveries at /hooks/push; here they are received directly."""
+
+    @app.webhook("push", secret=SECRET, verify="github")
+    def deploy(delivery: WebhookDelivery) -> OpsRun | None:
+        push = read_push(delivery.id, delivery.data)
+        return None if push is None else queue_push(app.ops, push, env="staging")
+
+    return deploy
 
 
-def told(app: Detent, delivery: str, sha: str) -> OpsRun:
+def told(app: Detent, webhook: IncomingWebhook, delivery: str, sha: str) -> OpsRun:
     """GitHub tells of a push, twice: that happens."""
     body = json.dumps(
         {"ref": "refs/heads/main", "after": sha, "repository": {"full_name": "acme/site"}, "pusher": {"name": "ana"}}
     ).encode()
-    signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
-    run, again = webhook(app, delivery, body, signature), webhook(app, delivery, body, signature)
-    print(f"push of {sha[:7]}: delivered twice, queued as {run.id} and {again.id}")
-    assert (run.id, again.created) == (again.id, False)
-    return run
+    headers = webhook.signed(body, delivery, "push")
+    first, again = webhook.receive(headers, body), webhook.receive(headers, body)
+    print(f"push of {sha[:7]}: delivered twice, queued as {first.runs[0]} and {again.runs[0]}")
+    assert (first.runs, first.created, again.created) == (again.runs, True, False)
+    return app.ops.get(first.runs[0])
 
 
 @contextmanager
@@ -79,7 +78,8 @@ def play(app: Detent, directory: Path) -> None:
         for name, text in pages.items():
             (site / sha / f"{name}.txt").write_text(text)
     place.mkdir()
-    runs = [told(app, "delivery-1", GOOD), told(app, "delivery-2", BROKEN)]
+    webhook = declare_webhook(app)
+    runs = [told(app, webhook, "delivery-1", GOOD), told(app, webhook, "delivery-2", BROKEN)]
     url = app.settings.database_url
     with front_door(place) as front:
         environment = os.environ | {

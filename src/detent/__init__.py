@@ -60,11 +60,15 @@ if _TYPE_CHECKING:
     from detent.model.service_records import ScheduleRow as Schedule
     from detent.model.service_records import SilentRow as SilentJob
     from detent.model.service_records import WorkerRow as Worker
+    from detent.model.webhook_records import WebhookRow as Webhook
     from detent.ops.ops_run import OpsRun
     from detent.views.queues import Queue
+    from detent.webhooks.delivery import WebhookDelivery
+    from detent.webhooks.incoming import AcceptedDelivery, IncomingWebhook
     from detent.worker.shell_task import shell
 
 __all__ = [
+    "AcceptedDelivery",
     "Alert",
     "AlertPolicy",
     "AsyncBatchRun",
@@ -94,6 +98,7 @@ __all__ = [
     "FetchedPartition",
     "Figures",
     "Identity",
+    "IncomingWebhook",
     "Job",
     "JobCancelled",
     "JobCount",
@@ -133,6 +138,8 @@ __all__ = [
     "Tx",
     "Violation",
     "Watermark",
+    "Webhook",
+    "WebhookDelivery",
     "Worker",
     "errors",
     "shell",
@@ -142,6 +149,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AcceptedDelivery": "webhooks.incoming.AcceptedDelivery",
     "Alert": "model.alert_records.AlertRow",
     "AlertPolicy": "model.alert_records.Policy",
     "AsyncBatchRun": "app.aio_batch_run.AsyncBatchRun",
@@ -171,6 +179,7 @@ _HOMES = {
     "FetchedPartition": "model.pipeline_records.PartitionRow",
     "Figures": "model.figure_records.Figures",
     "Identity": "model.service_records.IdentityRow",
+    "IncomingWebhook": "webhooks.incoming.IncomingWebhook",
     "Job": "client.job.Job",
     "JobCancelled": "declare.signals.JobCancelled",
     "JobCount": "model.records.Count",
@@ -210,6 +219,8 @@ _HOMES = {
     "Tx": "declare.context.Tx",
     "Violation": "model.records.Violation",
     "Watermark": "model.pipeline_records.WatermarkRow",
+    "Webhook": "model.webhook_records.WebhookRow",
+    "WebhookDelivery": "webhooks.delivery.WebhookDelivery",
     "Worker": "model.service_records.WorkerRow",
     "shell": "worker.shell_task.shell",
     "split_by_count": "declare.pipeline.split_by_count",

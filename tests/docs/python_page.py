@@ -59,6 +59,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "split_by_count",
         "Lifecycle",
         "Transition",
+        "IncomingWebhook",
+        "WebhookDelivery",
     ),
     "Inside a task": (
         "Context",
@@ -72,6 +74,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "JobCancelled",
     ),
     "Records": (
+        "AcceptedDelivery",
         "Alert",
         "AlertPolicy",
         "Cancelled",
@@ -102,6 +105,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "TargetChange",
         "Violation",
         "Watermark",
+        "Webhook",
         "Worker",
     ),
 }

@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("views",),
     ("client",),
     ("batch", "pipeline", "ops", "schedule", "limits", "alerts"),
+    ("webhooks",),
     ("app",),
     ("worker",),
     ("telemetry",),

@@ -11,6 +11,7 @@ import pytest
 import detent
 
 EXPORTED = [
+    "AcceptedDelivery",
     "Alert",
     "AlertPolicy",
     "AsyncBatchRun",
@@ -40,6 +41,7 @@ EXPORTED = [
     "FetchedPartition",
     "Figures",
     "Identity",
+    "IncomingWebhook",
     "Job",
     "JobCancelled",
     "JobCount",
@@ -79,6 +81,8 @@ EXPORTED = [
     "Tx",
     "Violation",
     "Watermark",
+    "Webhook",
+    "WebhookDelivery",
     "Worker",
     "errors",
     "shell",

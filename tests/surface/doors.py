@@ -42,6 +42,7 @@ GROUPS = {
     "Runs": "runs",
     "Schedules": "schedules",
     "Watermarks": "watermarks",
+    "Webhooks": "webhooks",
     "Workers": "workers",
 }
 """The noun that each class of the Python surface belongs to."""

@@ -28,6 +28,7 @@ ONLY_PLAIN = {
     "find_task": "what is declared; reads nothing",
     "hears_failures": "for workers",
     "ids": "for workers",
+    "incoming_webhooks": "for the server",
     "limit_queue": "declares; reads nothing",
     "migrate": "is run before the application starts",
     "on_failure": "declares; reads nothing",
@@ -45,6 +46,7 @@ ONLY_PLAIN = {
     "task": "declares; reads nothing",
     "tasks": "what is declared; reads nothing",
     "tell_failure": "for workers",
+    "webhook": "declares; reads nothing",
 }
 """Names of `Detent` that its twin does without, and why."""
 

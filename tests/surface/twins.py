@@ -27,7 +27,7 @@ TWINS = {
         "ops": ("ops",),
         "app": (
             *("alerts", "batch_run", "jobs", "lifecycles", "pipeline_run", "queues"),
-            *("reconciliation", "record", "runs", "schedules"),
+            *("reconciliation", "record", "runs", "schedules", "webhooks"),
         ),
     }.items()
     for name in names

@@ -13,6 +13,7 @@ from detent.app.aio_queues import AsyncLimits, AsyncQueues, AsyncWorkers
 from detent.app.aio_record import AsyncIdentities, AsyncRecord
 from detent.app.aio_runs import AsyncRuns, AsyncWatermarks
 from detent.app.aio_schedules import AsyncSchedules
+from detent.app.aio_webhooks import AsyncWebhooks
 from detent.app.alerts import Alerts
 from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
@@ -21,6 +22,7 @@ from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.webhooks import Webhooks
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
 from detent.client.engine import Engine
@@ -116,3 +118,8 @@ class AsyncDetent(AioClient):
     def ops(self) -> AsyncOps:
         """Ops runs: builds, deploys and backups that any language may queue and work on."""
         return AsyncOps(Ops(self._engine))
+
+    @property
+    def webhooks(self) -> AsyncWebhooks:
+        """Declared webhooks: list."""
+        return AsyncWebhooks(Webhooks(self._registry))

@@ -12,6 +12,7 @@ from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.webhooks import Webhooks
 from detent.client.actor import acting_as
 from detent.client.engine import Engine
 from detent.declare.settings import Settings
@@ -106,3 +107,8 @@ class Nouns:
     def ops(self) -> Ops:
         """Ops runs: builds, deploys and backups that any language may queue and work on."""
         return Ops(self._engine)
+
+    @property
+    def webhooks(self) -> Webhooks:
+        """Declared webhooks: list."""
+        return Webhooks(self._registry)

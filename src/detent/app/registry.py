@@ -30,6 +30,7 @@ from detent.pipeline.tasks import PipelineTasks
 from detent.schedule.cron import check_cron
 from detent.schedule.due_ticks import NEVER, from_now
 from detent.store.contract import Verbs
+from detent.webhooks.incoming import IncomingWebhook
 
 __all__ = ["Declarations", "Registry", "declared_as"]
 
@@ -50,7 +51,7 @@ class Declarations(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """The tasks, batches, pipelines, schedules, limits and lifecycles that the code of one application declares.
+    """What the code of one application declares: tasks, batches, pipelines, schedules, limits, webhooks and lifecycles.
 
     `engine` is looked up at each use: tests put an application on another engine.
     """
@@ -63,6 +64,7 @@ class Registry:
         self.pipelines: dict[str, PipelineTasks] = {}
         self.schedules: dict[str, NewSchedule] = {}
         self.queue_limits: dict[str, NewLimit] = {}
+        self.webhooks: dict[str, IncomingWebhook] = {}
         self.attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
         self.engine_ref = EngineRef(engine, settings)
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "top": "top",
     "verify": "record",
     "watermarks": "runs",
+    "webhooks": "webhooks",
     "worker": "worker",
     "workers": "worker",
 }

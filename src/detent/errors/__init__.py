@@ -20,6 +20,7 @@
     │   ├── PartOfRun             a job of a pipeline run cannot be retried by itself
     │   ├── NotRetryable          a failed pipeline run has nothing to continue with
     │   ├── UnknownTask           no task of that name is declared here
+    │   ├── WrongSignature        a delivery to a webhook is not signed, or not with its secret
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              a value is not allowed (also a ValueError)
     │   ├── InvalidPayload        a value cannot be stored as JSON
@@ -83,6 +84,7 @@ from detent.errors.database import (
     UnknownState,
 )
 from detent.errors.runs import BatchChanged, NotRetryable, PartOfRun, RunInProgress, RunStuck, RunTimeout
+from detent.errors.webhooks import WrongSignature
 
 __all__ = [
     "TABLE",
@@ -136,6 +138,7 @@ __all__ = [
     "UnknownState",
     "UnknownTask",
     "WrongPlace",
+    "WrongSignature",
     "essence",
 ]
 
@@ -458,6 +461,7 @@ TABLE: dict[type[DetentError], Codes] = {
     NotUnknown: Codes("DT011", 409, 4),
     MarkerMissing: Codes("DT012", 409, 4),
     InUse: Codes("DT060", 409, 4),
+    WrongSignature: Codes("DT061", 401, 4),
     BatchChanged: Codes("DT019", 409, 4),
     PreviewNotReady: Codes("DT013", 409, 4),
     DuplicateTarget: Codes("DT014", 409, 4),

@@ -26,6 +26,7 @@ from detent.http.request_checks import RequestChecks
 from detent.http.sessions import add_session_routes
 from detent.http.special_verbs import special_verbs
 from detent.http.verbs import Verb, surface_verbs
+from detent.http.webhooks import HOOKS, build_hook_endpoint
 from detent.model.database_facts import RELEASE
 
 __all__ = ["build_api", "list_verbs"]
@@ -66,6 +67,7 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api.add_api_route("/healthz", _healthy, include_in_schema=False)
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
     add_session_routes(api, callers, app.clock.now)
+    api.add_api_route(HOOKS, build_hook_endpoint(app), methods=["POST"], include_in_schema=False)
     for verb in verbs:
         method = "POST" if verb.changes else "GET"
         api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb), methods=[method], include_in_schema=False)

@@ -13,6 +13,7 @@ import uvicorn
 from detent.app.detent import Detent
 from detent.errors import InvalidInput
 from detent.http.api import build_api
+from detent.http.webhooks import log_webhooks
 
 __all__ = ["Server", "check_address"]
 
@@ -58,6 +59,7 @@ class Server:
             config = uvicorn.Config(
                 api, log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS_MAX, server_header=False
             )
+            log_webhooks(self._app)
             port = listener.getsockname()[1]
             shown = f"[{self._host}]" if ":" in self._host else self._host
             _Uvicorn(config, lambda: ready(f"http://{shown}:{port}")).run(sockets=[listener])

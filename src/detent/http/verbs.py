@@ -24,6 +24,7 @@ from detent.app.queues import Limits, Queues, Workers
 from detent.app.record import Identities, Record
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.webhooks import Webhooks
 from detent.client.job import Job
 from detent.client.operation import Operation
 from detent.errors import InvalidInput
@@ -72,6 +73,7 @@ _NOUNS: tuple[tuple[str, str, type[Any]], ...] = (
     ("lifecycles", "lifecycles", Lifecycles),
     ("identities", "identities", Identities),
     ("record", "record", Record),
+    ("webhooks", "webhooks", Webhooks),
 )
 """Path, attribute of the application, class."""
 

@@ -1,41 +1,25 @@
 """Ops runs triggered by GitHub: reading the webhook of a push.
 
-These functions know nothing of HTTP. `check_signature` checks the signature of a delivery, `read_push` reads its body,
-and `queue_push` queues the run. A delivery that is sent again, by GitHub or by a proxy, finds the run that the first
-one queued.
+`read_push` reads a delivery that an incoming webhook has checked, and `queue_push` queues the run. A delivery that is
+sent again, by GitHub or by a proxy, finds the run that the first one queued.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from detent.errors import InvalidInput, InvalidSetting
+from detent.errors import InvalidInput
 from detent.model import json_codec
 from detent.ops.ops import Ops
 from detent.ops.ops_run import OpsRun
 
-__all__ = ["Push", "check_signature", "queue_push", "read_push"]
+__all__ = ["Push", "queue_push", "read_push"]
 
-_BODY_MAX = 25 * 1024 * 1024
 _ID_MAX = 200
 _REF_MAX = 1000
 _DELETED = "0" * 40
-
-
-def check_signature(secret: str | bytes, body: bytes, signature: str | None) -> bool:
-    """Whether `signature`, the header `X-Hub-Signature-256`, is that of the body under the secret.
-
-    The comparison takes constant time. `InvalidSetting` for an empty secret, with which anyone could sign.
-    """
-    key = secret.encode() if isinstance(secret, str) else secret
-    if not key:
-        raise InvalidSetting("webhook secret", "an empty secret", "the secret that was set for the webhook in GitHub")
-    expected = "sha256=" + hmac.new(key, body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(expected.encode(), (signature or "").encode(errors="surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +38,13 @@ class Push:
         return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else None
 
 
-def read_push(delivery_id: str, body: bytes, *, depth_max: int = 64) -> Push | None:
+def read_push(delivery_id: str, data: Any) -> Push | None:
     """Return the push of a delivery whose signature was checked; None if it deletes a ref, so that there is nothing to
-    run.
+    run. `InvalidInput` names the part that is missing or wrong.
 
-    `delivery_id` is the header `X-GitHub-Delivery`. `InvalidInput` names the part that is missing or wrong.
+    In the function of a webhook: `read_push(delivery.id, delivery.data)`.
     """
-    if len(body) > _BODY_MAX:
-        raise InvalidInput("body", f"{len(body)} bytes", f"at most {_BODY_MAX}")
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        raise InvalidInput("body", "bytes that are not UTF-8", "the JSON of a push") from None
-    found = json_codec.decode(text, field="body", depth_max=depth_max)
+    found = data
     repository = _part(_part({"body": found}, "body", dict, "body"), "repository", dict, "body.repository")
     name = _part(repository, "full_name", str, "body.repository.full_name")
     ref, sha = _part(found, "ref", str, "body.ref"), _part(found, "after", str, "body.after")
