@@ -70,4 +70,4 @@ def test_a_test_delivery_reaches_the_server(ready_url: str, tmp_path: Path) -> N
             statuses.append(json.loads(answer)["status"])
         assert statuses == [202, 200]
     with Detent(ready_url) as app:
-        assert [job.payload for job in app.jobs.list()] == ['{"order":7}']
+        assert [job.payload for job in app.jobs.list()] == [{"order": 7}]
