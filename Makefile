@@ -9,20 +9,21 @@ PEERS := .peers
 NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
+CONSOLE := $(VENV)/.console
 CODE := src tests $(wildcard benchmarks examples)
 WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples http ops pipeline processes schedule testing \
 	views worker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo setup console-build console-check quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
-demo: $(RUNS) ## see it work, and see a worker die
+demo: $(RUNS) $(CONSOLE) ## see it work, and see a worker die
 	@$(BIN)/detent demo
 
-setup: $(STAMP) ## create .venv with everything that tests need
+setup: $(STAMP) $(CONSOLE) ## create .venv with everything that tests need
 
 $(RUNS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Detent needs Python 3.11 or later")'
@@ -33,6 +34,18 @@ $(RUNS): pyproject.toml constraints.txt
 $(STAMP): $(RUNS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[postgres,dev]'
 	@touch $@
+
+# A failure, as without a network, is not an error: the server then says how to build the console.
+$(CONSOLE): $(RUNS) console/build.py console/package.json console/vite.config.ts console/index.html \
+		$(shell find console/src console/public -type f 2> /dev/null)
+	@$(BIN)/python console/build.py --try
+	@touch $@
+
+console-build: $(RUNS) ## build the console into the package, with Node from PyPI if none is installed
+	@$(BIN)/python console/build.py
+
+console-check: $(STAMP) ## check the types of the console against the description of the HTTP API
+	@$(BIN)/python -m tests.console.types_check
 
 quick: $(STAMP) ## tests for the inner loop: SQLite only, no other processes, about a minute
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
@@ -87,5 +100,5 @@ format: $(STAMP) ## put the code into ruff's format
 	$(BIN)/ruff format $(CODE)
 
 clean: ## remove .venv and all caches
-	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) console/node_modules src/detent/http/console_files build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

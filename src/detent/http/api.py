@@ -19,6 +19,7 @@ from detent.http.arguments import read_body, read_query
 from detent.http.authentication import Authentication
 from detent.http.bodies import answer_of, encode
 from detent.http.callers import Caller, Callers, caller_of
+from detent.http.console import console_route
 from detent.http.description import describe
 from detent.http.problems import answer_error, answer_http_error
 from detent.http.request_body import read_json
@@ -71,6 +72,7 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     for verb in verbs:
         method = "POST" if verb.changes else "GET"
         api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb), methods=[method], include_in_schema=False)
+    api.router.routes.append(console_route())
     return api
 
 

@@ -1,4 +1,5 @@
-"""Paths that need no token. Every other path is refused without one, whether a route has it or not."""
+"""Paths that need no token: the console, and checks of health. Every other path is refused without one, whether a route
+has it or not."""
 
 from __future__ import annotations
 
@@ -8,17 +9,15 @@ __all__ = ["is_public", "path_below_mount"]
 
 _EXACT = frozenset(
     {
-        ("GET", "/"),  # the console's page, or a hint
-        ("GET", "/healthz"),
-        ("GET", "/readyz"),
         ("POST", "/api/v1/session"),  # checks the token in its body
         ("POST", "/api/v1/session/end"),
     }
 )
 _BELOW = (
-    ("GET", "/console/"),  # static files: no data
     ("POST", "/hooks/"),  # each webhook verifies the signature of its sender
 )
+_WITH_DATA = ("/api/", "/hooks/", "/metrics")
+"""Every other path that is read is a page or a file of the console (`console.py`), which hold no data."""
 
 
 def path_below_mount(scope: Scope) -> str:
@@ -33,6 +32,8 @@ def path_below_mount(scope: Scope) -> str:
 def is_public(method: str, path: str) -> bool:
     """Return whether a request needs no token. Compares the path exactly as the routes do."""
     method = "GET" if method == "HEAD" else method
+    if method == "GET" and not path.startswith(_WITH_DATA):
+        return True
     return (method, path) in _EXACT or any(
         method == one and path.startswith(prefix) and path != prefix for one, prefix in _BELOW
     )

@@ -52,7 +52,10 @@ def _with_headers(send: Send) -> Send:
 
     async def send_with(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            # The console has a content policy of its own.
+            message["headers"] = [*given, *((name, value) for name, value in _HEADERS if name not in names)]
         await send(message)
 
     return send_with

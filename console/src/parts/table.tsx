@@ -1,0 +1,69 @@
+// Tables: rows of one height, the first link of a row is its name, j and k go from row to row.
+import type { ComponentChildren } from "preact";
+
+export interface Column<T> {
+  head: string;
+  cell: (row: T) => ComponentChildren;
+  /** A CSS width; the columns without one share the rest. */
+  width?: string;
+  right?: boolean;
+  /** On a narrow screen: the title of the card, or the mark beside it. */
+  place?: "lead" | "side";
+  /** Buttons: shown without a label on a narrow screen. */
+  actions?: boolean;
+  /** Left out on a narrow screen. */
+  wideOnly?: boolean;
+}
+
+interface Props<T> {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  keyOf: (row: T) => string;
+  /** Where a row leads: the name of the row links there. */
+  isGone?: (row: T) => boolean;
+}
+
+/** Shows rows. On a narrow screen each row becomes a card. */
+export function Table<T>({ label, columns, rows, keyOf, isGone }: Props<T>) {
+  return (
+    <div class="table-box">
+      <table class="table as-cards" aria-label={label}>
+        <colgroup>
+          {columns.map((column) => (
+            <col key={column.head} style={column.width ? { width: column.width } : undefined} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.head} scope="col" class={column.right ? "right" : ""}>
+                {column.actions ? <span class="unseen">{column.head}</span> : column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)} data-row class={isGone?.(row) ? "gone" : ""}>
+              {columns.map((column) => (
+                <td key={column.head} data-label={column.head} class={classesOf(column)}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function classesOf<T>(column: Column<T>): string {
+  return [
+    column.right ? "right" : "",
+    column.place ? `${column.place}-cell` : "",
+    column.actions ? "actions" : "",
+    column.wideOnly ? "empty-cell" : "",
+  ].join(" ");
+}
