@@ -128,11 +128,12 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
 
 
 def main() -> int:
-    """Build, and say what was done. A failure is no error with `--try`: the server then says how to build the console."""
+    """Build, and say what was done. With `--try`, a failure is no error: the server then says how to build it."""
     try:
         built = build(development="--development" in sys.argv)
     except BuildFailed as error:
-        sys.stderr.write(f"The console was not built: {error}\nEverything else works. To build it: make console-build\n")
+        sys.stderr.write(f"The console was not built: {error}\n")
+        sys.stderr.write("Everything else works. To build it: make console-build\n")
         return 0 if "--try" in sys.argv else 1
     sys.stdout.write(f"The console was built into {FILES}.\n" if built else "")
     return 0
