@@ -6,7 +6,7 @@ import { count } from "../parts/format";
 import { Empty, Shown } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { State } from "../parts/state";
-import { type Column, Table } from "../parts/table";
+import { Absent, type Column, Table } from "../parts/table";
 import { Clip, Text } from "../parts/text";
 import { Time } from "../parts/time";
 import { pageUrl } from "../parts/url";
@@ -48,7 +48,7 @@ function resumeAction(queue: Queue): Action {
 function Jobs({ queue, state }: { queue: Queue; state: string }) {
   const jobs = (queue.jobs as Record<string, number>)[state] ?? 0;
   return (
-    <a class="number" href={pageUrl("jobs", { queue: queue.name, state })}>
+    <a class={`number ${jobs ? "" : "zero"}`} href={pageUrl("jobs", { queue: queue.name, state })}>
       {count(jobs)}
     </a>
   );
@@ -78,7 +78,7 @@ const COLUMNS: Column<Queue>[] = [
           {queue.paused_reason && <>: {<Text value={queue.paused_reason} />}</>}
         </span>
       ) : (
-        <span class="faint">–</span>
+        <Absent />
       ),
   },
   {

@@ -15,12 +15,17 @@ export interface Column<T> {
   wideOnly?: boolean;
 }
 
+/** Stands where there is no value. */
+export function Absent() {
+  return <span class="absent">–</span>;
+}
+
 interface Props<T> {
   label: string;
   columns: Column<T>[];
   rows: T[];
   keyOf: (row: T) => string;
-  /** Where a row leads: the name of the row links there. */
+  /** Whether a row does not match any more: it is shown faintly. */
   isGone?: (row: T) => boolean;
 }
 
@@ -64,6 +69,6 @@ function classesOf<T>(column: Column<T>): string {
     column.right ? "right" : "",
     column.place ? `${column.place}-cell` : "",
     column.actions ? "actions" : "",
-    column.wideOnly ? "empty-cell" : "",
+    column.wideOnly ? "wide-only" : "",
   ].join(" ");
 }

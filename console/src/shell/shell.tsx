@@ -140,9 +140,9 @@ function TopBar({ path }: { path: string }) {
         <Icon name="menu" />
       </button>
       <nav class="crumbs grow" aria-label="Path">
-        {page && rest ? <a href={pageUrl(page.path)}>{page.title}</a> : <span aria-current="page">{page?.title}</span>}
-        {rest && (
+        {page && rest && (
           <>
+            <a href={pageUrl(page.path)}>{page.title}</a>
             <Icon name="right" />
             <span aria-current="page">
               <Text value={rest} />
