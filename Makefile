@@ -10,7 +10,7 @@ NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
 MEASURED_BIG := build/bench-big.json
 CONSOLE := $(VENV)/.console
-CODE := src tests console hatch_build.py $(wildcard benchmarks examples)
+CODE := src tests console $(wildcard benchmarks examples)
 WHOLE := faults mutants twin acceptance alerts app batch cli client docs examples http ops pipeline processes schedule testing \
 	views worker
 

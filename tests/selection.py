@@ -27,7 +27,7 @@ __all__ = ["NO_POSTGRES", "ONE_DATABASE", "in_quick_run", "is_for_processes", "o
 NO_POSTGRES = "needs PostgreSQL: not part of make quick"
 _NO_PROCESSES = "starts a process: not part of make quick"
 _TESTS = Path(__file__).parent
-_FOR_PROCESSES = ("benchmarks", "cli", "demo", "docs", "examples", "faults", "mutants", "processes")
+_FOR_PROCESSES = ("benchmarks", "cli", "console", "demo", "docs", "examples", "faults", "mutants", "processes")
 """Folders of tests that start processes. Elsewhere a test that starts one skips itself in a quick run."""
 ONE_DATABASE = (
     *("acceptance", "alerts", "app", "batch", "cli", "client", "docs", "examples", "http", "ops", "pipeline"),

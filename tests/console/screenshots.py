@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page
 
 from tests.console.browser import open_browser
 
 __all__ = ["SIZES", "take"]
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1360, "height": 860}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1360, "height": 860}},
     "phone": {"color_scheme": "light", "viewport": {"width": 360, "height": 740}},
@@ -41,8 +42,15 @@ def take(browser: Browser, url: str, pages: dict[str, str], folder: Path, sizes:
 
 
 def _watch(page: Page, name: str, errors: list[str]) -> None:
-    page.on("console", lambda said: said.type == "error" and errors.append(f"{name}: {said.text} {said.location}"))
-    page.on("pageerror", lambda error: errors.append(f"{name}: {error}"))
+    def hear(said: ConsoleMessage) -> None:
+        if said.type == "error":
+            errors.append(f"{name}: {said.text} {said.location}")
+
+    def fail(error: Error) -> None:
+        errors.append(f"{name}: {error}")
+
+    page.on("console", hear)
+    page.on("pageerror", fail)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 CUT_ACROSS = {
     "acceptance": "whole stories through the public surface",
     "benchmarks": "benchmarks/ still measures",
+    "console": "the console in a real browser, and its types",
     "contract": "one module per verb of the store, in a folder per noun, on both databases",
     "demo": "`detent demo` as a user sees it",
     "docs": "the pages in docs/ are true",

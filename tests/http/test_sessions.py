@@ -15,7 +15,7 @@ def test_without_tokens_the_caller_is_the_actor_of_the_application(world: World)
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["/api/v1/session", "/api/v1/jobs", "/api/v1/nothing", "/metrics", "/nothing"])
+@pytest.mark.parametrize("path", ["/api/v1/session", "/api/v1/jobs", "/api/v1/nothing", "/metrics", "/hooks/nothing"])
 def test_a_request_without_a_token_is_refused_before_routing(world: World, path: str) -> None:
     """S4: whether a route has the path or not."""
     http = TestClient(build_api(world.app), base_url="http://localhost")

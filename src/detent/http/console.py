@@ -14,14 +14,14 @@ from starlette.types import Scope
 
 from detent.http.problems import refuse
 
-__all__ = ["console_route"]
+__all__ = ["POLICY", "console_route"]
 
 _FILES = Path(__file__).with_name("console_files")
 _INDEX = "index.html"
 _BASE = '<base href="/" />'
 _API = ("api/", "hooks/", "metrics")
 """As in `public_paths`: these need a token, and are never answered with a page."""
-_POLICY = (
+POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
@@ -83,5 +83,5 @@ def _read_files() -> dict[str, _File]:
 
 
 def _answer(content: bytes, media_type: str, cache: str) -> Response:
-    headers = {"Cache-Control": cache, "Content-Security-Policy": _POLICY}
+    headers = {"Cache-Control": cache, "Content-Security-Policy": POLICY}
     return Response(content, media_type=media_type, headers=headers)
