@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from detent.errors import DetentError, InvalidInput, InvalidTransition, NotFound
 from detent.lifecycle.definition import Lifecycle
+from detent.model.follow_records import ChangePlace, JobMark
 from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
 from detent.store.jobs.filters import LOOKS_MAX, RecordSearch
@@ -67,6 +69,23 @@ class EntityVerbs(Protocol):
 
         Raises `InvalidInput` for a place that is not in this record.
         """
+        ...
+
+    @verb("viewer")
+    def job_marks(self, ids: Sequence[int]) -> list[JobMark | None]:
+        """Return how far jobs are, in the order of `ids`; None for jobs that do not exist. A job whose mark is the same
+        as before has no new event and no new change."""
+        ...
+
+    @verb("viewer")
+    def job_changes(self, job_id: int, after: ChangePlace, limit: int = 100) -> list[TransitionRow]:
+        """Return the transitions of a job and of its executions after a place, in order."""
+        ...
+
+    @verb("viewer")
+    def entity_changes(self, entity: str, entity_id: str, after_n: int = 0, limit: int = 100) -> list[TransitionRow]:
+        """Return the explicit changes of an entity that is not a job after a line, in order: those of a batch run, for
+        instance. A move locks its entity, so lines of one entity become visible in the order of their numbers."""
         ...
 
     @verb("viewer")

@@ -164,6 +164,55 @@ BEGIN
   RETURN QUERY SELECT NULL::bigint, NULL::bigint, NULL::boolean, f FROM unnest(lines) f;
 END $$;
 
+-- job_marks: how far jobs are.
+-- takes:   ids
+-- gives:   of each that exists: tenant, state, the last step of its attempts, its last explicit move and its last event
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.job_marks_v1(p_ids bigint[])
+RETURNS TABLE (job_id bigint, tenant text, state text, attempt integer, rank integer, n bigint, seq integer)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+    SELECT j.id, j.tenant, j.state, j.attempt,
+           CASE WHEN j.state = 'running' THEN CASE WHEN j.committed_at IS NOT NULL THEN 30 WHEN j.started_at IS NOT NULL THEN 20 ELSE 11 END
+                WHEN j.attempt = 0 THEN 0 ELSE 51 END,
+           coalesce((SELECT l.n FROM detent.transition_log l WHERE l.job_id = j.id ORDER BY l.n DESC LIMIT 1), 0),
+           coalesce((SELECT e.seq FROM detent.event e WHERE e.job_id = j.id ORDER BY e.seq DESC LIMIT 1), 0)
+      FROM detent.job j WHERE j.id = ANY (p_ids);
+END $$;
+
+-- job_changes: transitions of a job and of its executions after a place, in order.
+-- takes:   the job; the attempt and rank of the last ordinary step, and the number of the last explicit move; how many
+-- gives:   rows of the view transition
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.job_changes_v1(p_job_id bigint, p_attempt integer, p_rank integer, p_n bigint, p_limit integer)
+RETURNS SETOF detent.transition
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY
+    SELECT v.* FROM detent.transition v
+     WHERE v.job_id = p_job_id AND v.attempt >= p_attempt
+       AND (v.n > p_n OR (v.n = 0 AND (v.attempt, v.rank) > (p_attempt, p_rank)))
+     ORDER BY v.attempt, v.rank, v.n LIMIT p_limit;
+END $$;
+
+-- entity_changes: explicit changes of an entity that is not a job after a line, in order.
+-- takes:   the kind of entity and its id, the line, how many
+-- gives:   lines of the log
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.entity_changes_v1(p_entity text, p_entity_id text, p_n bigint, p_limit integer)
+RETURNS SETOF detent.transition_log
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY
+    SELECT l.* FROM detent.transition_log l
+     WHERE l.job_id IS NULL AND l.entity = p_entity AND l.entity_id = p_entity_id AND l.n > p_n ORDER BY l.n LIMIT p_limit;
+END $$;
+
 -- log_prune: delete lines of the log that belong to no job and are not needed, and horizons that were superseded.
 -- takes:   the horizon, the line to continue after, how many lines to read, who
 -- gives:   how many lines went, and the line to continue after, null at the end

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from detent.errors import DetentError, NotFound, TransitionRace
 from detent.lifecycle.definition import Lifecycle
+from detent.model.follow_records import ChangePlace, JobMark
 from detent.model.record_cursor import RecordCursor
 from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
@@ -16,7 +17,7 @@ from detent.store.jobs.filters import LOOKS_MAX, RecordSearch, record_bounds, re
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers
-from detent.store.postgres.verb_base import VerbBase, runs
+from detent.store.postgres.verb_base import VerbBase, runs, runs_each
 
 __all__ = ["PostgresEntities", "attach", "attached_versions"]
 
@@ -46,6 +47,15 @@ _FEED = f"""
 SELECT top, decided, pruned, (line).tenant, {", ".join(f"(line).{name}" for name in _LOGGED)}, (line).correlation_id,
        (line).forced, (line).attempt, 0, (line).n
   FROM detent.record_feed_v1(%s::bigint[], %s::bigint[], %s::integer)
+"""
+_MARKS = f"SELECT {', '.join(JobMark.__struct_fields__)} FROM detent.job_marks_v1(%s::bigint[])"
+_CHANGES = f"""
+SELECT {", ".join(_FIELDS)}
+  FROM detent.job_changes_v1(%s::bigint, %s::integer, %s::integer, %s::bigint, %s::integer)
+"""
+_ENTITY_CHANGES = f"""
+SELECT {", ".join("0" if name == "rank" else name for name in _FIELDS)}
+  FROM detent.entity_changes_v1(%s::text, %s::text, %s::bigint, %s::integer)
 """
 _PRUNE = "SELECT lines, next_n FROM detent.log_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text)"
 
@@ -78,9 +88,7 @@ def attached_versions(connection: Connection) -> dict[str, int]:
 
 def transitions(entity: str, entity_id: str) -> Statement[list[TransitionRow]]:
     params = (entity, entity_id)
-    return Statement(
-        _TRANSITIONS, params, lambda rows: [TransitionRow(**named(_FIELDS, row)) for row in rows], writes=False
-    )
+    return Statement(_TRANSITIONS, params, _lines, writes=False)
 
 
 def state_as_of(entity: str, entity_id: str, at: datetime) -> Statement[str | None]:
@@ -128,6 +136,26 @@ def feed_start() -> Statement[RecordCursor]:
     return Statement(_FEED, ("{1}", "{0}", 1), decode, writes=False)
 
 
+def job_marks(ids: Sequence[int]) -> Statement[list[JobMark | None]]:
+    def decode(rows: Sequence[Row]) -> list[JobMark | None]:
+        found = {row[0]: JobMark(*row) for row in rows}
+        return [found.get(job_id) for job_id in ids]
+
+    return Statement(_MARKS, (numbers(ids),), decode, writes=False)
+
+
+def job_changes(job_id: int, after: ChangePlace, limit: int = 100) -> Statement[list[TransitionRow]]:
+    return Statement(_CHANGES, (job_id, after.attempt, after.rank, after.n, limit), _lines, writes=False)
+
+
+def entity_changes(entity: str, entity_id: str, after_n: int = 0, limit: int = 100) -> Statement[list[TransitionRow]]:
+    return Statement(_ENTITY_CHANGES, (entity, entity_id, after_n, limit), _lines, writes=False)
+
+
+def _lines(rows: Sequence[Row]) -> list[TransitionRow]:
+    return [TransitionRow(**named(_FIELDS, row)) for row in rows]
+
+
 def log_prune(before: datetime, after: int, limit: int, actor: str) -> Statement[LinesPruned]:
     return Statement(_PRUNE, (moment(before, field="before"), after, limit, actor), lambda rows: LinesPruned(*rows[0]))
 
@@ -138,6 +166,9 @@ class PostgresEntities(VerbBase):
     transitions = runs(transitions)
     state_as_of = runs(state_as_of)
     record_search = runs(record_search)
+    job_marks = runs_each(job_marks)
+    job_changes = runs(job_changes)
+    entity_changes = runs(entity_changes)
     log_prune = runs(log_prune)
 
     def record_feed(self, after: str | None = None, limit: int = 100) -> RecordFeedPage:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from detent.errors import DetentError, NotFound, TransitionRace
 from detent.lifecycle.definition import Lifecycle
 from detent.model.clock import from_micros, to_micros
+from detent.model.follow_records import ChangePlace, JobMark
 from detent.model.record_cursor import RecordCursor
 from detent.model.records import Moved, RecordFeedPage, RecordPage, RecordPlace, TransitionRow
 from detent.model.service_records import LinesPruned
@@ -70,6 +72,25 @@ SELECT tenant, {", ".join("0" if name == "rank" else name for name in _FIELDS)}
 _RETENTION_PASSED = """
 SELECT (SELECT max(before) FROM detent_horizon)
        > coalesce((SELECT at FROM detent_transition_log WHERE n <= ? ORDER BY n DESC LIMIT 1), 0)
+"""
+_MARKS = """
+SELECT j.id, j.tenant, j.state, j.attempt,
+       CASE WHEN j.state = 'running'
+            THEN CASE WHEN j.committed_at IS NOT NULL THEN 30 WHEN j.started_at IS NOT NULL THEN 20 ELSE 11 END
+            WHEN j.attempt = 0 THEN 0 ELSE 51 END,
+       coalesce((SELECT n FROM detent_transition_log WHERE job_id = j.id ORDER BY n DESC LIMIT 1), 0),
+       coalesce((SELECT seq FROM detent_event WHERE job_id = j.id ORDER BY seq DESC LIMIT 1), 0)
+  FROM json_each(?) asked CROSS JOIN detent_job j ON j.id = asked.value
+"""
+_CHANGES = f"""{_LINE}
+ WHERE job_id = :job AND attempt >= :attempt
+   AND (n > :n OR (n = 0 AND (attempt, rank) > (:attempt, :rank)))
+ ORDER BY attempt, rank, n LIMIT :limit
+"""
+_ENTITY_CHANGES = f"""
+SELECT {", ".join("0" if name == "rank" else name for name in _FIELDS)}
+  FROM detent_transition_log
+ WHERE job_id IS NULL AND entity = ? AND entity_id = ? AND n > ? ORDER BY n LIMIT ?
 """
 _HORIZONS_GO = """
 DELETE FROM detent_horizon
@@ -220,6 +241,19 @@ class SqliteEntities(VerbBase):
         is_missing = seen > 0 and reached - seen > len(lines)
         pruned = is_missing and bool(self._db.rows(_RETENTION_PASSED, (seen,))[0][0])
         return feed_page(cursor, lines, limit=limit, top=top, decided=top, pruned=pruned)
+
+    def job_marks(self, ids: Sequence[int]) -> list[JobMark | None]:
+        found = {row[0]: JobMark(*row) for row in self._db.rows(_MARKS, (ids_json(dict.fromkeys(ids)),))}
+        return [found.get(job_id) for job_id in ids]
+
+    def job_changes(self, job_id: int, after: ChangePlace, limit: int = 100) -> list[TransitionRow]:
+        place = {"attempt": after.attempt, "rank": after.rank, "n": after.n}
+        rows = self._db.rows(_CHANGES, place | {"job": job_id, "limit": limit})
+        return [TransitionRow(**fields_named(_FIELDS, (row[0], str(row[1]), *row[2:]))) for row in rows]
+
+    def entity_changes(self, entity: str, entity_id: str, after_n: int = 0, limit: int = 100) -> list[TransitionRow]:
+        rows = self._db.rows(_ENTITY_CHANGES, (entity, entity_id, after_n, limit))
+        return [TransitionRow(**fields_named(_FIELDS, row)) for row in rows]
 
     def log_prune(self, before: datetime, after: int, limit: int, actor: str) -> LinesPruned:
         """Record the horizon first: the guards let only older lines go."""
