@@ -44,7 +44,7 @@ if _TYPE_CHECKING:
     from detent.model.backoff import Retry
     from detent.model.batch_records import ReconciliationRow as ReconciliationState
     from detent.model.batch_records import TargetRow as Target
-    from detent.model.figure_records import Figures
+    from detent.model.figure_records import Figures, Rates
     from detent.model.limit_records import LimitRow as LimitState
     from detent.model.ops_records import EnvironmentRow as Environment
     from detent.model.pipeline_records import PartitionRow as FetchedPartition
@@ -118,6 +118,7 @@ __all__ = [
     "Probed",
     "Queue",
     "QueueRecovery",
+    "Rates",
     "Reconciliation",
     "ReconciliationState",
     "RecordedTransition",
@@ -199,6 +200,7 @@ _HOMES = {
     "Probed": "declare.probe.Probed",
     "Queue": "views.queues.Queue",
     "QueueRecovery": "model.service_records.RecoveryRow",
+    "Rates": "model.figure_records.Rates",
     "Reconciliation": "app.reconciliation.Reconciliation",
     "ReconciliationState": "model.batch_records.ReconciliationRow",
     "RecordedTransition": "model.records.TransitionRow",

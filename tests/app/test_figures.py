@@ -15,7 +15,7 @@ from detent.errors import InvalidInput
 from detent.model.figure_records import AttemptFigures, BatchFigures, OpsFigures, TaskFigures, TransitionFigures
 from detent.model.records import Abort, Finish
 from detent.store.contract import Store
-from detent.testing.stores import plain_connection, table
+from detent.testing.stores import START, plain_connection, table
 from tests.app.shop import Shop
 from tests.contract.batches import sample_batch_runs as batches
 from tests.contract.jobs.sample_jobs import claim, enqueue
@@ -127,3 +127,43 @@ def test_a_window_begins_with_an_hour(app: Detent) -> None:
     found = app.figures(since=datetime(2026, 1, 2, 3, 45, tzinfo=UTC))
     assert (found.since, found.tasks, found.ops_success_rate) == (datetime(2026, 1, 2, 3, tzinfo=UTC), [], None)
     assert app.figures().since <= app.figures().until - timedelta(hours=24)
+
+
+def test_rates(app: Detent) -> None:
+    """M1: a point for each step, and times of the whole period; the same from the async twin."""
+    for _ in range(3):
+        enqueue(app.store, attempts_max=1)
+    one, two, three = claim(app.store)
+    app.store.job_finish([Finish(one.job_id, one.attempt), Finish(two.job_id, two.attempt)], "ana")
+    app.store.job_abort([Abort(job_id=three.job_id, attempt=1, outcome="error", error="boom")], "ana")
+    found = app.rates()
+    assert len(found.points) == 61
+    assert all(point.at.second == 0 for point in found.points)
+    assert (found.since, found.points[-1].at <= found.until) == (found.points[0].at, True)
+    moves = [point.moves for point in found.points if point.moves]
+    assert sum(one["succeeded"] for one in moves) == 2
+    assert sum(one.get("quarantined", 0) for one in moves) == 1
+    assert sum(sum(point.outcomes.values()) for point in found.points) == 3
+    assert (found.waited.count, found.ran.count) == (3, 2)
+    assert found.success_rate == 2 / 3
+    assert found.ran.p95_seconds is not None
+    by_hour = asyncio.run(app.aio.rates(step="hour"))
+    assert (len(by_hour.points), by_hour.ran.count) == (25, 2)
+
+
+@pytest.mark.parametrize(
+    ("since", "step"),
+    [
+        (START.replace(tzinfo=None), "minute"),
+        (datetime.now(UTC) - timedelta(hours=7), "minute"),
+        (datetime.now(UTC) - timedelta(days=32), "hour"),
+        (None, "day"),
+    ],
+)
+def test_rates_refuse(app: Detent, since: datetime | None, step: Any) -> None:
+    with pytest.raises(InvalidInput):
+        app.rates(since=since, step=step)
+
+
+def test_rates_of_the_future_have_one_point(app: Detent) -> None:
+    assert len(app.rates(since=datetime.now(UTC) + timedelta(days=1)).points) == 1

@@ -30,3 +30,15 @@ def test_figures_of_a_task(shell: Shell, world: World) -> None:
 def test_without_attempts_there_is_a_note(sqlite_shell: Shell) -> None:
     ended = sqlite_shell.run("figures")
     assert (ended.code, "no attempt has ended" in ended.err) == (0, True)
+
+
+def test_rates(shell: Shell, world: World) -> None:
+    """M1: how many jobs moved in each minute."""
+    world.succeeded()
+    ended = shell.run("rates")
+    assert ended.code == 0, ended.err
+    assert "WAITED P95" in ended.out
+    assert "success: 100.00 %" in ended.out
+    found = shell.run("rates", "--step", "hour", "--json").json
+    assert [point["moves"] for point in found["points"] if point["moves"]] == [{"succeeded": 1}]
+    assert shell.run("rates", "--step", "day").code == 2

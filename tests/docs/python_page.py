@@ -86,6 +86,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Execution",
         "FetchedPartition",
         "Figures",
+        "Rates",
         "Identity",
         "JobCount",
         "JobDetails",

@@ -61,6 +61,7 @@ EXPORTED = [
     "Probed",
     "Queue",
     "QueueRecovery",
+    "Rates",
     "Reconciliation",
     "ReconciliationState",
     "RecordedTransition",

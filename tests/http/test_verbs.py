@@ -120,6 +120,20 @@ def test_schedules_limits_and_record(world: World) -> None:
     assert world.get("record/verify")["items"] == []
 
 
+def test_figures_and_rates(world: World) -> None:
+    """M1: numbers of the application itself have paths of their own."""
+    world.post("jobs", task="add", payload={"a": 1, "b": 1})
+    world.harness.work()
+    (task,) = world.get("figures", task="add")["tasks"]
+    assert (task["task"], task["succeeded"], task["success_rate"]) == ("add", 1, 1.0)
+    found = world.get("rates", step="hour")
+    assert [point["moves"] for point in found["points"] if point["moves"]] == [{"succeeded": 1}]
+    assert (len(world.get("rates")["points"]), found["waited"]["count"]) == (61, 1)
+    assert world.http.get("/api/v1/rates?step=day").status_code == 422
+    (queue,) = world.get("queues")["items"]
+    assert (queue["jobs"]["succeeded"], queue["oldest_at"]) == (1, None)
+
+
 def test_an_answer_that_has_not_changed_is_not_sent_again(world: World) -> None:
     """U3: ETag."""
     job_id = world.post("jobs", task="add", payload={"a": 1, "b": 1})["id"]

@@ -15,7 +15,8 @@ from tests.processes.worker_processes import Bench, until
 
 _KEPT_BY_SERVICES = {
     *("worker", "watch", "service", "horizon", "alert_look", "alert_tally"),
-    *("finished_count", "succeeded_batch", "transition_hour"),  # what has ended is added up every ten seconds
+    # What has ended is added up every ten seconds.
+    *("finished_count", "succeeded_batch", "transition_hour", "transition_rate"),
 }
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import click
 
+from detent.app.detent import Detent
 from detent.cli.command import COMMON
 from detent.cli.main import root
 from detent.http.api import list_verbs
+from detent.http.verbs import APPLICATION_VERBS
 from tests.surface.nouns import NOUNS, public_methods
 
 __all__ = ["Door", "command_line", "http", "python"]
@@ -50,7 +52,9 @@ GROUPS = {
 
 def python() -> Door:
     """Return what Python offers. The verbs of a handle belong to its noun."""
-    found: Door = {}
+    found: Door = {
+        ("", name): set(inspect.signature(getattr(Detent, name)).parameters) - {"self"} for name in APPLICATION_VERBS
+    }
     for name, (plain, _) in NOUNS.items():
         for verb, method in public_methods(plain).items():
             arguments = {one for one in inspect.signature(method).parameters if one != "self"}
@@ -73,7 +77,8 @@ def http() -> Door:
             *verb.filters.__struct_fields__,
         }
         name = verb.name.removeprefix("bulk_").rstrip("_")
-        found.setdefault((verb.noun, name), set()).update(arguments, ("actor",))
+        noun, name = ("", verb.noun) if verb.noun in APPLICATION_VERBS else (verb.noun, name)
+        found.setdefault((noun, name), set()).update(arguments, ("actor",))
     return found
 
 

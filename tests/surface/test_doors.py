@@ -128,9 +128,21 @@ def test_every_change_takes_actor_and_reason() -> None:
     }  # fmt: skip
     reading = {
         *("changes", "count", "counts", "current", "deliveries", "details", "diagram", "environments", "events"),
-        *("executions", "export", "follow", "get", "history", "left", "list", "mismatches", "newer_runs", "next"),
-        *("origins", "partitions", "progress", "reconciliations", "recoveries", "refresh", "report", "silent"),
-        *("state_at", "targets", "verify", "wait", "where", "why"),
+        *(
+            "executions",
+            "export",
+            "figures",
+            "follow",
+            "get",
+            "history",
+            "left",
+            "list",
+            "mismatches",
+            "newer_runs",
+            "next",
+        ),
+        *("origins", "partitions", "progress", "rates", "reconciliations", "recoveries", "refresh", "report"),
+        *("silent", "state_at", "targets", "verify", "wait", "where", "why"),
     }
     for verb, arguments in python().items():
         if verb == ("record", "search"):

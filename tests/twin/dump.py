@@ -75,6 +75,7 @@ COUNTS = {
     "job_span",
     "unsuccessful",
     "transition_hour",
+    "transition_rate",
     "transition_delta",
 }
 """`counts`, `job_count`, `job_list` and `figures` are compared instead: when changes are added up differs, and so do

@@ -26,10 +26,11 @@ from detent.app.webhooks import Webhooks
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
 from detent.client.engine import Engine
-from detent.model.figure_records import Figures
+from detent.model.figure_records import Figures, Rates
 from detent.ops.aio_ops import AsyncOps
 from detent.ops.ops import Ops
 from detent.views.figures import figures_since
+from detent.views.rates import Step, rates_since
 
 __all__ = ["AsyncDetent"]
 
@@ -48,6 +49,10 @@ class AsyncDetent(AioClient):
     async def figures(self, *, since: datetime | None = None, task: str | None = None) -> Figures:
         """Return figures of the last 24 hours, or since another time within the last 31 days; of all tasks, or one."""
         return await asyncio.to_thread(lambda: figures_since(self._engine.store, since, task, self._engine.settings))
+
+    async def rates(self, *, since: datetime | None = None, step: Step = "minute") -> Rates:
+        """Return how many jobs moved in each minute of the last hour, or in each hour of the last 24."""
+        return await asyncio.to_thread(lambda: rates_since(self._engine.store, since, step))
 
     @property
     def jobs(self) -> AsyncJobs:

@@ -29,7 +29,7 @@ from detent.errors import InvalidInput, UnknownTask
 from detent.model import json_codec
 from detent.model.backoff import Retry
 from detent.model.clock import Clock
-from detent.model.figure_records import Figures
+from detent.model.figure_records import Figures, Rates
 from detent.model.ids import Ids
 from detent.model.service_records import CatchUp
 from detent.pipeline.tasks import declare_tasks as pipeline_tasks
@@ -37,6 +37,7 @@ from detent.store.contract import Store
 from detent.store.entities.rules import refuse_older
 from detent.store.foreign.marker import create_table
 from detent.views.figures import figures_since
+from detent.views.rates import Step, rates_since
 
 __all__ = ["Detent"]
 
@@ -387,6 +388,16 @@ class Detent(Nouns, WebhookDeclarations):
         maxima are exact; a percentile is off by less than a quarter. `InvalidInput`.
         """
         return figures_since(self._engine.store, since, task, self.settings)
+
+    def rates(self, *, since: datetime | None = None, step: Step = "minute") -> Rates:
+        """Return how many jobs moved in each minute of the last hour, or since another time within six hours; or in
+        each hour of the last 24, within 31 days.
+
+        A point has the moves by state, the attempts by outcome, and how long jobs waited and ran. Jobs are counted when
+        an attempt ends. Counts are exact as of ten seconds ago at most; a percentile is off by less than a quarter.
+        `InvalidInput`.
+        """
+        return rates_since(self._engine.store, since, step)
 
     def migrate(self, watch: Callable[[str], None] = lambda _: None) -> list[str]:
         """Bring the schema up to date, install the guards of attached tables, and write the declared schedules and

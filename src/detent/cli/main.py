@@ -33,6 +33,7 @@ COMMANDS = {
     "operations": "operations",
     "ops": "ops",
     "queues": "queues",
+    "rates": "figures",
     "record": "record",
     "repair": "record",
     "runs": "runs",

@@ -31,7 +31,7 @@ from detent.errors import InvalidInput
 from detent.http.arguments import NO_ARGUMENTS, arguments_of
 from detent.ops.ops import Ops
 
-__all__ = ["LEFT_OUT", "Verb", "surface_verbs"]
+__all__ = ["APPLICATION_VERBS", "LEFT_OUT", "Verb", "surface_verbs"]
 
 Call = Callable[[Detent, dict[str, str], SimpleNamespace], Any]
 """Takes the ids of the path, and the arguments."""
@@ -76,6 +76,9 @@ _NOUNS: tuple[tuple[str, str, type[Any]], ...] = (
     ("webhooks", "webhooks", Webhooks),
 )
 """Path, attribute of the application, class."""
+
+APPLICATION_VERBS = ("figures", "rates")
+"""Verbs of the application that read and belong to no noun."""
 
 _HANDLES: tuple[tuple[str, type[Any]], ...] = (
     ("jobs", Job),
@@ -124,8 +127,24 @@ SPECIAL = {
 def surface_verbs() -> Iterator[Verb]:
     """Yield the verbs that follow from the signatures. Those of a collection come before those of one thing, so that
     `jobs/counts` is not taken for a job."""
-    found = [*_noun_verbs(), *_handle_verbs()]
+    found = [*_application_verbs(), *_noun_verbs(), *_handle_verbs()]
     return iter(sorted(found, key=lambda verb: "{" in verb.path))
+
+
+def _application_verbs() -> Iterator[Verb]:
+    """Yield the verbs of the application itself: `app.figures()` is `GET /api/v1/figures`."""
+    for name in APPLICATION_VERBS:
+        method = getattr(Detent, name)
+        yield Verb(
+            noun=name,
+            name="get",
+            path=f"/{name}",
+            changes=False,
+            arguments=arguments_of(_title(name, "get"), method, without=()),
+            call=_application_call(name),
+            returns=get_type_hints(method)["return"],
+            summary=_summary(method),
+        )
 
 
 def _noun_verbs() -> Iterator[Verb]:
@@ -172,6 +191,13 @@ def _handle_verbs() -> Iterator[Verb]:
             returns=get_type_hints(method).get("return", Any),
             summary=_summary(method),
         )
+
+
+def _application_call(name: str) -> Call:
+    def call(app: Detent, _: dict[str, str], arguments: SimpleNamespace) -> Any:
+        return getattr(app, name)(**vars(arguments))
+
+    return call
 
 
 def _noun_call(attribute: str, name: str, id_name: str | None) -> Call:

@@ -13,8 +13,12 @@ __all__ = [
     "AttemptFigures",
     "BatchCount",
     "BatchFigures",
+    "Durations",
     "Figures",
     "OpsFigures",
+    "RateCount",
+    "RatePoint",
+    "Rates",
     "TaskFigures",
     "TransitionCount",
     "TransitionFigures",
@@ -54,6 +58,23 @@ class BatchCount(Struct, frozen=True):
     failed: int
     ran_us: int
     ran_us_max: int
+
+
+class RateCount(Struct, frozen=True):
+    """Moves of jobs to a state in one step of time, which begins at `at`. `outcome` is that of the attempts that they
+    ended, or empty if they ended none.
+
+    Times are in microseconds, as a sum and a maximum: how long the function ran; for moves to running, how long the job
+    had waited since it was due. `bucket` is a lower bound of the time, and -1 if the function was not called.
+    """
+
+    at: datetime
+    to_state: str
+    outcome: str
+    bucket: int
+    moves: int
+    us: int
+    us_max: int
 
 
 class AttemptFigures(Struct, frozen=True, kw_only=True):
@@ -130,3 +151,41 @@ class Figures(Struct, frozen=True, kw_only=True):
     batches: list[BatchFigures]
     ops: list[OpsFigures]
     ops_success_rate: float | None
+
+
+class Durations(Struct, frozen=True, kw_only=True):
+    """How long things took, in seconds: None if there were none."""
+
+    count: int
+    mean_seconds: float | None
+    p50_seconds: float | None
+    p95_seconds: float | None
+    max_seconds: float | None
+
+
+class RatePoint(Struct, frozen=True, kw_only=True):
+    """One step of time, which begins at `at`.
+
+    `moves`: how many jobs moved to each state, except running. `outcomes`: how many attempts ended with each outcome.
+    `waited`: how long the jobs of these attempts had been due before they were claimed. `ran`: how long the functions
+    ran.
+    """
+
+    at: datetime
+    moves: dict[str, int]
+    outcomes: dict[str, int]
+    waited: Durations
+    ran: Durations
+
+
+class Rates(Struct, frozen=True, kw_only=True):
+    """Moves of jobs over time: a point for each step, also if nothing moved in it; and the times of the whole period.
+    `success_rate` is the share of succeeded jobs among those whose attempt brought them to rest."""
+
+    since: datetime
+    until: datetime
+    step: str
+    points: list[RatePoint]
+    waited: Durations
+    ran: Durations
+    success_rate: float | None

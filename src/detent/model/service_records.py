@@ -23,6 +23,7 @@ __all__ = [
     "NewOperation",
     "NewSchedule",
     "OperationRow",
+    "QueueDepth",
     "QueueRow",
     "RecoveryRow",
     "ScheduleRow",
@@ -217,6 +218,14 @@ class QueueRow(Struct, frozen=True, kw_only=True):
     paused_at: datetime | None
     paused_by: str | None
     reason: str | None
+
+
+class QueueDepth(Struct, frozen=True):
+    """Number of jobs of a queue in a state."""
+
+    queue: str
+    state: str
+    jobs: int
 
 
 class DeadGroup(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,10 @@ from detent.model.figure_records import (
     AttemptFigures,
     BatchCount,
     BatchFigures,
+    Durations,
     Figures,
     OpsFigures,
+    RateCount,
     TaskFigures,
     TransitionCount,
     TransitionFigures,
@@ -22,7 +24,7 @@ from detent.model.figure_records import (
 from detent.model.ops_records import OPS_TASK, ops_state
 from detent.store.contract import Verbs
 
-__all__ = ["figures_since"]
+__all__ = ["durations", "figures_since"]
 
 _WINDOW = timedelta(hours=24)
 _GIVEN_BACK = frozenset({"released", "snoozed", "throttled"})
@@ -132,6 +134,12 @@ def _batch(name: str, rows: Sequence[BatchCount], retries: int) -> BatchFigures:
 
 def _share(succeeded: int, failed: int) -> float | None:
     return succeeded / (succeeded + failed) if succeeded + failed else None
+
+
+def durations(counts: Iterable[RateCount]) -> Durations:
+    """Return the mean, the percentiles and the maximum of the times of these moves."""
+    buckets = [(one.bucket, one.moves, one.us, one.us_max) for one in counts]
+    return Durations(count=sum(moves for _, moves, _, _ in buckets), **_durations(buckets))
 
 
 def _durations(buckets: Iterable[tuple[int, int, int, int]]) -> dict[str, float | None]:

@@ -13,7 +13,8 @@ __all__ = ["Queue", "queues"]
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """A queue: whether it is paused, since when, by whom and why, and the number of its jobs in each state."""
+    """A queue: whether it is paused, since when, by whom and why, the number of its jobs in each state, and since when
+    the oldest ready job has been due (None if no job is ready)."""
 
     name: str
     paused: bool
@@ -21,13 +22,15 @@ class Queue(Struct, frozen=True, kw_only=True):
     paused_by: str | None
     paused_reason: str | None
     jobs: dict[str, int]
+    oldest_at: datetime | None
 
 
 def queues(verbs: Verbs) -> list[Queue]:
     """Return every queue that has a job on record or is paused, by name."""
     paused = {row.name: row for row in verbs.queue_list() if row.paused_at is not None}
     jobs = {name: dict.fromkeys(JOB.states, 0) for name in paused}
-    for count in verbs.counts():
+    oldest = dict(verbs.queue_oldest())
+    for count in verbs.queue_depths():
         states = jobs.setdefault(count.queue, dict.fromkeys(JOB.states, 0))
         states[count.state] = states.get(count.state, 0) + count.jobs
     return [
@@ -38,6 +41,7 @@ def queues(verbs: Verbs) -> list[Queue]:
             paused_by=paused[name].paused_by if name in paused else None,
             paused_reason=paused[name].reason if name in paused else None,
             jobs=jobs[name],
+            oldest_at=oldest.get(name),
         )
         for name in sorted(jobs)
     ]

@@ -65,6 +65,20 @@ def a_count_of_nothing(owner: Owner, life: Life) -> None:
     )
 
 
+def a_rate(_: Owner, __: Life) -> tuple[str, str]:
+    """The rate of an hour in which nothing moved."""
+    return "transition_rate", "1970-01-01T01:00:00Z/succeeded/done"
+
+
+@corrupts("rates_equal_figures", a_rate, heals=True)
+def a_rate_of_nothing(owner: Owner, life: Life) -> None:
+    at = 3_660_000_000 if owner.sqlite else "to_timestamp(3660)"
+    values = f"(60, {at}, 'succeeded', 'done', 10, 1, 10, 10)"
+    owner.plant(
+        f"INSERT INTO {{transition_rate}} (seconds, at, to_state, outcome, bucket, moves, us, us_max) VALUES {values}"
+    )
+
+
 def the_span(owner: Owner, life: Life) -> tuple[str, str]:
     """The span whose row is gone: of the newest job, which was created with no other."""
     ((newest,),) = owner.rows("SELECT max(id) FROM {job}")

@@ -30,6 +30,7 @@ TABLES = (
     "finished_count",
     "finished_delta",
     "succeeded_batch",
+    "transition_rate",
     "job_span",
     "unsuccessful",
     "target",

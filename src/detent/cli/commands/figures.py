@@ -1,4 +1,4 @@
-"""`detent figures`: success rates, durations and transitions."""
+"""`detent figures` and `detent rates`: success rates, durations and transitions, of a period or over time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from detent.cli.session import Session
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
+    from detent.views.rates import Step
 
-__all__ = ["figures"]
+__all__ = ["figures", "rates"]
 
 
 def _share(value: float | None) -> str | None:
@@ -35,6 +36,12 @@ def _seconds(name: str) -> Callable[[Any], str | None]:
     return text
 
 
+def _seconds_of(name: str, field: str) -> Callable[[Any], str | None]:
+    column = _seconds(field)
+    return lambda point: column(getattr(point, name))
+
+
+_PERCENTILES = (("P50", "p50_seconds"), ("P95", "p95_seconds"))
 _MEAN, _MAX = _seconds("mean_seconds"), _seconds("max_seconds")
 _DURATIONS = (("MEAN", _MEAN), ("P50", _seconds("p50_seconds")), ("P95", _seconds("p95_seconds")), ("MAX", _MAX))
 _SUCCESS = ("SUCCESS", lambda one: _share(one.success_rate))
@@ -44,6 +51,20 @@ _ATTEMPTS = output.columns("task", "outcome", "attempts", *_DURATIONS)
 _TRANSITIONS = output.columns("task", *_STEP, ("MEAN BEFORE", _MEAN), ("MAX BEFORE", _MAX))
 _BATCHES = output.columns("batch", "applies", "runs", _SUCCESS, "retries", *_DURATIONS)
 _OPS = output.columns(("OPS RUNS", "status"), "runs", ("MEAN", _MEAN), ("MAX", _MAX))
+
+
+_RATES = output.columns(
+    ("TIME", lambda one: output.format_time(one.at)),
+    ("SUCCEEDED", lambda one: one.moves.get("succeeded", 0)),
+    ("RETRIED", lambda one: one.moves.get("pending", 0)),
+    ("FAILED", lambda one: one.moves.get("failed", 0) + one.moves.get("quarantined", 0)),
+    ("CANCELLED", lambda one: one.moves.get("cancelled", 0)),
+    *(
+        (f"{name.upper()} {text}", _seconds_of(name, field))
+        for name in ("waited", "ran")
+        for text, field in _PERCENTILES
+    ),
+)
 
 
 @click.command(cls=Command)
@@ -74,3 +95,25 @@ def figures(session: Session, app: Detent, since: datetime | None, task: str | N
     output.print_section(found.ops, _OPS)
     if found.ops:
         output.print_text(f"success of ops runs: {_share(found.ops_success_rate) or '-'}")
+
+
+@click.command(cls=Command)
+@option(
+    "--since", "Begin at this time, or 30m or 7d ago. Default: 1 hour ago, or 24 hours with `--step hour`.", past_time
+)
+@option("--step", "Minutes of the last 6 hours, or hours of the last 31 days.", ("minute", "hour"), default="minute")
+@with_app
+def rates(session: Session, app: Detent, since: datetime | None, step: Step) -> None:
+    """Show how many jobs moved in each minute or hour.
+
+    For each step: how many jobs succeeded, were retried, failed or were cancelled, and how long they waited and ran.
+    Jobs are counted when an attempt ends. Counts are exact as of ten seconds ago at most; percentiles are off by less
+    than a quarter.
+    """
+    found = app.rates(since=since, step=step)
+    if session.json:
+        output.print_json(found)
+        return
+    output.print_rows([point for point in found.points if point.moves], _RATES, empty="no job has moved in this time")
+    if found.success_rate is not None:
+        output.print_text(f"success: {_share(found.success_rate)}")

@@ -22,6 +22,7 @@ _STEPS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"""\bto_char\((\S+) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'\)""",
         r"strftime('%Y-%m-%dT%H:%M:%SZ', \1 / 1000000, 'unixepoch')",
     ),
+    (r"\bdate_bin\('1 hour', (\S+), 'epoch'\)", r"(\1 - \1 % 3600000000)"),
     # Arrays are JSON. One that damage has made invalid is empty.
     (
         r"= ANY \(([^\s()]+|%\(\w+\)s)\)",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from detent.model.figure_records import BatchCount, TransitionCount
+from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow
-from detent.model.service_records import DeadGroup, QueueRow
+from detent.model.service_records import DeadGroup, QueueDepth, QueueRow
 from detent.store.jobs.filters import LOOKS_MAX, JobFilter, JobSearch
 from detent.store.verb import verb
 
@@ -79,6 +79,13 @@ class JobListVerbs(Protocol):
         ...
 
     @verb("viewer")
+    def rates(self, since: datetime, seconds: int) -> list[RateCount]:
+        """Add up the moves of jobs since a time by steps of `seconds` (60 or 3600), state, outcome and bucket, in that
+        order. Minutes are kept for six hours, then they are joined to hours; hours are kept for 31 days. Bounded: if
+        more than 20,000 moves or 200 batches of succeeded jobs are not folded yet, the rest is left out."""
+        ...
+
+    @verb("viewer")
     def batch_figures(self, since: datetime) -> list[BatchCount]:
         """Count requests to apply and batch runs that ended since the start of that hour, by batch and bucket."""
         ...
@@ -92,6 +99,17 @@ class JobListVerbs(Protocol):
     @verb("viewer")
     def queue_list(self) -> list[QueueRow]:
         """Return every queue that was ever paused, by name, with or without jobs."""
+        ...
+
+    @verb("viewer")
+    def queue_depths(self) -> list[QueueDepth]:
+        """Count jobs by queue and state, now. Exact, without reading the jobs at rest."""
+        ...
+
+    @verb("viewer")
+    def queue_oldest(self) -> list[tuple[str, datetime]]:
+        """Return each queue that has a ready job, paused or not, by name, and since when the oldest of them has been
+        due. It reads one row for each of 10,000 lanes at most."""
         ...
 
     @verb("viewer")

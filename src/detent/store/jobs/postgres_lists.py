@@ -7,9 +7,9 @@ from datetime import datetime
 
 from detent.errors import UnknownState
 from detent.lifecycle.library import JOB
-from detent.model.figure_records import BatchCount, TransitionCount
+from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count, EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow
-from detent.model.service_records import DeadGroup, QueueRow
+from detent.model.service_records import DeadGroup, QueueDepth, QueueRow
 from detent.store.jobs.filters import LOOKS_MAX, JobFilter, JobSearch, bounds_of, page_of
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 from detent.store.postgres.verb_base import VerbBase, runs, runs_each
@@ -32,6 +32,7 @@ _EVENTS = (
 _COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1()"
 _COUNTS_AS_OF = "SELECT tenant, queue, state, jobs FROM detent.counts_as_of_v1(%s::timestamptz)"
 _FIGURES = f"SELECT {', '.join(TransitionCount.__struct_fields__)} FROM detent.figures_v1(%s::timestamptz, %s::text)"
+_RATES = f"SELECT {', '.join(RateCount.__struct_fields__)} FROM detent.rates_v1(%s::timestamptz, %s::integer)"
 _BATCH_FIGURES = f"SELECT {', '.join(BatchCount.__struct_fields__)} FROM detent.batch_figures_v1(%s::timestamptz)"
 _COUNT = "SELECT detent.job_count_v1(%s::text, %s::text, %s::text, %s::text)"
 _FOLD = "SELECT detent.counts_fold_v1(%s::integer)"
@@ -118,6 +119,11 @@ def figures(since: datetime, task: str | None = None) -> Statement[list[Transiti
     return Statement(_FIGURES, params, lambda rows: [TransitionCount(*row) for row in rows], writes=False)
 
 
+def rates(since: datetime, seconds: int) -> Statement[list[RateCount]]:
+    params = (moment(since, field="since"), seconds)
+    return Statement(_RATES, params, lambda rows: [RateCount(utc(row[0]), *row[1:]) for row in rows], writes=False)
+
+
 def batch_figures(since: datetime) -> Statement[list[BatchCount]]:
     params = (moment(since, field="since"),)
     return Statement(_BATCH_FIGURES, params, lambda rows: [BatchCount(*row) for row in rows], writes=False)
@@ -138,6 +144,16 @@ def queue_list() -> Statement[list[QueueRow]]:
     return Statement(sql, (), lambda rows: [QueueRow(**named(fields, row)) for row in rows], writes=False)
 
 
+def queue_depths() -> Statement[list[QueueDepth]]:
+    sql = "SELECT queue, state, jobs FROM detent.queue_depths_v1()"
+    return Statement(sql, (), lambda rows: [QueueDepth(*row) for row in rows], writes=False)
+
+
+def queue_oldest() -> Statement[list[tuple[str, datetime]]]:
+    sql = "SELECT queue, ready_at FROM detent.queue_oldest_v1()"
+    return Statement(sql, (), lambda rows: [(name, utc(at)) for name, at in rows], writes=False)
+
+
 def now() -> Statement[datetime]:
     return Statement("SELECT detent.now_v1()", (), lambda rows: utc(rows[0][0]), writes=False)
 
@@ -154,9 +170,12 @@ class PostgresLists(VerbBase):
     counts_as_of = runs(counts_as_of)
     counts_fold = runs(counts_fold)
     figures = runs(figures)
+    rates = runs(rates)
     batch_figures = runs(batch_figures)
     dead_report = runs(dead_report)
     queue_list = runs(queue_list)
+    queue_depths = runs(queue_depths)
+    queue_oldest = runs(queue_oldest)
     now = runs(now)
 
     def job_get(self, ids: Sequence[int]) -> list[JobRow | None]:

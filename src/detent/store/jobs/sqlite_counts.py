@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from detent.model.clock import from_micros, to_micros
-from detent.model.figure_records import BatchCount, TransitionCount
+from detent.model.figure_records import BatchCount, RateCount, TransitionCount
 from detent.model.records import Count
-from detent.model.service_records import DeadGroup
+from detent.model.service_records import DeadGroup, QueueDepth
 from detent.model.stored_text import error_kind
 from detent.store.jobs.filters import JobFilter
 from detent.store.sqlite.verb_base import VerbBase
@@ -15,7 +15,6 @@ from detent.store.sqlite.verb_base import VerbBase
 __all__ = ["SqliteCounts"]
 
 _HOUR = 3_600_000_000
-_KEPT = 31 * 24 * _HOUR
 
 _KEY = ("task", "from_state", "to_state", "outcome", "bucket")
 _FIGURES = f"""
@@ -29,48 +28,20 @@ SELECT batch, bucket, sum(applies), sum(runs), sum(applied), sum(failed), sum(ra
   FROM detent_batch_counts WHERE at >= ? GROUP BY batch, bucket ORDER BY batch, bucket
 """
 
-# The bucket of a time: its first two digits, rounded down to one of twelve steps, and a zero for each further digit.
-# `_STEPS` has the step for each pair of digits from 10 to 99.
-_STEPS = (
-    "101012121215151518181818222222222227272727272733333333333339393939393939394747474747474747"
-    "475656565656565656565656566868686868686868686868686868828282828282828282828282828282828282"
-)
-_BUCKET = f"""CASE WHEN ran_us IS NULL THEN -1 WHEN ran_us < 10 THEN ran_us ELSE
-  CAST(substr('{_STEPS}', 2 * CAST(substr(ran_us, 1, 2) AS INTEGER) - 19, 2)
-       || substr('0000000000000000', 1, length(ran_us) - 2) AS INTEGER) END"""
-_ADD = """
-INSERT INTO detent_transition_hour
-  (hour, task, from_state, to_state, outcome, bucket, moves, held_us, held_us_max, ran_us, ran_us_max, waited_us,
-   waited_us_max)
+_RATES = """
+SELECT at - at % :step AS begin, to_state, outcome, bucket, sum(moves), sum(us), max(us_max)
+  FROM detent_transition_rates WHERE at >= :since GROUP BY begin, to_state, outcome, bucket
+ ORDER BY begin, to_state, outcome, bucket
 """
-_TIMES = f"""{_BUCKET} AS bucket, count(*), sum(held_us), max(held_us), coalesce(sum(ran_us), 0),
-       coalesce(max(ran_us), 0), sum(waited_us), max(waited_us)"""
-_TO_THE_OTHERS = """
-ON CONFLICT (hour, task, from_state, to_state, outcome, bucket) DO UPDATE
-  SET moves = moves + excluded.moves, held_us = held_us + excluded.held_us,
-      held_us_max = max(held_us_max, excluded.held_us_max), ran_us = ran_us + excluded.ran_us,
-      ran_us_max = max(ran_us_max, excluded.ran_us_max), waited_us = waited_us + excluded.waited_us,
-      waited_us_max = max(waited_us_max, excluded.waited_us_max)
-"""
-_DELTAS = "SELECT count(*), max(n) FROM (SELECT n FROM detent_transition_delta ORDER BY n LIMIT ?)"
-_ADD_DELTAS = f"""{_ADD}
-SELECT at - at % {_HOUR} AS hour, task, from_state, to_state, outcome, {_TIMES}
-  FROM detent_transition_delta WHERE n <= ? GROUP BY hour, task, from_state, to_state, outcome, bucket
-{_TO_THE_OTHERS}"""
-_DELTAS_ADDED = "DELETE FROM detent_transition_delta WHERE n <= ?"
-_ADD_SUCCEEDED = f"""{_ADD}
-SELECT hour, task, 'running', 'succeeded', 'done', {_TIMES}
-  FROM (SELECT j.finished_at - j.finished_at % {_HOUR} AS hour, j.task,
-               coalesce(min(max(j.finished_at - j.leased_at, 0), 8640000000000), 0) AS held_us,
-               min(max(j.finished_at - j.started_at, 0), 8640000000000) AS ran_us,
-               coalesce(min(max(j.leased_at - max(j.created_at, j.due_at), 0), 8640000000000), 0) AS waited_us
-          FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
-          CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
-         WHERE b.n <= ? AND j.finished_at IS NOT NULL LIMIT -1)
- GROUP BY hour, task, bucket
-{_TO_THE_OTHERS}"""
-_OLD_HOUR_GOES = """
-DELETE FROM detent_transition_hour WHERE hour = (SELECT min(hour) FROM detent_transition_hour) AND hour < ?
+_DEPTHS = "SELECT queue, state, sum(jobs) FROM detent_job_counts GROUP BY queue, state ORDER BY queue, state"
+_OLDEST = """
+WITH RECURSIVE standing (lane_id) AS (
+  SELECT min(lane_id) FROM detent_ready
+  UNION ALL
+  SELECT (SELECT r.lane_id FROM detent_ready r WHERE r.lane_id > s.lane_id ORDER BY r.lane_id LIMIT 1)
+    FROM standing s WHERE s.lane_id IS NOT NULL LIMIT 10000)
+SELECT l.queue, min((SELECT r.ready_at FROM detent_ready r WHERE r.lane_id = s.lane_id ORDER BY r.ready_at LIMIT 1))
+  FROM standing s JOIN detent_lane l ON l.id = s.lane_id GROUP BY l.queue ORDER BY l.queue
 """
 
 _FITS = """(:state IS NULL OR state = :state) AND (:task IS NULL OR task = :task)
@@ -98,24 +69,6 @@ SELECT j.tenant, j.queue, then_.to_state, count(*)
   JOIN detent_job j ON j.id = then_.job_id
  WHERE then_.back = 1 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
-_DELTAS_PER_BATCH = 50
-"""A batch stands for many jobs, a delta for one."""
-_FINISHED_DELTAS = "SELECT n, tenant, queue, task, state, jobs FROM detent_finished_delta ORDER BY n LIMIT ?"
-_FOLD = """
-INSERT INTO detent_finished_count (tenant, queue, task, state, jobs) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
-"""
-_FOLDED = "DELETE FROM detent_finished_delta WHERE n <= ?"
-_BATCHES = "SELECT n FROM detent_succeeded_batch ORDER BY n LIMIT ?"
-_FOLD_BATCHES = """
-INSERT INTO detent_finished_count (tenant, queue, task, state, jobs)
-SELECT j.tenant, j.queue, j.task, j.state, count(*)
-  FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
-  CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
- WHERE b.n <= ? GROUP BY j.tenant, j.queue, j.task, j.state
-ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
-"""
-_BATCHES_FOLDED = "DELETE FROM detent_succeeded_batch WHERE n <= ?"
 
 
 class SqliteCounts(VerbBase):
@@ -124,6 +77,16 @@ class SqliteCounts(VerbBase):
     def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
         at = to_micros(since, field="since")
         return [TransitionCount(*row) for row in self._db.rows(_FIGURES, (at - at % _HOUR, task))]
+
+    def rates(self, since: datetime, seconds: int) -> list[RateCount]:
+        where = {"since": to_micros(since, field="since"), "step": seconds * 1_000_000}
+        return [RateCount(from_micros(row[0]), *row[1:]) for row in self._db.rows(_RATES, where)]
+
+    def queue_depths(self) -> list[QueueDepth]:
+        return [QueueDepth(*row) for row in self._db.rows(_DEPTHS)]
+
+    def queue_oldest(self) -> list[tuple[str, datetime]]:
+        return [(name, from_micros(at)) for name, at in self._db.rows(_OLDEST)]
 
     def batch_figures(self, since: datetime) -> list[BatchCount]:
         at = to_micros(since, field="since")
@@ -150,29 +113,3 @@ class SqliteCounts(VerbBase):
 
     def counts_as_of(self, at: datetime) -> list[Count]:
         return [Count(*row) for row in self._db.rows(_COUNTS_AS_OF, (to_micros(at, field="at"),))]
-
-    def counts_fold(self, limit: int) -> int:
-        moves = self._add_moves(_DELTAS_PER_BATCH * limit)
-        changes = self._db.rows(_FINISHED_DELTAS, (_DELTAS_PER_BATCH * limit,))
-        if changes:
-            self._db.change_many(_FOLD, [row[1:] for row in changes])
-            self._db.change(_FOLDED, (changes[-1][0],))
-        batches = self._db.rows(_BATCHES, (limit,))
-        if batches:
-            self._db.change(_FOLD_BATCHES, batches[-1])
-            self._add_succeeded(batches[-1][0])
-            self._db.change(_BATCHES_FOLDED, batches[-1])
-        return moves + len(changes) + len(batches)
-
-    def _add_moves(self, limit: int) -> int:
-        """Add the oldest moves to their hours, and delete one hour that is too old."""
-        ((count, last),) = self._db.rows(_DELTAS, (limit,))
-        if count:
-            self._db.change(_ADD_DELTAS, (last,))
-            self._db.change(_DELTAS_ADDED, (last,))
-        self._db.change(_OLD_HOUR_GOES, (self._now() - _KEPT,))
-        return int(count)
-
-    def _add_succeeded(self, last: int) -> None:
-        """Add batches of jobs that succeeded together, up to this one. Their rows must still exist."""
-        self._db.change(_ADD_SUCCEEDED, (last,))

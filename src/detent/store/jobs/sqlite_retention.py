@@ -9,6 +9,7 @@ from detent.model.clock import to_micros
 from detent.model.records import Prunable, Pruned, ResultsDropped
 from detent.model.service_records import KeysForgotten
 from detent.store.jobs.sqlite_counts import SqliteCounts
+from detent.store.jobs.sqlite_fold import SqliteFold
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import ids_json
 
@@ -87,7 +88,7 @@ SELECT k.tenant, k.key, k.expires_at IS NULL AND NOT k.until_claim
 _KEY_GOES = "DELETE FROM detent_job_key WHERE tenant = ? AND key = ?"
 
 
-class SqliteRetention(SqliteCounts):
+class SqliteRetention(SqliteCounts, SqliteFold):
     """The verbs that delete."""
 
     def job_prune(

@@ -48,6 +48,28 @@ CREATE VIEW detent_transition_counts AS
             FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
             CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x;
 
+-- Moves of jobs by minute or hour, state and outcome. Several rows may have the same key: add them up. Select by `at`, or it reads 31
+-- days. It adds at most 20,000 moves and 200 batches of succeeded jobs that are not folded yet; the rest follows with the next fold.
+CREATE VIEW detent_transition_rates AS
+  SELECT r.at, r.to_state, r.outcome, r.bucket, r.moves, r.us, r.us_max FROM detent_transition_rate r WHERE r.seconds = 60
+  UNION ALL
+  SELECT r.at, r.to_state, r.outcome, r.bucket, r.moves, r.us, r.us_max FROM detent_transition_rate r WHERE r.seconds = 3600
+  UNION ALL
+  SELECT y.at - y.at % 60000000, y.to_state, y.outcome,
+         CASE WHEN y.us IS NULL THEN -1 WHEN y.us < 10 THEN y.us ELSE CAST(substr('101012121215151518181818222222222227272727272733333333333339393939393939394747474747474747475656565656565656565656566868686868686868686868686868828282828282828282828282828282828282',
+           2 * CAST(substr(y.us, 1, 2) AS INTEGER) - 19, 2) || substr('0000000000000000', 1, length(y.us) - 2) AS INTEGER) END, 1, coalesce(y.us, 0), coalesce(y.us, 0)
+    FROM (SELECT x.at, iif(m.column1, x.to_state, 'running') AS to_state, iif(m.column1, x.outcome, '') AS outcome,
+                 iif(m.column1, x.ran_us, x.waited_us) AS us
+            FROM (SELECT d.at, d.to_state, d.outcome, d.ran_us, d.waited_us
+                    FROM (SELECT * FROM detent_transition_delta ORDER BY n LIMIT 20000) d
+                  UNION ALL
+                  SELECT j.finished_at, 'succeeded', 'done', min(max(j.finished_at - j.started_at, 0), 8640000000000),
+                         coalesce(min(max(j.leased_at - max(j.created_at, j.due_at), 0), 8640000000000), 0)
+                    FROM (SELECT * FROM detent_succeeded_batch ORDER BY n LIMIT 200) b CROSS JOIN json_each(b.job_ids) u
+                   CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x
+           CROSS JOIN (VALUES (1), (0)) m
+           WHERE m.column1 OR x.outcome <> '') y;
+
 -- Requests to apply, and batch runs that have ended, one row each. Select by `at`.
 CREATE VIEW detent_batch_counts AS
   SELECT a.created_at AS at, b.batch, 1 AS applies, 0 AS runs, 0 AS applied, 0 AS failed, -1 AS bucket, 0 AS ran_us

@@ -120,6 +120,29 @@ SELECT j.state, j.id FROM detent.job j WHERE j.state IN ('failed', 'cancelled') 
   SELECT 1 FROM detent.unsuccessful u WHERE u.state = j.state AND u.job_id = j.id)
 """,
 )
+_RATES_GO = """
+DELETE FROM detent.transition_rate WHERE date_bin('1 hour', at, 'epoch') IN (
+  SELECT f.hour
+    FROM (SELECT hour, to_state, outcome, 0 AS rated, 0 AS rated_us, moves AS counted, ran_us AS counted_us
+            FROM detent.transition_hour
+          UNION ALL
+          SELECT hour, 'running', '', 0, 0, moves, waited_us FROM detent.transition_hour WHERE outcome <> ''
+          UNION ALL
+          SELECT date_bin('1 hour', at, 'epoch'), to_state, outcome, moves, us, 0, 0 FROM detent.transition_rate) f
+   GROUP BY f.hour, f.to_state, f.outcome HAVING sum(f.rated) <> sum(f.counted) OR sum(f.rated_us) <> sum(f.counted_us))
+"""
+# How long single jobs waited is not known any more: those of one row of figures get their mean.
+_RATE_HOURS = """
+INSERT INTO detent.transition_rate (seconds, at, to_state, outcome, bucket, moves, us, us_max)
+SELECT 3600, f.hour, f.to_state, f.outcome, f.bucket, sum(f.moves), sum(f.us), max(f.us_max)
+  FROM (SELECT hour, to_state, outcome, bucket, moves, ran_us AS us, ran_us_max AS us_max FROM detent.transition_hour
+        UNION ALL
+        SELECT hour, 'running', '', waited_us / moves, moves, waited_us, waited_us_max
+          FROM detent.transition_hour WHERE outcome <> '') f
+ WHERE NOT EXISTS (SELECT 1 FROM detent.transition_rate r
+                    WHERE r.seconds IN (60, 3600) AND r.at >= f.hour AND r.at < f.hour + interval '1 hour')
+ GROUP BY f.hour, f.to_state, f.outcome, f.bucket
+"""
 _RECOUNT = """
 UPDATE detent.batch_run AS b
    SET (total, previewed, preview_failed, unchanged, queued, applying, applied, failed,
@@ -303,6 +326,11 @@ class RepairDatabase(ABC):
     def count_finished(self) -> None:
         """Set the counts of finished jobs from the jobs."""
         self._execute(_COUNT_FINISHED)
+
+    def rate_hours(self) -> None:
+        """Set the rates of every hour that differs from the figures, as one row for the whole hour."""
+        self._execute(_RATES_GO)
+        self._execute(_RATE_HOURS)
 
     def list_jobs(self) -> None:
         """Let lists by time and by state find every job."""

@@ -234,6 +234,25 @@ BEGIN
      ORDER BY c.task COLLATE "C", c.from_state COLLATE "C", c.to_state COLLATE "C", c.outcome COLLATE "C", c.bucket;
 END $$;
 
+-- rates: moves of jobs since a time, added up by steps of a minute or an hour.
+-- takes:   since when; the length of a step in seconds
+-- gives:   a row by the begin of the step, state, outcome and bucket
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.rates_v1(p_since timestamptz, p_seconds integer) RETURNS TABLE (
+  at timestamptz, to_state text, outcome text, bucket bigint, moves bigint, us bigint, us_max bigint
+)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT date_bin(make_interval(secs => p_seconds), r.at, 'epoch') AS step, r.to_state, r.outcome, r.bucket, sum(r.moves)::bigint,
+           sum(r.us)::bigint, max(r.us_max)
+      FROM detent.transition_rates r WHERE r.at >= p_since
+     GROUP BY step, r.to_state, r.outcome, r.bucket
+     ORDER BY step, r.to_state COLLATE "C", r.outcome COLLATE "C", r.bucket;
+END $$;
+
 -- batch_figures: requests to apply and batch runs that ended, since the beginning of an hour.
 -- takes:   since when
 -- gives:   a row by batch and bucket of how long the runs took

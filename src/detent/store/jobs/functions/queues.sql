@@ -48,3 +48,40 @@ CREATE OR REPLACE FUNCTION detent.queue_list_v1() RETURNS SETOF detent.queue
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
   SELECT q.* FROM detent.queue q ORDER BY q.name COLLATE "C";
 $$;
+
+-- queue_depths: jobs by queue and state.
+-- takes:   nothing
+-- gives:   a row by queue and state
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.queue_depths_v1() RETURNS TABLE (queue text, state text, jobs bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT c.queue, c.state, sum(c.jobs)::bigint FROM detent.job_counts c
+     GROUP BY c.queue, c.state ORDER BY c.queue COLLATE "C", c.state COLLATE "C";
+END $$;
+
+-- queue_oldest: since when the oldest ready job of each queue has been due.
+-- takes:   nothing
+-- gives:   a row for each queue that has a ready job, from 10,000 lanes at most; paused queues too
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.queue_oldest_v1() RETURNS TABLE (queue text, ready_at timestamptz)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    WITH RECURSIVE standing (lane_id, ready_at) AS (
+      (SELECT r.lane_id, r.ready_at FROM detent.ready r ORDER BY r.lane_id, r.ready_at LIMIT 1)
+      UNION ALL
+      SELECT n.lane_id, n.ready_at
+        FROM standing s CROSS JOIN LATERAL (
+          SELECT r.lane_id, r.ready_at FROM detent.ready r
+           WHERE r.lane_id > s.lane_id ORDER BY r.lane_id, r.ready_at LIMIT 1) n
+    )
+    SELECT l.queue, min(s.ready_at) FROM (SELECT * FROM standing LIMIT 10000) s JOIN detent.lane l ON l.id = s.lane_id
+     GROUP BY l.queue ORDER BY l.queue COLLATE "C";
+END $$;

@@ -366,6 +366,22 @@ CREATE TABLE detent_transition_hour (
   CONSTRAINT transition_hour_adds_up CHECK (moves > 0 AND held_us_max >= 0 AND held_us >= held_us_max AND ran_us_max >= 0 AND ran_us >= ran_us_max AND waited_us_max >= 0 AND waited_us >= waited_us_max)
 ) STRICT, WITHOUT ROWID;
 
+-- The same without tasks, by minute (seconds = 60); hours that ended more than six hours ago are one row (3600). Kept for 31 days.
+-- us  how long the function ran; for moves to running, how long the job had waited. bucket is its lower bound.
+CREATE TABLE detent_transition_rate (
+  seconds  INTEGER NOT NULL,
+  at       INTEGER NOT NULL,
+  to_state TEXT    NOT NULL,
+  outcome  TEXT    NOT NULL,
+  bucket   INTEGER NOT NULL,
+  moves    INTEGER NOT NULL,
+  us       INTEGER NOT NULL,
+  us_max   INTEGER NOT NULL,
+  CONSTRAINT transition_rate_pkey PRIMARY KEY (seconds, at, to_state, outcome, bucket),
+  CONSTRAINT transition_rate_is_of_a_step CHECK (seconds = 60 OR seconds = 3600),
+  CONSTRAINT transition_rate_adds_up CHECK (moves > 0 AND us_max >= 0 AND us >= us_max)
+) STRICT, WITHOUT ROWID;
+
 -- Moves since then, except running to succeeded (see succeeded_batch).
 CREATE TABLE detent_transition_delta (
   n          INTEGER NOT NULL,
