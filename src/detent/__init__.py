@@ -60,6 +60,8 @@ if _TYPE_CHECKING:
     from detent.model.service_records import ScheduleRow as Schedule
     from detent.model.service_records import SilentRow as SilentJob
     from detent.model.service_records import WorkerRow as Worker
+    from detent.model.token_records import CreatedToken
+    from detent.model.token_records import TokenRow as Token
     from detent.model.webhook_records import WebhookRow as Webhook
     from detent.ops.ops_run import OpsRun
     from detent.views.queues import Queue
@@ -86,6 +88,7 @@ __all__ = [
     "Cancelled",
     "Change",
     "Context",
+    "CreatedToken",
     "Critical",
     "DeadGroup",
     "Declarations",
@@ -134,6 +137,7 @@ __all__ = [
     "TargetContext",
     "Task",
     "Throttled",
+    "Token",
     "TransactionClient",
     "Transition",
     "Tx",
@@ -168,6 +172,7 @@ _HOMES = {
     "Cancelled": "model.records.Cancelled",
     "Change": "declare.batch.Change",
     "Context": "declare.context.Context",
+    "CreatedToken": "model.token_records.CreatedToken",
     "Critical": "declare.signals.Critical",
     "DeadGroup": "model.service_records.DeadGroup",
     "Declarations": "app.registry.Declarations",
@@ -216,6 +221,7 @@ _HOMES = {
     "TargetContext": "declare.context.TargetContext",
     "Task": "client.task.SendableTask",
     "Throttled": "declare.signals.Throttled",
+    "Token": "model.token_records.TokenRow",
     "TransactionClient": "client.client.DirectClient",
     "Transition": "lifecycle.definition.Transition",
     "Tx": "declare.context.Tx",

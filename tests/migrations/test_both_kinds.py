@@ -84,6 +84,6 @@ def test_indexes_have_the_same_names(sqlite_names: Names, postgres_names: Names)
 def test_the_same_tables_are_guarded(sqlite_names: Names, postgres_names: Names) -> None:
     """E1: whatever is only ever added to, the job itself, and what follows it."""
     assert sqlite_names.guarded - {"alert_event"} == postgres_names.guarded
-    kept = {"execution", "event", "transition_log", "horizon", "migration", "identity"}
+    kept = {"execution", "event", "transition_log", "horizon", "migration", "identity", "token"}
     follows = {"batch_run", "target", "ops_run", "ops_environment", "pipeline_run", "partition", "watermark"}
     assert postgres_names.guarded == kept | {"job"} | follows

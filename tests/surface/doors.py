@@ -43,6 +43,7 @@ GROUPS = {
     "Record": "record",
     "Runs": "runs",
     "Schedules": "schedules",
+    "Tokens": "tokens",
     "Watermarks": "watermarks",
     "Webhooks": "webhooks",
     "Workers": "workers",

@@ -89,6 +89,7 @@ NOT_COMPARED = {
     "lane_group",
     "lifecycle",
     "test_clock",
+    "token",  # nothing that the machine does touches it
     *COUNTS,
     *ALERTS,
     *BATCHES,

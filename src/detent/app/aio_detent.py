@@ -13,6 +13,7 @@ from detent.app.aio_queues import AsyncLimits, AsyncQueues, AsyncWorkers
 from detent.app.aio_record import AsyncIdentities, AsyncRecord
 from detent.app.aio_runs import AsyncRuns, AsyncWatermarks
 from detent.app.aio_schedules import AsyncSchedules
+from detent.app.aio_tokens import AsyncTokens
 from detent.app.aio_webhooks import AsyncWebhooks
 from detent.app.alerts import Alerts
 from detent.app.jobs import DeadJobs, Jobs, Operations
@@ -22,6 +23,7 @@ from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
@@ -118,6 +120,11 @@ class AsyncDetent(AioClient):
     def identities(self) -> AsyncIdentities:
         """The identities of the database: list, renew."""
         return AsyncIdentities(Identities(self._engine))
+
+    @property
+    def tokens(self) -> AsyncTokens:
+        """Tokens of the HTTP API: create, list, revoke."""
+        return AsyncTokens(Tokens(self._engine))
 
     @property
     def ops(self) -> AsyncOps:

@@ -12,6 +12,7 @@ from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.client.actor import acting_as
 from detent.client.engine import Engine
@@ -102,6 +103,11 @@ class Nouns:
     def identities(self) -> Identities:
         """The identities of the database: list, renew."""
         return Identities(self._engine)
+
+    @property
+    def tokens(self) -> Tokens:
+        """Tokens of the HTTP API: create, list, revoke."""
+        return Tokens(self._engine)
 
     @property
     def ops(self) -> Ops:

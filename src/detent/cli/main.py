@@ -39,6 +39,7 @@ COMMANDS = {
     "runs": "runs",
     "schedules": "schedules",
     "server": "server",
+    "tokens": "tokens",
     "top": "top",
     "verify": "record",
     "watermarks": "runs",

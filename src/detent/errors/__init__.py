@@ -16,6 +16,7 @@
     │   ├── DuplicateTarget       a batch run names a target twice
     │   ├── RunBusy               another action on the run must end first
     │   ├── InUse                 jobs need what was to be removed
+    │   ├── NameTaken             another one has the name
     │   ├── RunInProgress         a run of the same watermark has not ended
     │   ├── PartOfRun             a job of a pipeline run cannot be retried by itself
     │   ├── NotRetryable          a failed pipeline run has nothing to continue with
@@ -83,7 +84,17 @@ from detent.errors.database import (
     SchemaUnreleased,
     UnknownState,
 )
-from detent.errors.runs import BatchChanged, NotRetryable, PartOfRun, RunInProgress, RunStuck, RunTimeout
+from detent.errors.runs import (
+    BatchChanged,
+    DuplicateTarget,
+    NotRetryable,
+    PartOfRun,
+    PreviewNotReady,
+    RunBusy,
+    RunInProgress,
+    RunStuck,
+    RunTimeout,
+)
 from detent.errors.webhooks import WrongSignature
 
 __all__ = [
@@ -115,6 +126,7 @@ __all__ = [
     "LeaseLost",
     "LifecycleTooOld",
     "MarkerMissing",
+    "NameTaken",
     "NotADatabase",
     "NotFound",
     "NotRetryable",
@@ -283,56 +295,6 @@ class MarkerMissing(Refused):
 
 
 @dataclass(eq=False)
-class PreviewNotReady(Refused):
-    """A batch run cannot be applied before its preview is complete; nothing was changed."""
-
-    run_id: int
-    previewed: int
-    total: int
-    failed: int
-    complete: bool = False  # every target was tried, and `failed` of them could not be previewed
-
-    def __str__(self) -> str:
-        if self.complete:
-            return (
-                f"run {self.run_id} cannot be applied: {self.failed} of {self.total} targets could not be previewed; "
-                f"name those to apply, or apply with leave_failed"
-            )
-        return (
-            f"run {self.run_id} cannot be applied yet: {self.previewed} of {self.total} targets known so far are "
-            f"previewed; wait until the preview is complete"
-        )
-
-
-@dataclass(eq=False)
-class DuplicateTarget(Refused):
-    """A batch run names a target twice; nothing of this call was stored."""
-
-    run_id: int
-    ref: str
-    n: int
-    found_n: int
-
-    def __str__(self) -> str:
-        return (
-            f"run {self.run_id} names the target {self.ref!r} twice, as number {self.found_n} and {self.n}; "
-            f"targets() must return each target once, and in the same order every time"
-        )
-
-
-@dataclass(eq=False)
-class RunBusy(Refused):
-    """Another action on the run must end first; nothing was changed."""
-
-    run_id: int
-    asked: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"run {self.run_id}: {self.asked} is refused, because {self.found}"
-
-
-@dataclass(eq=False)
 class InUse(Refused):
     """Jobs need what was to be removed; it stays."""
 
@@ -346,6 +308,17 @@ class InUse(Refused):
             f"{self.entity} {self.entity_id!r} cannot be removed: {self.jobs} {need} under it; "
             f"remove it when there are none, and when no code declares it any more"
         )
+
+
+@dataclass(eq=False)
+class NameTaken(Refused):
+    """Another one has the name; nothing was created."""
+
+    entity: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"a {self.entity} {self.name!r} exists already; revoke it first, or choose another name"
 
 
 @dataclass(eq=False)
@@ -462,6 +435,7 @@ TABLE: dict[type[DetentError], Codes] = {
     MarkerMissing: Codes("DT012", 409, 4),
     InUse: Codes("DT060", 409, 4),
     WrongSignature: Codes("DT061", 401, 4),
+    NameTaken: Codes("DT062", 409, 4),
     BatchChanged: Codes("DT019", 409, 4),
     PreviewNotReady: Codes("DT013", 409, 4),
     DuplicateTarget: Codes("DT014", 409, 4),

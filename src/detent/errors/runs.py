@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from detent.errors.base import DetentError, Refused, essence
 
-__all__ = ["BatchChanged", "NotRetryable", "PartOfRun", "RunInProgress", "RunStuck", "RunTimeout"]
+__all__ = [
+    "BatchChanged",
+    "DuplicateTarget",
+    "NotRetryable",
+    "PartOfRun",
+    "PreviewNotReady",
+    "RunBusy",
+    "RunInProgress",
+    "RunStuck",
+    "RunTimeout",
+]
 
 
 @dataclass(eq=False)
@@ -88,3 +98,53 @@ class RunTimeout(DetentError, TimeoutError):
     def __str__(self) -> str:
         waited = f"{round(self.waited, 3):g} s"
         return f"run {self.run_id} is still {self.state} after {waited} of waiting; it goes on"
+
+
+@dataclass(eq=False)
+class PreviewNotReady(Refused):
+    """A batch run cannot be applied before its preview is complete; nothing was changed."""
+
+    run_id: int
+    previewed: int
+    total: int
+    failed: int
+    complete: bool = False  # every target was tried, and `failed` of them could not be previewed
+
+    def __str__(self) -> str:
+        if self.complete:
+            return (
+                f"run {self.run_id} cannot be applied: {self.failed} of {self.total} targets could not be previewed; "
+                f"name those to apply, or apply with leave_failed"
+            )
+        return (
+            f"run {self.run_id} cannot be applied yet: {self.previewed} of {self.total} targets known so far are "
+            f"previewed; wait until the preview is complete"
+        )
+
+
+@dataclass(eq=False)
+class DuplicateTarget(Refused):
+    """A batch run names a target twice; nothing of this call was stored."""
+
+    run_id: int
+    ref: str
+    n: int
+    found_n: int
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} names the target {self.ref!r} twice, as number {self.found_n} and {self.n}; "
+            f"targets() must return each target once, and in the same order every time"
+        )
+
+
+@dataclass(eq=False)
+class RunBusy(Refused):
+    """Another action on the run must end first; nothing was changed."""
+
+    run_id: int
+    asked: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"run {self.run_id}: {self.asked} is refused, because {self.found}"

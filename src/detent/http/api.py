@@ -15,12 +15,14 @@ from starlette.responses import Response
 
 from detent.app.detent import Detent
 from detent.errors import DetentError, InvalidInput
+from detent.http.admission import Admission
 from detent.http.arguments import read_body, read_query
 from detent.http.authentication import Authentication
 from detent.http.bodies import answer_of, encode
 from detent.http.callers import Caller, Callers, caller_of
 from detent.http.console import console_route
 from detent.http.description import describe
+from detent.http.permissions import check_call, keep_tenant
 from detent.http.problems import answer_error, answer_http_error
 from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
@@ -53,10 +55,11 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api = FastAPI(title="Detent", version=_VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     api.add_exception_handler(DetentError, answer_error)
     api.add_exception_handler(HTTPException, answer_http_error)
-    callers = Callers(lambda _: None, app.clock.now, tokens_required=tokens_required, open_name=actor)
+    callers = Callers(app, tokens_required=tokens_required, open_name=actor)
+    admission = Admission(callers)
     api.state.callers = callers
     # The last one is the first that a request passes.
-    api.add_middleware(Authentication, callers=callers)
+    api.add_middleware(Authentication, admission=admission)
     api.add_middleware(RequestChecks, hosts=tuple(hosts))
     verbs = list_verbs()
     description = encode(describe(verbs, version=_VERSION))
@@ -67,11 +70,11 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api.add_api_route(f"{_ROOT}/openapi.json", openapi, include_in_schema=False)
     api.add_api_route("/healthz", _healthy, include_in_schema=False)
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
-    add_session_routes(api, callers, app.clock.now)
+    add_session_routes(api, admission)
     api.add_api_route(HOOKS, build_hook_endpoint(app), methods=["POST"], include_in_schema=False)
     for verb in verbs:
-        method = "POST" if verb.changes else "GET"
-        api.add_api_route(f"{_ROOT}{verb.path}", _endpoint(app, verb), methods=[method], include_in_schema=False)
+        method, endpoint = "POST" if verb.changes else "GET", _endpoint(app, verb, callers)
+        api.add_api_route(f"{_ROOT}{verb.path}", endpoint, methods=[method], include_in_schema=False)
     api.router.routes.append(console_route())
     return api
 
@@ -90,10 +93,11 @@ def _readiness(app: Detent) -> Callable[[], Awaitable[Response]]:
     return ready
 
 
-def _endpoint(app: Detent, verb: Verb) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], Awaitable[Response]]:
     def act(caller: Caller, ids: dict[str, str], given: dict[str, Any]) -> tuple[bytes, bool]:
         with app.acting_as(caller.name):
-            found = verb.call(app, ids, SimpleNamespace(**given))
+            allowed = check_call(app, caller, verb, ids, given)
+            found = keep_tenant(caller, verb.call(app, ids, SimpleNamespace(**allowed)))
             # Encoded here, on the thread: lists may be long.
             return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
 
@@ -105,6 +109,8 @@ def _endpoint(app: Detent, verb: Verb) -> Callable[[Request], Awaitable[Response
         else:
             given = read_query(request.query_params, verb.arguments)
         body, is_new = await run_in_threadpool(act, caller_of(request), dict(request.path_params), given)
+        if verb.noun == "tokens":
+            callers.forget()
         if verb.changes:
             return Response(body, 201 if is_new else 200, media_type="application/json")
         tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'

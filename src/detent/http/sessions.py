@@ -5,7 +5,6 @@ A session is the token in a cookie that scripts cannot read. It ends when the to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
@@ -13,8 +12,8 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from detent.http.admission import Admission
 from detent.http.arguments import read_body
-from detent.http.authentication import token_required
 from detent.http.callers import Caller, Callers, caller_of
 from detent.http.problems import refuse
 from detent.http.request_body import read_json
@@ -44,8 +43,9 @@ class Session(msgspec.Struct, kw_only=True):
     expires_at: datetime | None
 
 
-def add_session_routes(api: FastAPI, callers: Callers, now: Callable[[], datetime]) -> None:
+def add_session_routes(api: FastAPI, admission: Admission) -> None:
     """Add the routes of sessions."""
+    callers = admission.callers
 
     async def show(request: Request) -> Response:
         return _answer(caller_of(request), callers)
@@ -54,11 +54,11 @@ def add_session_routes(api: FastAPI, callers: Callers, now: Callable[[], datetim
         if (refused := _refuse_forged(request)) is not None:
             return refused
         token = read_body(await read_json(request, _BODY_MAX), LoginArguments)["token"].strip()
-        caller = await callers.find_token(token)
-        if caller is None:
-            return token_required("the token is unknown, expired or revoked")
+        caller = await admission.admit(request.scope, token)
+        if isinstance(caller, Response):
+            return caller
         answer = _answer(caller, callers)
-        put_cookie(answer, request.scope, token, caller.expires_at, now())
+        put_cookie(answer, request.scope, token, caller.expires_at, callers.now())
         return answer
 
     async def log_out(request: Request) -> Response:

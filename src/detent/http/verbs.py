@@ -24,6 +24,7 @@ from detent.app.queues import Limits, Queues, Workers
 from detent.app.record import Identities, Record
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
+from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
 from detent.client.job import Job
 from detent.client.operation import Operation
@@ -73,6 +74,7 @@ _NOUNS: tuple[tuple[str, str, type[Any]], ...] = (
     ("lifecycles", "lifecycles", Lifecycles),
     ("identities", "identities", Identities),
     ("record", "record", Record),
+    ("tokens", "tokens", Tokens),
     ("webhooks", "webhooks", Webhooks),
 )
 """Path, attribute of the application, class."""
@@ -168,7 +170,7 @@ def _noun_verbs() -> Iterator[Verb]:
                 call=_noun_call(attribute, name, id_name),
                 returns=get_type_hints(method).get("return", Any),
                 summary=_summary(method),
-                makes_new=(noun, name) == ("ops", "queue"),
+                makes_new=(noun, name) in (("ops", "queue"), ("tokens", "create")),
             )
 
 

@@ -15,11 +15,18 @@ from typing import Any, Protocol
 from detent.errors import InvalidInput
 from detent.model import forks
 
-__all__ = ["Ids", "ReservedIds", "SeededIds"]
+__all__ = ["Ids", "ReservedIds", "SeededIds", "new_token"]
 
 _NONCE_BITS = 63
 _BLOCKS_MAX = 16
 """Each reservation is larger than the one before, up to this many blocks, since each costs a round trip and a sync."""
+
+
+def new_token() -> str:
+    """Return a new token for the HTTP API, with 256 random bits. The prefix lets scanners of secrets find it."""
+    import secrets  # not loaded into every worker
+
+    return f"dtn_{secrets.token_urlsafe(32)}"
 
 
 class Ids(Protocol):

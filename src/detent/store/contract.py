@@ -67,6 +67,7 @@ from detent.store.operations.contract import OperationVerbs
 from detent.store.ops.contract import OpsVerbs
 from detent.store.pipelines.contract import PipelineVerbs
 from detent.store.schedules.contract import ScheduleVerbs
+from detent.store.tokens.contract import TokenVerbs
 from detent.store.verb import catalogue_of
 from detent.store.workers.contract import WorkerVerbs
 
@@ -89,6 +90,7 @@ class Verbs(
     BatchVerbs,
     OpsVerbs,
     PipelineVerbs,
+    TokenVerbs,
     Protocol,
 ):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""

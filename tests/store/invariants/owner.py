@@ -60,6 +60,7 @@ TABLES = (
     "queue",
     "untold",
     "ops_environment",
+    "token",
     "waiting_due",
     "lease_expiring",
     "transition",

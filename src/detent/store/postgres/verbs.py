@@ -16,6 +16,7 @@ from detent.store.operations.postgres import PostgresOperations
 from detent.store.ops.postgres import PostgresOps
 from detent.store.pipelines.postgres import PostgresPipelines
 from detent.store.schedules.postgres import PostgresSchedules
+from detent.store.tokens.postgres import PostgresTokens
 from detent.store.workers.postgres import PostgresWorkers
 
 __all__ = ["PostgresVerbs"]
@@ -37,5 +38,6 @@ class PostgresVerbs(
     PostgresAlerts,
     PostgresOps,
     PostgresPipelines,
+    PostgresTokens,
 ):
     """Every verb, as one statement each, in one session."""

@@ -20,6 +20,7 @@ from detent.store.operations.sqlite import SqliteOperations
 from detent.store.ops.sqlite import SqliteOps
 from detent.store.pipelines.sqlite_consolidation import SqliteConsolidation
 from detent.store.schedules.sqlite import SqliteSchedules
+from detent.store.tokens.sqlite import SqliteTokens
 from detent.store.workers.sqlite import SqliteWorkers
 
 __all__ = ["EachAlone", "SqliteVerbs"]
@@ -43,6 +44,7 @@ class SqliteVerbs(
     SqliteConsolidation,
     SqliteAlertMeasures,
     SqliteAlertDeliveries,
+    SqliteTokens,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 

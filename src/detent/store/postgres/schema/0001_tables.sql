@@ -985,3 +985,30 @@ CREATE TABLE detent.watermark (
   moved_at timestamptz NOT NULL,
   CONSTRAINT watermark_pkey PRIMARY KEY (tenant, name)
 );
+
+-- Tokens of the HTTP API. Only a hash of a token is stored. Revoked tokens stay on record.
+CREATE TABLE detent.token (
+  id           bigint      NOT NULL,
+  name         text        NOT NULL,
+  hash         text        NOT NULL,
+  role         text        NOT NULL,
+  tenant       text,
+  expires_at   timestamptz,
+  created_at   timestamptz NOT NULL,
+  created_by   text        NOT NULL,
+  revoked_at   timestamptz,
+  revoked_by   text,
+  last_used_at timestamptz,
+  CONSTRAINT token_pkey PRIMARY KEY (id),
+  CONSTRAINT token_one_per_hash UNIQUE (hash),
+  CONSTRAINT token_hash_is_sha256 CHECK (length(hash) = 64),
+  CONSTRAINT token_role_known CHECK (role IN ('viewer', 'operator', 'admin')),
+  CONSTRAINT token_has_name CHECK (name <> '' AND created_by <> ''),
+  CONSTRAINT token_tenant_has_name CHECK (tenant <> ''),
+  CONSTRAINT token_expires_later CHECK (expires_at > created_at),
+  CONSTRAINT token_revoked_by_actor CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
+);
+CREATE UNIQUE INDEX token_one_per_name ON detent.token (name) WHERE revoked_at IS NULL;
+CREATE INDEX token_of_name ON detent.token (name, id);
+CREATE INDEX token_not_revoked ON detent.token (id) WHERE revoked_at IS NULL;
+COMMENT ON COLUMN detent.token.tenant IS 'The only tenant that it reaches; NULL is all.';

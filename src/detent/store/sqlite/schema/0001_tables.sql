@@ -974,3 +974,29 @@ CREATE TABLE detent_watermark (
   moved_at INTEGER NOT NULL,
   CONSTRAINT watermark_pkey PRIMARY KEY (tenant, name)
 ) STRICT, WITHOUT ROWID;
+
+-- Tokens of the HTTP API. Only a hash of a token is stored. Revoked tokens stay on record.
+CREATE TABLE detent_token (
+  id           INTEGER NOT NULL,
+  name         TEXT    NOT NULL,
+  hash         TEXT    NOT NULL,
+  role         TEXT    NOT NULL,
+  tenant       TEXT,
+  expires_at   INTEGER,
+  created_at   INTEGER NOT NULL,
+  created_by   TEXT    NOT NULL,
+  revoked_at   INTEGER,
+  revoked_by   TEXT,
+  last_used_at INTEGER,
+  CONSTRAINT token_pkey PRIMARY KEY (id),
+  CONSTRAINT token_one_per_hash UNIQUE (hash),
+  CONSTRAINT token_hash_is_sha256 CHECK (length(hash) = 64),
+  CONSTRAINT token_role_known CHECK (role IN ('viewer', 'operator', 'admin')),
+  CONSTRAINT token_has_name CHECK (name <> '' AND created_by <> ''),
+  CONSTRAINT token_tenant_has_name CHECK (tenant <> ''),
+  CONSTRAINT token_expires_later CHECK (expires_at > created_at),
+  CONSTRAINT token_revoked_by_actor CHECK ((revoked_at IS NULL) = (revoked_by IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX detent_token_one_per_name ON detent_token (name) WHERE revoked_at IS NULL;
+CREATE INDEX detent_token_of_name ON detent_token (name, id);
+CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS NULL;
