@@ -15,7 +15,7 @@ from tests.cli.test_program import PATHS, command_at
 
 CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",)}
 """The commands that may create a database."""
-NO_DATABASE = {("completion",), ("lifecycles", "diagram"), ("lifecycles", "list")}
+NO_DATABASE = {("completion",), ("lifecycles", "diagram"), ("lifecycles", "get"), ("lifecycles", "list")}
 """The commands that use none."""
 VALUES = {
     "BATCH": "reprice",

@@ -143,3 +143,14 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(world: World) -> None:
     world.post(f"jobs/{job_id}/cancel")
     changed = world.http.get(f"/api/v1/jobs/{job_id}", headers={"If-None-Match": first.headers["etag"]})
     assert (changed.status_code, changed.json()["state"]) == (200, "cancelled")
+
+
+def test_a_lifecycle_says_which_moves_are_legal(world: World) -> None:
+    """L7: the console enables only these."""
+    job = world.get("lifecycles/job")
+    retries = {one["source"]: one["target"] for one in job["transitions"] if one["trigger"] == "retry"}
+    assert retries == dict.fromkeys(("failed", "quarantined", "cancelled"), "pending")
+    assert {"name": "running", "means": "An execution holds it under a lease."} in job["states"]
+    assert world.get("lifecycles", own=True)["items"][0] == job
+    assert world.get("lifecycles")["items"] == [], "the application attaches none"
+    assert world.http.get("/api/v1/lifecycles/none").status_code == 404

@@ -28,9 +28,13 @@ class AsyncLifecycles:
         """
         return self._sync.attach(lifecycle, table=table, id=id, state=state)
 
-    async def list(self) -> ListPage[Lifecycle]:
-        """List the attached lifecycles."""
-        return await asyncio.to_thread(self._sync.list)
+    async def list(self, *, own: bool = False) -> ListPage[Lifecycle]:
+        """List the attached lifecycles; with `own`, Detent's own before them."""
+        return await asyncio.to_thread(self._sync.list, own=own)
+
+    async def get(self, name: str) -> Lifecycle:
+        """Return a lifecycle with its states and transitions: an attached one, or one of Detent's own. `NotFound`."""
+        return await asyncio.to_thread(self._sync.get, name)
 
     async def move(
         self,

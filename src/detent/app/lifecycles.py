@@ -45,9 +45,17 @@ class Lifecycles:
                 raise InvalidInput(field, repr(name)[:80], "a plain name: letters, digits and underscores")
         attached[lifecycle.name] = (lifecycle, table, id, state)
 
-    def list(self) -> ListPage[Lifecycle]:
-        """List the attached lifecycles."""
-        return ListPage(found[0] for found in self._registry.attached.values())
+    def list(self, *, own: bool = False) -> ListPage[Lifecycle]:
+        """List the attached lifecycles; with `own`, Detent's own before them."""
+        attached = [found[0] for found in self._registry.attached.values()]
+        return ListPage([*LIBRARY.values(), *attached] if own else attached)
+
+    def get(self, name: str) -> Lifecycle:
+        """Return a lifecycle with its states and transitions: an attached one, or one of Detent's own. `NotFound`."""
+        known = LIBRARY | {name: found[0] for name, found in self._registry.attached.items()}
+        if name not in known:
+            raise NotFound("lifecycle", f"{name!r}; there are: {', '.join(known)}")
+        return known[name]
 
     def move(
         self,
@@ -78,10 +86,8 @@ class Lifecycles:
 
     def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
         """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""
-        known = LIBRARY | {name: found[0] for name, found in self._registry.attached.items()}
-        if name not in known:
-            raise NotFound("lifecycle", f"{name!r}; there are: {', '.join(known)}")
-        return diagrams.svg(known[name]) if format == "svg" else diagrams.mermaid(known[name])
+        found = self.get(name)
+        return diagrams.svg(found) if format == "svg" else diagrams.mermaid(found)
 
 
 def _entity_id(value: object) -> str:

@@ -18,7 +18,7 @@ from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.lifecycle.definition import Lifecycle
 
-__all__ = ["answer_of", "body_type", "encode", "to_body"]
+__all__ = ["LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
 
 _IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"})
 _JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
@@ -54,13 +54,59 @@ def to_body(value: Any) -> Any:
         case dict():
             return {str(name): to_body(one) for name, one in value.items()}
         case Lifecycle():
-            return {"name": value.name, "states": list(value.states), "final": sorted(value.final)}
+            return _lifecycle(value)
         case msgspec.Struct():
             return _record(value)
         case _ if is_dataclass(value) and not isinstance(value, type):
             return {one.name: _field(one.name, getattr(value, one.name)) for one in fields(value)}
         case _:
             return value
+
+
+def _lifecycle(value: Lifecycle) -> dict[str, Any]:
+    """Return a lifecycle with what each state and each transition means."""
+    return {
+        "name": value.name,
+        "means": value.means,
+        "version": value.version,
+        "initial": value.initial,
+        "final": sorted(value.final),
+        "rests": sorted(value.rests),
+        "states": [{"name": name, "means": means} for name, means in value.states.items()],
+        "transitions": [to_body(one) for one in value.transitions],
+    }
+
+
+class StateBody(msgspec.Struct):
+    """A state of a lifecycle, and what it means."""
+
+    name: str
+    means: str
+
+
+class TransitionBody(msgspec.Struct):
+    """A declared move of a lifecycle. A folded one happens only as a step of several in one."""
+
+    source: str
+    target: str
+    trigger: str
+    actor: str
+    means: str
+    record: str
+    folded: bool
+
+
+class LifecycleBody(msgspec.Struct):
+    """A lifecycle: its states, and every move between them."""
+
+    name: str
+    means: str
+    version: int
+    initial: str
+    final: list[str]
+    rests: list[str]
+    states: list[StateBody]
+    transitions: list[TransitionBody]
 
 
 def _record(row: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from detent.app.reconciliation import Reconciliation
 from detent.client.job import Job
 from detent.client.list_page import ListPage
 from detent.client.operation import Operation
-from detent.http.bodies import body_type
+from detent.http.bodies import LifecycleBody, body_type
 from detent.http.problems import PROBLEM, Problem
 from detent.http.verbs import Verb
 from detent.lifecycle.definition import Lifecycle
@@ -132,6 +132,8 @@ def _returned(hint: Any) -> Any:
         return list[_returned(inner[0])]  # type: ignore[misc]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return body_type(hint)
-    if hint is Lifecycle or getattr(origin, "__name__", "") in ("Iterator", "dict") or not isinstance(hint, type):
+    if hint is Lifecycle:
+        return LifecycleBody
+    if getattr(origin, "__name__", "") in ("Iterator", "dict") or not isinstance(hint, type):
         return Any
     return hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_tasks
 from detent.cli.failures import NOT_FOUND, CommandFailed
-from detent.cli.options import option, reason_option
+from detent.cli.options import flag, option, reason_option
 from detent.cli.session import Session
 from detent.lifecycle.definition import Lifecycle
 from detent.model import json_codec
@@ -30,17 +31,40 @@ entity_id_argument = click.argument("entity_id", metavar="ID")
 
 
 @lifecycles.command("list")
+@flag("--own", "Also list Detent's own lifecycles.")
 @click.pass_obj
-def list_(session: Session) -> None:
-    """List the lifecycles that the application attaches to its tables. Needs an application."""
-    session.require_application()
+def list_(session: Session, own: bool) -> None:
+    """List the lifecycles that the application attaches to its tables.
+
+    Needs an application, or --own.
+    """
+    if not own:
+        session.require_application()
     with session.open_or_create() as app:
-        found = app.lifecycles.list()
+        found = app.lifecycles.list(own=own)
     session.show_rows(
         found,
         output.columns("name", ("STATES", lambda one: ", ".join(one.states))),
         empty="no lifecycles",
         objects=({"name": one.name, "states": list(one.states)} for one in found),
+    )
+
+
+@lifecycles.command()
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def get(session: Session, name: str) -> None:
+    """Show the transitions of a lifecycle.
+
+    One of Detent's own (job, execution, batch_run, …), or with --app one that the application attached.
+    """
+    with session.open_or_create() as app:
+        found = app.lifecycles.get(name)
+    session.show_rows(
+        found.transitions,
+        output.columns("source", "target", "trigger", "actor", "means"),
+        empty="no transitions",
+        objects=(dataclasses.asdict(one) for one in found.transitions),
     )
 
 
