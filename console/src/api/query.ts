@@ -25,7 +25,7 @@ interface Options {
 /** Reads a GET path of the API and keeps it current. The last answer is shown at once when a page is opened again. */
 export function useRead<P extends GetPath>(
   path: P,
-  query: Query<P, "get"> = {} as Query<P, "get">,
+  query: Query<P, "get"> | Record<string, never> = {},
   options: Options = {},
 ): Reading<Answer<P, "get">> {
   return useAddress(address(path, options.parts, query ?? {}), options);
