@@ -88,6 +88,12 @@ class Settings:
     )
     retention_archive: str = _text("", "Directory to which jobs are written before they are deleted; empty for none.")
 
+    webhook_allow: str = _text(
+        "",
+        "Hosts, host:port and networks that outgoing webhooks may reach though they are private, separated by commas.",
+    )
+    webhook_ports: str = _text("443, 8443", "Ports that outgoing webhooks may have, separated by commas.")
+
     alert_webhook_url: str = _text(
         "", "URL to which alerts are posted in the format of Slack; empty for none.", secret=True
     )
