@@ -137,7 +137,7 @@ def test_an_answer_that_comes_byte_by_byte_ends_with_the_time_limit() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 999999 x\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 500 + b"\r\n"],
+    [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 9999 x\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 500 + b"\r\n"],
 )
 def test_what_is_no_answer_is_said_in_one_sentence(said: bytes) -> None:
     with canary(lambda connection, request: connection.sendall(said)) as hook, pytest.raises(NoAnswer) as refusal:

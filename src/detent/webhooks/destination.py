@@ -62,8 +62,8 @@ _BLOCKED_NETWORKS: tuple[tuple[Network, str], ...] = tuple((ipaddress.ip_network
 _PUBLIC_IPV6 = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _FOR_ALLOWED_HOSTS = frozenset({"private", "loopback", "carrier-grade NAT"})
-"""Kinds of addresses that a host on the allow-list may have. Others, such as the link-local addresses under which clouds
-give out credentials, must be on the list as networks."""
+"""Kinds of addresses that a host on the allow-list may have. Others, such as the link-local addresses under which
+clouds give out credentials, must be on the list as networks."""
 
 
 class BlockedAddress(Exception):

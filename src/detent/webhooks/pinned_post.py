@@ -107,7 +107,7 @@ class _TimedTls(ssl.SSLSocket):
 
     deadline: _Deadline
 
-    def recv_into(self, *arguments: Any) -> int:  # type: ignore[override]
+    def recv_into(self, *arguments: Any) -> int:
         self.settimeout(self.deadline.left())
         return super().recv_into(*arguments)
 
