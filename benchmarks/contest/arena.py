@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,19 @@ class Arena:
                     subprocess.Popen(words, cwd=ROOT, env=environment, stdout=said, stderr=said, start_new_session=True)
                 )
             yield tree
+
+    @contextmanager
+    def process(self, words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        """Another program on this database, for as long as the block lasts; SIGTERM ends it."""
+        with (self._directory / "said").open("ab") as said:
+            program = subprocess.Popen(
+                words, cwd=ROOT, env=self._environment({}), stdout=subprocess.PIPE, stderr=said, text=True
+            )
+            try:
+                yield program
+            finally:
+                program.terminate()
+                program.communicate(timeout=30)
 
     def settle(self) -> None:
         """What autovacuum would have done by now, for everybody alike."""

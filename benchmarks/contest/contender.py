@@ -78,6 +78,7 @@ _DETENT = frozenset(
         "tenants",
         "keys",
         "retention",
+        "console",
         "filled",
     }
 )

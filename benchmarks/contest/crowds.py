@@ -12,6 +12,7 @@ from functools import partial
 from statistics import median
 
 from benchmarks.contest.arena import Arena, Failed
+from benchmarks.contest.console import request_times
 from benchmarks.contest.works import Size, Values, drained, first_of, idle
 from benchmarks.fill import fill
 from benchmarks.measure import stopwatch
@@ -97,7 +98,7 @@ def filled(arena: Arena, size: Size) -> list[Values]:
     """The first jobs of a drain beside a long past and a long line, against as many in an empty database; and what it
     takes to look at that past. Filling takes long, so it is done once, for several turns."""
     fill(arena.url, size.finished, size.pending)
-    looked = _looks(arena.url)
+    looked = {**_looks(arena.url), **request_times(arena)}
     turns: list[Values] = []
     for turn in range(TURNS):
         with arena.beside() as fresh:

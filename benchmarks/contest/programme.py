@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchmarks.contest import crowds, works
+from benchmarks.contest import console, crowds, works
 from benchmarks.contest.arena import Arena
 from benchmarks.contest.works import Size, Values
 
@@ -27,11 +27,22 @@ WORKS: dict[str, Callable[[Arena, Size], Values | list[Values]]] = {
     "tenants": crowds.tenants,
     "keys": crowds.keys,
     "retention": crowds.beside_retention,
+    "console": console.open_console,
     "filled": crowds.filled,
 }
 USUAL = tuple(name for name in WORKS if name != "filled")
 """What a contest has unless told otherwise."""
-BRIEF = tuple(name for name in USUAL if name not in ("snapshot", "tenants", "keys", "retention"))
+BRIEF = tuple(name for name in USUAL if name not in ("snapshot", "tenants", "keys", "retention", "console"))
 """What a quick one has: the others show something only after more jobs than it has time for."""
-ROUNDS_MAX = {"snapshot": 3, "batch": 3, "memory": 1, "idle": 1, "tenants": 3, "keys": 3, "retention": 1, "filled": 1}
+ROUNDS_MAX = {
+    "snapshot": 3,
+    "batch": 3,
+    "memory": 1,
+    "idle": 1,
+    "tenants": 3,
+    "keys": 3,
+    "retention": 1,
+    "console": 1,
+    "filled": 1,
+}
 """Long ones, and those that hardly spread, are not done in every round."""

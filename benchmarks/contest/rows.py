@@ -111,6 +111,8 @@ KEPT_LARGE, KEPT_SMALL = Quantity("snapshot", "kept_large"), Quantity("snapshot"
 FILLED, COUNTS, LISTS = (Quantity("filled", value) for value in ("kept", "counts_ms", "list_ms"))
 TENANTS = {(crowd, each): Quantity("tenants", f"kept_{crowd}_{each}") for crowd in WHOLE.crowds for each in (1, 10)}
 IDLE_AFTER, AFTER = Quantity("tenants", "idle_percent"), Quantity("tenants", "kept_afterwards")
+SLOWEST, REQUESTS = Quantity("filled", "slowest_ms"), Quantity("filled", "requests")
+CONSOLE = Quantity("console", "kept")
 KEYS, RETENTION = Quantity("keys", "kept"), Quantity("retention", "kept")
 CPU, QUERIES = Quantity("idle", "cpu_percent"), Quantity("idle", "queries")
 
@@ -156,6 +158,12 @@ ROWS: Sequence[Row] = (
     Row("counts by state beside millions of jobs", LITE, COUNTS, 100.0, at_most=True, unit=" ms"),
     Row("a page of any state beside millions of jobs", PG, LISTS, 100.0, at_most=True, unit=" ms"),
     Row("a page of any state beside millions of jobs", LITE, LISTS, 100.0, at_most=True, unit=" ms"),
+    Row("slowest request of the console beside millions", PG, SLOWEST, 100.0, at_most=True, unit=" ms"),
+    Row("slowest request of the console beside millions", LITE, SLOWEST, 100.0, at_most=True, unit=" ms"),
+    Row("requests for a job, one server process", PG, REQUESTS, 500.0),
+    Row("requests for a job, one server process", LITE, REQUESTS, 500.0),
+    Row("drain while a console is open, of without", PG, CONSOLE, 0.95, unit=""),
+    Row("drain while a console is open, of without", LITE, CONSOLE, 0.95, unit=""),
     *(
         Row(
             f"drain, {crowd:,} tenants with {each} {'job' if each == 1 else 'jobs'}, of one tenant",

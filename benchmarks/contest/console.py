@@ -1,0 +1,162 @@
+"""The HTTP API behind the console: how long its requests take, how many it answers, and what an open console costs a
+worker."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.contest.arena import Arena, Failed
+from benchmarks.contest.works import Size, Values, drained
+from benchmarks.measure import say, stopwatch
+from detent.lifecycle.library import JOB
+
+__all__ = ["open_console", "request_times"]
+
+API = "/api/v1"
+TURNS = 3
+TIMES = 5
+CLIENTS = 4
+REQUESTS = 4_000
+POLL_SECONDS = 2.0
+POLLED = ("jobs/counts", "figures", "queues", "workers", "alerts", "operations")
+"""What an overview reads while it is open."""
+
+
+def request_times(arena: Arena) -> Values:
+    """Milliseconds of the slowest request that reads something, and requests for one job that are answered in a second.
+
+    Requests that need the id of something else than a job are left out."""
+    with _serving(arena) as address:
+        client = _Client(address)
+        job_id = client.get(f"{API}/jobs?limit=1")["items"][0]["id"]
+        paths = [*_reading_paths(client, job_id), *(f"{API}/jobs?state={state}" for state in JOB.states)]
+        times = {path: _milliseconds(partial(client.get, path)) for path in paths}
+        slowest = sorted(times, key=lambda path: times[path], reverse=True)
+        say(
+            f"  {len(times)} requests; the slowest: "
+            + ", ".join(f"{path} {times[path]:.0f} ms" for path in slowest[:5])
+        )
+        return {"slowest_ms": times[slowest[0]], "requests": _requests_a_second(address, f"{API}/jobs/{job_id}")}
+
+
+def open_console(arena: Arena, size: Size) -> list[Values]:
+    """Drains while a console is open, against drains in the same database while none is."""
+    count = 4 * size.drained
+    turns: list[Values] = []
+    for turn in range(TURNS):
+        rates: Values = {}
+        for is_open in [True, False] if turn % 2 else [False, True]:
+            arena.run("bulk", count)
+            with _serving(arena) as address, _looking_at(address, is_open):
+                rates["open" if is_open else "closed"] = drained(arena, count)["per_second"]
+        turns.append({"kept": rates["open"] / rates["closed"], **rates})
+    return turns
+
+
+@contextmanager
+def _serving(arena: Arena) -> Iterator[str]:
+    """A `detent server` of one process, for as long as the block lasts: its host and port."""
+    words = [sys.executable, "-m", "detent.cli", "--json", "server", "benchmarks.contenders.detent:app", "--port", "0"]
+    with arena.process(words) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        if not line:
+            raise Failed("the server did not start")
+        yield urlsplit(json.loads(line)["url"]).netloc
+
+
+@contextmanager
+def _looking_at(address: str, is_open: bool) -> Iterator[None]:
+    """A console as a browser has it open: a stream, and the overview read again and again."""
+    stop = threading.Event()
+
+    def poll() -> None:
+        client = _Client(address)
+        while not stop.wait(POLL_SECONDS):
+            for path in POLLED:
+                client.get(f"{API}/{path}")
+
+    def follow() -> None:
+        connection = http.client.HTTPConnection(address, timeout=POLL_SECONDS)
+        connection.request("GET", f"{API}/stream")
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise Failed(f"the stream answered {answer.status}")
+        while not stop.is_set():
+            try:
+                if not answer.read1(65536):
+                    return
+            except TimeoutError:
+                continue
+
+    threads = [threading.Thread(target=each) for each in (poll, follow)] if is_open else []
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+class _Client:
+    """One connection that is kept open."""
+
+    def __init__(self, address: str) -> None:
+        self._connection = http.client.HTTPConnection(address, timeout=60)
+
+    def get(self, path: str) -> Any:
+        """Return the answer. Raises `Failed` unless it is 200."""
+        self._connection.request("GET", path)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise Failed(f"GET {path} answered {answer.status}: {body[:500]!r}")
+        return json.loads(body) if body else None
+
+
+def _milliseconds(call: Callable[[], object]) -> float:
+    call()
+    took = []
+    for _ in range(TIMES):
+        with stopwatch() as watch:
+            call()
+        took.append(1e3 * watch.seconds)
+    return median(took)
+
+
+def _reading_paths(client: _Client, job_id: str) -> Iterator[str]:
+    """Yield every path that reads and needs no id but that of a job, and no argument. A stream does not end, and
+    `verify` reads the whole record: no page calls it by itself."""
+    for path, verbs in client.get(f"{API}/openapi.json")["paths"].items():
+        reading = verbs.get("get")
+        if reading is None:
+            continue
+        needed = {one["name"] for one in reading.get("parameters", ()) if one.get("required")}
+        if needed <= {"job_id"} and not path.endswith(("/stream", "/record/verify")):
+            yield path.replace("{job_id}", job_id)
+
+
+def _requests_a_second(address: str, path: str) -> float:
+    def ask() -> None:
+        client = _Client(address)
+        for _ in range(REQUESTS // CLIENTS):
+            client.get(path)
+
+    threads = [threading.Thread(target=ask) for _ in range(CLIENTS)]
+    with stopwatch() as watch:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    return REQUESTS / watch.seconds
