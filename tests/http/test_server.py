@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import httpx2
 import pytest
 
 from detent.cli.main import main
+from detent.http.server import listen
 from tests.deadlines import scaled
 
 APP = """
@@ -69,3 +71,13 @@ def test_a_port_that_is_taken(tmp_path: Path, sqlite_store_url: str, capsys: pyt
         port = url.split(":")[2].partition("/")[0]
         assert main(["server", "--database", sqlite_store_url, "--port", port]) == 2
         assert f"port: found {port}: Address already in use" in capsys.readouterr().err
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    """Headers and body of an answer are two packets. With Nagle's algorithm the second one waited 40 ms."""
+    with listen("127.0.0.1", 0) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()):
+            connection, _ = listener.accept()
+            with connection:
+                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
