@@ -40,7 +40,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that is bound to the address. `InvalidInput` if the port is taken."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Its connections inherit this. Otherwise the body of an answer waits 40 ms for the client to acknowledge the headers.
+    # Connections inherit this. Otherwise the body of an answer waits 40 ms until the client acknowledges its headers.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((host, port))
