@@ -104,7 +104,7 @@ def report(ctx: Context, month: str) -> dict[str, Any]:
         level = "warning" if number % 13 == 0 else "debug" if number % 5 == 0 else "info"
         ctx.event(f"chapter {number} of 40: {month}", level=level, rows=number * 137)
         ctx.progress(number, total=40)
-        spend(0.8)
+        spend(0.4)
     return {"rows": 112_340, "file": f"https://files.shop.example/{month}.pdf"}
 
 

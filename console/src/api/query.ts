@@ -20,6 +20,8 @@ interface Options {
   enabled?: boolean;
   /** True reads once and not again, for things that never change. */
   once?: boolean;
+  /** Reads again after so many seconds, whatever the stream says. */
+  every?: number;
 }
 
 /** Reads a GET path of the API and keeps it current. The last answer is shown at once when a page is opened again. */
@@ -32,7 +34,7 @@ export function useRead<P extends GetPath>(
 }
 
 /** As `useRead`, for a whole address. */
-export function useAddress<T>(url: string, { enabled = true, once = false }: Options = {}): Reading<T> {
+export function useAddress<T>(url: string, { enabled = true, once = false, every }: Options = {}): Reading<T> {
   const [state, setState] = useState<{ url: string; data?: T; problem?: Problem }>({
     url,
     data: remembered.get(url) as T | undefined,
@@ -80,7 +82,7 @@ export function useAddress<T>(url: string, { enabled = true, once = false }: Opt
     };
     const wait = () => {
       if (once && failures === 0) return;
-      const seconds = failures ? Math.min(2 ** failures, 15) : pollSeconds();
+      const seconds = failures ? Math.min(2 ** failures, 15) : document.hidden ? pollSeconds() : Math.min(every ?? 60, pollSeconds());
       timer = window.setTimeout(() => (isPaused.peek() ? wait() : void load()), seconds * 1000);
     };
     again.current = () => void load();
@@ -91,7 +93,7 @@ export function useAddress<T>(url: string, { enabled = true, once = false }: Opt
       clearTimeout(timer);
       stop.abort();
     };
-  }, [url, enabled, once]);
+  }, [url, enabled, once, every]);
 
   return {
     data: current.data,

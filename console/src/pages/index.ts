@@ -17,6 +17,7 @@ export interface Page {
 const lazy = (page: () => Promise<{ default: ComponentType<any> }>) => load(page) as ComponentType<any>;
 
 export const PAGES: Page[] = [
+  { path: "jobs", title: "Jobs", group: "Work", icon: "jobs", letter: "j", component: lazy(() => import("./jobs")) },
   { path: "queues", title: "Queues", group: "Set-up", icon: "queues", letter: "q", component: lazy(() => import("./queues")) },
 ];
 

@@ -54,10 +54,12 @@ export function allowance(action: Action): Allowed {
 }
 
 /** A button for an action. If the action is not allowed, the button stays and says why. */
-export function ActionButton({ action, compact = false, primary = false }: {
+export function ActionButton({ action, compact = false, primary = false, onClick }: {
   action: Action;
   compact?: boolean;
   primary?: boolean;
+  /** Done instead of opening the dialog. */
+  onClick?: () => void;
 }) {
   const allowed = allowance(action);
   const classes = ["button"];
@@ -71,7 +73,7 @@ export function ActionButton({ action, compact = false, primary = false }: {
       aria-disabled={allowed !== true}
       data-hint={allowed === true ? undefined : allowed}
       aria-description={allowed === true ? undefined : allowed}
-      onClick={() => allowed === true && ask(action)}
+      onClick={() => allowed === true && (onClick ? onClick() : ask(action))}
     >
       {action.icon && <Icon name={action.icon} />}
       {action.label}

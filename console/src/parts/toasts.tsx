@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { Problem } from "../api/client";
 import { Icon } from "./icon";
 import { Text } from "./text";
@@ -32,9 +33,10 @@ export function toastProblem(error: unknown): void {
 const ICONS = { good: "check", bad: "warning", plain: "info" } as const;
 
 /** The place of all messages. */
-export function Toasts() {
+export function Toasts({ children }: { children?: ComponentChildren }) {
   return (
     <div class="toasts" role="status" aria-live="polite">
+      {children}
       {toasts.value.map((one) => (
         <div class={`toast ${one.tone}`} key={one.id}>
           <Icon name={ICONS[one.tone]} />

@@ -7,6 +7,7 @@ import { session } from "../api/session";
 import { isLost, needsToken } from "../live/live";
 import { NotFound, PAGES } from "../pages";
 import { ActionDialog } from "../parts/actions";
+import { Operations } from "../parts/bulk";
 import { Icon } from "../parts/icon";
 import { Text } from "../parts/text";
 import { Toasts } from "../parts/toasts";
@@ -71,7 +72,9 @@ export function Shell() {
       </div>
       <ActionDialog />
       {keysAreShown.value && <KeysDialog />}
-      <Toasts />
+      <Toasts>
+        <Operations />
+      </Toasts>
     </>
   );
 }

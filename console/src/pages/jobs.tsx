@@ -1,0 +1,190 @@
+// The list of jobs: tabs by state, filters in the address, and changes of all jobs that match.
+import { useMemo } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import type { Job } from "../api/client";
+import { useLifecycle } from "../api/lifecycles";
+import { useRead } from "../api/query";
+import { BulkButton, type BulkVerb, bulkAllowed, type JobFilters } from "../parts/bulk";
+import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { ListEnd, News, useList } from "../parts/list";
+import { Empty, Failure, Loading } from "../parts/notices";
+import { PageHead } from "../parts/page";
+import { readSince, SINCE_VALUES } from "../parts/since";
+import { State } from "../parts/state";
+import { Absent, type Column, Table } from "../parts/table";
+import { type Tab, Tabs } from "../parts/tabs";
+import { Clip, Copyable } from "../parts/text";
+import { Time, Took } from "../parts/time";
+import { type Filters, thingUrl, useQuery } from "../parts/url";
+import "../styles/jobs.css";
+
+const STATES = ["pending", "running", "failed", "quarantined", "succeeded", "cancelled"];
+const VERBS: BulkVerb[] = ["retry", "cancel", "discard", "move"];
+
+/** Returns the last line of an error: the exception and its message. */
+export function errorLine(error: string | null): string {
+  return error?.trimEnd().split("\n").at(-1) ?? "";
+}
+
+/** Says in a few words what is the matter with a job. */
+export function Detail({ job }: { job: Job }) {
+  if (job.state === "pending" && Date.parse(job.due_at) > Date.now()) {
+    return (
+      <span class="soft">
+        due <Time at={job.due_at} />
+      </span>
+    );
+  }
+  if (job.state === "running" && job.cancel_requested_at) return <span class="soft">is asked to stop</span>;
+  if (job.state === "cancelled" && job.cancel_reason) return <Clip value={job.cancel_reason} />;
+  if (job.error && job.state !== "succeeded") return <Clip value={errorLine(job.error)} />;
+  return <Absent />;
+}
+
+const COLUMNS: Column<Job>[] = [
+  { head: "State", width: "126px", place: "side", cell: (job) => <State state={job.state} /> },
+  {
+    head: "Task",
+    width: "22%",
+    place: "lead",
+    cell: (job) => (
+      <a href={thingUrl("jobs", job.id)} data-row-link>
+        <Clip value={job.task} />
+      </a>
+    ),
+  },
+  { head: "Id", width: "96px", cell: (job) => <Copyable text={job.id} what="the id" /> },
+  { head: "Queue", width: "110px", cell: (job) => <Clip value={job.queue} /> },
+  { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
+  {
+    head: "Attempt",
+    width: "76px",
+    right: true,
+    cell: (job) => (
+      <span class="number">
+        {job.attempt}
+        <span class="faint">/{job.attempts_max}</span>
+      </span>
+    ),
+  },
+  { head: "Took", width: "92px", right: true, cell: (job) => (job.leased_at ? <Took from={job.leased_at} to={job.finished_at} /> : <Absent />) },
+  { head: "Created", width: "96px", right: true, cell: (job) => <Time at={job.created_at} /> },
+  { head: "Detail", cell: (job) => <Detail job={job} /> },
+];
+
+/** Reads the values that the filter bar suggests, and the qualifiers. */
+function useQualifiers(): Record<string, Qualifier> {
+  const counts = useRead("/jobs/counts").data?.items ?? [];
+  const tasks = useRead("/figures").data?.tasks ?? [];
+  const once = (values: string[]) => [...new Set(values)].filter(Boolean).sort();
+  return {
+    queue: { help: "in this queue", values: once(counts.map((one) => one.queue)) },
+    task: { help: "of this task", values: once(tasks.map((one) => one.task)) },
+    state: { help: "in this state", values: STATES },
+    tenant: { help: "of this tenant", values: once(counts.map((one) => one.tenant)) },
+    key: { help: "with this key" },
+    since: { help: "created since: 1h, 7d, 2026-11-18", values: SINCE_VALUES },
+    error: { help: "with this text in the error" },
+    worker: { help: "held by this worker" },
+    run: { help: "of this run" },
+    correlation_id: { help: "with this correlation id" },
+  };
+}
+
+function useTabs(query: Filters): Tab[] {
+  const counts = useRead("/jobs/counts").data?.items;
+  // Counts are kept by tenant, queue and state; under another filter they are not known.
+  const isKnown = !["task", "key", "since", "error", "worker", "run", "correlation_id"].some((name) => query[name]);
+  const numberOf = (state?: string) =>
+    isKnown && counts
+      ? counts
+          .filter((one) => (!state || one.state === state) && (!query.queue || one.queue === query.queue))
+          .filter((one) => !query.tenant || one.tenant === query.tenant)
+          .reduce((sum, one) => sum + one.jobs, 0)
+      : undefined;
+  return [
+    { value: undefined, label: "All", number: numberOf() },
+    ...STATES.map((state) => ({ value: state, label: state.charAt(0).toUpperCase() + state.slice(1), number: numberOf(state) })),
+  ];
+}
+
+export default function Jobs() {
+  const [query, setQuery] = useQuery();
+  const { route } = useLocation();
+  const qualifiers = useQualifiers();
+  const names = Object.keys(qualifiers);
+  const since = useMemo(() => readSince(query.since, Date.now()), [query.since]);
+  const filters = { ...Object.fromEntries(names.map((name) => [name, query[name]])), since } as JobFilters;
+  const list = useList("/jobs", filters, (job) => job.id);
+  const lifecycle = useLifecycle("job");
+  const tabs = useTabs(query);
+  const text = filterText(query, names);
+
+  const openId = (word: string) => {
+    if (!/^\d+$/.test(word)) return `Write a filter such as task:${word}, or the id of a job.`;
+    route(thingUrl("jobs", word));
+    return undefined;
+  };
+  return (
+    <>
+      <PageHead title="Jobs" lead="Every job, the newest first. A job is one call of a task, with all its attempts." />
+      <div class="stack">
+        <Tabs label="States" path="jobs" name="state" query={query} tabs={tabs} />
+        <FilterBar
+          qualifiers={qualifiers}
+          filters={query}
+          onFilter={setQuery}
+          onWord={openId}
+          placeholder="Filter by queue: task: tenant: key: since: …, or type the id of a job"
+        />
+        <section class="card" aria-label="Jobs">
+          <div class="card-head">
+            <span class="soft small">{text ? <>All jobs with <code>{text}</code></> : "All jobs"}</span>
+            <div class="row">
+              {VERBS.map((verb) => (
+                <BulkButton
+                  key={verb}
+                  verb={verb}
+                  filters={filters}
+                  allowed={bulkAllowed(lifecycle, verb, query.state)}
+                  what={`All jobs with ${text}.`}
+                />
+              ))}
+            </div>
+          </div>
+          <News list={list} noun="job" />
+          {list.rows.length > 0 ? (
+            <>
+              <Table label="Jobs" columns={COLUMNS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
+              <ListEnd list={list} noun="job" />
+            </>
+          ) : list.reading.problem ? (
+            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
+          ) : list.reading.data ? (
+            <NoJobs isFiltered={text !== ""} clear={() => setQuery(Object.fromEntries(names.map((name) => [name, undefined])))} />
+          ) : (
+            <Loading lines={10} />
+          )}
+        </section>
+      </div>
+    </>
+  );
+}
+
+function NoJobs({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
+  if (!isFiltered) {
+    return (
+      <Empty icon="jobs" title="There is no job yet" command="detent enqueue TASK '{}' --app shop:app">
+        Jobs appear here as soon as a program enqueues one.
+      </Empty>
+    );
+  }
+  return (
+    <Empty icon="search" title="No job matches">
+      Jobs that were deleted after their retention are not found either.{" "}
+      <button type="button" class="button small" onClick={clear}>
+        Clear the filter
+      </button>
+    </Empty>
+  );
+}
