@@ -15,7 +15,8 @@ import pytest
 
 from detent.cli.main import main
 from detent.http.server import listen
-from tests.deadlines import scaled
+from tests.deadlines import scaled, until
+from tests.http.event_streams import Follower
 
 APP = """
 from detent import Context, Detent
@@ -55,6 +56,19 @@ def test_it_serves_and_stops_on_a_signal(tmp_path: Path, ready_url: str, number:
         assert httpx2.get(f"{root}/healthz").status_code == httpx2.get(f"{root}/readyz").status_code == 200
         process.send_signal(number)
         assert process.wait(scaled(20)) == 0
+
+
+def test_it_stops_while_streams_are_open(tmp_path: Path, ready_url: str) -> None:
+    """By default uvicorn waits for them for ever. With a time limit it cuts them off: clients see a broken answer."""
+    with serving(tmp_path, ready_url) as (url, process):
+        job = httpx2.post(f"{url}/jobs", json={"task": "add", "payload": {"a": 1, "b": 2}}).json()["id"]
+        open_streams = [Follower(f"{url}/stream"), Follower(f"{url}/stream", job=job), Follower(f"{url}/stream")]
+        until(lambda: open_streams[0].of("counts") and open_streams[1].of("transition"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(scaled(20)) == 0
+        assert all(one.ended() for one in open_streams)
+        assert [one.error for one in open_streams] == [None, None, None]
+        assert not open_streams[1].of("end")  # the job has not ended, so the client reconnects
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "shop.example"])

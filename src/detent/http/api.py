@@ -28,6 +28,8 @@ from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
 from detent.http.sessions import add_session_routes
 from detent.http.special_verbs import special_verbs
+from detent.http.stream import stream_endpoint
+from detent.http.stream_hub import StreamHub
 from detent.http.verbs import Verb, surface_verbs
 from detent.http.webhooks import HOOKS, build_hook_endpoint
 from detent.model.database_facts import RELEASE
@@ -72,6 +74,8 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
     add_session_routes(api, admission)
     api.add_api_route(HOOKS, build_hook_endpoint(app), methods=["POST"], include_in_schema=False)
+    api.state.streams = StreamHub(app)
+    api.add_api_route(f"{_ROOT}/stream", stream_endpoint(app, api.state.streams), include_in_schema=False)
     for verb in verbs:
         method, endpoint = "POST" if verb.changes else "GET", _endpoint(app, verb, callers)
         api.add_api_route(f"{_ROOT}{verb.path}", endpoint, methods=[method], include_in_schema=False)

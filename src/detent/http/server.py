@@ -69,14 +69,15 @@ class Server:
             log_webhooks(self._app)
             port = listener.getsockname()[1]
             shown = f"[{self._host}]" if ":" in self._host else self._host
-            _Uvicorn(config, lambda: ready(f"http://{shown}:{port}")).run(sockets=[listener])
+            _Uvicorn(config, api.state.streams.stop, lambda: ready(f"http://{shown}:{port}")).run(sockets=[listener])
 
 
 class _Uvicorn(uvicorn.Server):
-    """Tells when it has started, and ends by itself on a signal instead of raising it again."""
+    """Tells when it has started. On a signal it ends open streams, which would keep it from stopping, and itself."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None], started: Callable[[], None]) -> None:
         super().__init__(config)
+        self._end_streams = end_streams
         self._tell_started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -87,4 +88,5 @@ class _Uvicorn(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop."""
         log.info("Signal %d: stopping.", sig)
+        self._end_streams()
         self.should_exit = True
