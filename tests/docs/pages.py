@@ -11,6 +11,7 @@ from detent.declare.settings import Settings
 from tests.docs.alerts_page import alerts_page
 from tests.docs.cli_page import cli_page
 from tests.docs.http_page import http_page
+from tests.docs.metrics_page import metrics_page
 from tests.docs.python_page import python_page
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +82,7 @@ PAGES = {
     "docs/errors.md": errors_page,
     "docs/settings.md": settings_page,
     "docs/alerts.md": alerts_page,
+    "docs/metrics.md": metrics_page,
     "docs/python.md": python_page,
     "docs/cli.md": cli_page,
     "docs/http.md": http_page,

@@ -20,12 +20,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("store",),
     ("declare",),
     ("views",),
+    ("telemetry",),
     ("client",),
     ("batch", "pipeline", "ops", "schedule", "limits", "alerts"),
     ("webhooks",),
     ("app",),
     ("worker",),
-    ("telemetry",),
     ("http", "testing"),
     ("cli",),
 )

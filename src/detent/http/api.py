@@ -22,6 +22,7 @@ from detent.http.bodies import answer_of, encode
 from detent.http.callers import Caller, Callers, caller_of
 from detent.http.console import console_route
 from detent.http.description import describe
+from detent.http.metrics import add_metrics_route
 from detent.http.permissions import check_call, keep_tenant
 from detent.http.problems import answer_error, answer_http_error
 from detent.http.request_body import read_json
@@ -72,6 +73,7 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api.add_api_route(f"{_ROOT}/openapi.json", openapi, include_in_schema=False)
     api.add_api_route("/healthz", _healthy, include_in_schema=False)
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)
+    add_metrics_route(api, app)
     add_session_routes(api, admission)
     api.add_api_route(HOOKS, build_hook_endpoint(app), methods=["POST"], include_in_schema=False)
     api.state.streams = StreamHub(app)

@@ -43,6 +43,9 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_keys: str = "always"
     log_format: LogFormat = "text"
     log_level: LogLevel | None = None
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    metrics_all: bool = False
     debug: bool = False
     log_limit_fd: int = -1
     """Descriptor of the file in which all processes of a worker count their log lines; -1 if there is none."""
@@ -66,8 +69,22 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         _between("max_jobs", self.max_jobs, 0, 10**12)
         _between("cancel_grace", self.cancel_grace, 0, 86_400)
         _between("held_up_max", self.held_up_max, 0.1, 86_400)
+        if self.metrics_port is not None:
+            _between("metrics_port", self.metrics_port, 0, 65_535)
+            check_host(self.metrics_host)
         for queue, slots in self.queue_slots.items():
             _between(f"slots of queue {queue}", slots, 1, 10_000)
+
+
+def check_host(host: str) -> str:
+    """Return an address to listen on. `InvalidSetting` unless it is an IP address."""
+    import ipaddress  # not loaded into every worker
+
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise InvalidSetting("metrics_host", repr(host)[:80], "an IP address, such as 127.0.0.1 or 0.0.0.0") from None
+    return host
 
 
 def parse_queues(text: str | None) -> tuple[tuple[str, ...] | None, dict[str, int]]:

@@ -16,12 +16,12 @@ from tests.contract.jobs.sample_jobs import abort, claim, claim_one, enqueue, fi
 DAY = timedelta(days=1)
 
 
-def found(store: Store, **chosen: str) -> list[TransitionCount]:
+def found(store: Store, task: str | None = None) -> list[TransitionCount]:
     """The figures of the last day, which adding up does not change."""
-    before = store.figures(store.now() - DAY, **chosen)
+    before = store.figures(store.now() - DAY, task)
     while store.counts_fold(1):
-        assert store.figures(store.now() - DAY, **chosen) == before
-    assert store.figures(store.now() - DAY, **chosen) == before
+        assert store.figures(store.now() - DAY, task) == before
+    assert store.figures(store.now() - DAY, task) == before
     return before
 
 
@@ -169,3 +169,15 @@ def test_jobs_that_are_gone_have_counted(store: Store, clock: StoreClock) -> Non
     store.job_prune(store.now(), 0, 100, "ana")
     assert store.job_get([held.job_id]) == [None]
     assert found(store) == before
+
+
+def test_until_leaves_out_later_hours(store: Store, clock: StoreClock) -> None:
+    begin = store.now()
+    succeeded(store)
+    clock.advance(3600)
+    succeeded(store)
+    for _ in range(2):
+        (first,) = store.figures(begin, until=store.now())
+        assert first.moves == 1
+        assert sum(one.moves for one in store.figures(begin)) == 2
+        store.counts_fold(10)

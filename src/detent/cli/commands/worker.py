@@ -15,7 +15,7 @@ from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import OK, CommandFailed, exit_code
 from detent.cli.options import duration, flag, option, page_options
 from detent.cli.session import Session
-from detent.errors import DetentError
+from detent.errors import DetentError, InvalidInput
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -61,6 +61,9 @@ def list_(session: Session, app: Detent, within: float, limit: int, after: str |
 @option("--grace", "Time for running jobs to finish.", duration, default="30s")
 @flag("--drain", "End when no job is left.")
 @option("--max-jobs", "Replace a process after this many jobs; 0 is never.", int, default=0)
+@option("--metrics-port", "Serve metrics for Prometheus on this port; 0 takes any. Default: none.", int)
+@option("--metrics-host", "Address to serve metrics on. They need no password.", "ADDRESS", default="127.0.0.1")
+@flag("--metrics-all", "Also show the metrics of the database, as the server does.")
 @option("--log-format", "Format of the log on stderr.", ["text", "json"], default="text")
 @option(
     "--log-level",
@@ -101,6 +104,8 @@ def worker(
         debug=os.environ.get("DETENT_DEBUG") == "1",
         **chosen,
     )
+    if options.metrics_port is not None:
+        require_metrics(options.metrics_host, options.metrics_port)
     set_up_output(log_format, log_level, options.package)
     limit_log(options)
     stop = _Stop()
@@ -114,6 +119,20 @@ def worker(
             raise
         _log.info("Worker %s was told to stop before it had started.", options.name)
         return OK
+
+
+def require_metrics(host: str, port: int) -> None:
+    """`InvalidInput` if metrics cannot be served: a package is missing, or the port is taken."""
+    import importlib.util
+
+    if importlib.util.find_spec("prometheus_client") is None:
+        raise InvalidInput("metrics_port", "no package prometheus-client", "`pip install 'detent[metrics]'`")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except OSError as error:
+            raise InvalidInput("metrics_port", f"{host} port {port}: {error.strerror}", "a free port") from None
 
 
 class _StopRequested(BaseException):

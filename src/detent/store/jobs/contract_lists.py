@@ -73,9 +73,9 @@ class JobListVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
-        """Add up the moves of jobs since the start of that hour, by task, states, outcome and bucket. Exact, without
-        reading jobs: moves are added up by hour, and hours are kept for 31 days."""
+    def figures(self, since: datetime, task: str | None = None, until: datetime | None = None) -> list[TransitionCount]:
+        """Add up the moves of jobs since the start of that hour (and before the hour of `until`), by task, states,
+        outcome and bucket. Exact, without reading jobs: moves are added up by hour, and hours are kept for 31 days."""
         ...
 
     @verb("viewer")

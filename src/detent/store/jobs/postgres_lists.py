@@ -31,7 +31,10 @@ _EVENTS = (
 )
 _COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1()"
 _COUNTS_AS_OF = "SELECT tenant, queue, state, jobs FROM detent.counts_as_of_v1(%s::timestamptz)"
-_FIGURES = f"SELECT {', '.join(TransitionCount.__struct_fields__)} FROM detent.figures_v1(%s::timestamptz, %s::text)"
+_FIGURES = f"""
+SELECT {", ".join(TransitionCount.__struct_fields__)}
+  FROM detent.figures_v1(%s::timestamptz, %s::text, %s::timestamptz)
+"""
 _RATES = f"SELECT {', '.join(RateCount.__struct_fields__)} FROM detent.rates_v1(%s::timestamptz, %s::integer)"
 _BATCH_FIGURES = f"SELECT {', '.join(BatchCount.__struct_fields__)} FROM detent.batch_figures_v1(%s::timestamptz)"
 _COUNT = "SELECT detent.job_count_v1(%s::text, %s::text, %s::text, %s::text)"
@@ -114,8 +117,10 @@ def _counts(rows: Sequence[Row]) -> list[Count]:
     return [Count(*row) for row in rows]
 
 
-def figures(since: datetime, task: str | None = None) -> Statement[list[TransitionCount]]:
-    params = (moment(since, field="since"), task)
+def figures(
+    since: datetime, task: str | None = None, until: datetime | None = None
+) -> Statement[list[TransitionCount]]:
+    params = (moment(since, field="since"), task, None if until is None else moment(until, field="until"))
     return Statement(_FIGURES, params, lambda rows: [TransitionCount(*row) for row in rows], writes=False)
 
 

@@ -20,7 +20,7 @@ _KEY = ("task", "from_state", "to_state", "outcome", "bucket")
 _FIGURES = f"""
 SELECT {", ".join(_KEY)}, sum(moves), sum(held_us), max(held_us_max), sum(ran_us), max(ran_us_max), sum(waited_us),
        max(waited_us_max)
-  FROM detent_transition_counts WHERE hour >= ? AND (?2 IS NULL OR task = ?2)
+  FROM detent_transition_counts WHERE hour >= ?1 AND (?2 IS NULL OR task = ?2) AND (?3 IS NULL OR hour < ?3)
  GROUP BY {", ".join(_KEY)} ORDER BY {", ".join(_KEY)}
 """
 _BATCH_FIGURES = """
@@ -74,9 +74,11 @@ SELECT j.tenant, j.queue, then_.to_state, count(*)
 class SqliteCounts(VerbBase):
     """Counts and figures."""
 
-    def figures(self, since: datetime, task: str | None = None) -> list[TransitionCount]:
+    def figures(self, since: datetime, task: str | None = None, until: datetime | None = None) -> list[TransitionCount]:
         at = to_micros(since, field="since")
-        return [TransitionCount(*row) for row in self._db.rows(_FIGURES, (at - at % _HOUR, task))]
+        end = None if until is None else to_micros(until, field="until")
+        where = (at - at % _HOUR, task, None if end is None else end - end % _HOUR)
+        return [TransitionCount(*row) for row in self._db.rows(_FIGURES, where)]
 
     def rates(self, since: datetime, seconds: int) -> list[RateCount]:
         where = {"since": to_micros(since, field="since"), "step": seconds * 1_000_000}

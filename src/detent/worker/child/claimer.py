@@ -209,6 +209,7 @@ class Claimer:
                 # A look-up is only a read: it does not show that the database accepts writes again.
                 self._backoff.worked()
             if jobs:
+                self._board.count_claim(len(jobs))
                 self._claimed_at = self._clock.monotonic()
                 self._after_tenant = jobs[-1].tenant
                 self._claimed(lease_id, jobs, claimed_at or self._claimed_at)

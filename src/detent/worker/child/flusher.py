@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from detent.errors import AlreadyCommitted, DetentError, LeaseLost
 from detent.errors.database import OUTAGES
+from detent.model.clock import Clock, SystemClock
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
@@ -34,7 +35,8 @@ _EVENTS_MAX = 10_000
 class Flusher:
     """One writing thread. Endings are written as soon as the batch before is done; events wait up to 200 ms for others.
 
-    `written` is called with the leases that need no more renewals, and `aborted` with each attempt that was aborted.
+    `written` is called with the leases that need no more renewals, `aborted` with each attempt that was aborted, and
+    `count` with the number of items of each batch and how long writing it took.
     `tally` counts the outcomes of all attempts.
     """
 
@@ -47,6 +49,8 @@ class Flusher:
         lease: float,
         written: Callable[[list[int]], None],
         aborted: Callable[[Aborted], None],
+        count: Callable[[int, float], None] = lambda *_: None,
+        clock: Clock | None = None,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -54,6 +58,8 @@ class Flusher:
         self._lease = lease
         self._written = written
         self._aborted = aborted
+        self._count = count
+        self._clock = clock or SystemClock()
         self._changed = threading.Condition()
         self.tally: Counter[str] = Counter()
         self._batch = WriteBatch()
@@ -151,6 +157,7 @@ class Flusher:
             part = parts.pop()
             if not part.size:
                 continue
+            begun_at = self._clock.monotonic()
             try:
                 with self._store.answering_within(self._answer_max):
                     answers = self._write_all(part)
@@ -163,6 +170,7 @@ class Flusher:
                     parts += reversed(part.halves() or [self._set_aside(part, error)])
                 continue
             self._backoff.worked()
+            self._count(part.size, self._clock.monotonic() - begun_at)
             self._answer_max = _ANSWER_FIRST
             self.tally += count_outcomes(answers)
             for answer in answers:

@@ -65,6 +65,8 @@ class Child:
             lease=options.lease,
             written=self._written,
             aborted=self._aborted,
+            count=board.count_write,
+            clock=clock,
         )
         self._lease_reports = LeaseReports(channel)
         room = threading.Event()

@@ -2,7 +2,7 @@
 
 The child writes one entry per slot when a job begins, and clears it when the job ends. All times are from the machine's
 monotonic clock, which all processes share. Behind the entries are the child's last heartbeat, the lease it last
-claimed under, and a flag with which the supervisor forbids further claims.
+claimed under, a flag with which the supervisor forbids further claims, and counters for metrics.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 from detent.worker.unnamed_file import open_unnamed_file
 
-__all__ = ["Board", "BoardEntry"]
+__all__ = ["COMMIT_BOUNDS", "Board", "BoardCounters", "BoardEntry"]
 
 _NOT_CALLED = -1.0
 _JOB = struct.Struct("=q")
@@ -25,7 +26,11 @@ _ENTRY = struct.Struct("=qqddqd")
 _DEADLINE_OFFSET = struct.calcsize("=qqd")
 _IN_PROCESS_OFFSET = struct.calcsize("=qqdd")
 _CALLED_AFTER_OFFSET = struct.calcsize("=qqddq")
-_TRAILER_SIZE = _DOUBLE.size + _JOB.size + _FLAG.size
+COMMIT_BOUNDS = (0.001, 0.0033, 0.01, 0.033, 0.1, 0.33, 1.0, 3.3, 10.0)
+"""Upper bounds of the buckets of commit times, in seconds; the last bucket is above all of them."""
+_CLAIMS = struct.Struct("=qq")
+_WRITES = struct.Struct(f"={2 + len(COMMIT_BOUNDS) + 1}q")
+_TRAILER_SIZE = _DOUBLE.size + _JOB.size + _FLAG.size + _CLAIMS.size + _WRITES.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,26 @@ class BoardEntry:
         return None if self.called_after < 0 else self.called_after
 
 
+@dataclass(frozen=True, slots=True)
+class BoardCounters:
+    """What a child has done since it started. `commits` counts batches of results by how long writing them took."""
+
+    claims: int = 0
+    claimed: int = 0
+    written: int = 0
+    commit_micros: int = 0
+    commits: tuple[int, ...] = (0,) * (len(COMMIT_BOUNDS) + 1)
+
+    def __add__(self, other: BoardCounters) -> BoardCounters:
+        return BoardCounters(
+            self.claims + other.claims,
+            self.claimed + other.claimed,
+            self.written + other.written,
+            self.commit_micros + other.commit_micros,
+            tuple(map(sum, zip(self.commits, other.commits, strict=True))),
+        )
+
+
 class Board:
     """Shared entries in an unlinked file. Pass `fileno` to the child, and open it there with `Board(fileno, slots)`."""
 
@@ -59,6 +84,10 @@ class Board:
         self._heartbeat_offset = slots * _ENTRY.size
         self._claiming_offset = self._heartbeat_offset + _DOUBLE.size
         self._forbidden_offset = self._claiming_offset + _JOB.size
+        self._claims_offset = self._forbidden_offset + _FLAG.size
+        self._writes_offset = self._claims_offset + _CLAIMS.size
+        self._claims = [0, 0]
+        self._writes = [0] * (2 + len(COMMIT_BOUNDS) + 1)
         self._free = list(range(slots - 1, -1, -1))
         self._entries: dict[Hashable, int] = {}
 
@@ -136,6 +165,25 @@ class Board:
     def claims_forbidden(self) -> bool:
         """Return whether the child must not claim again."""
         return bool(_FLAG.unpack_from(self._map, self._forbidden_offset)[0])
+
+    def count_claim(self, jobs: int) -> None:
+        """Note that a claim gave so many jobs. By the claiming thread only."""
+        self._claims[0] += 1
+        self._claims[1] += jobs
+        _CLAIMS.pack_into(self._map, self._claims_offset, *self._claims)
+
+    def count_write(self, items: int, seconds: float) -> None:
+        """Note that a batch of results was written, and how long that took. By the writing thread only."""
+        self._writes[0] += items
+        self._writes[1] += int(seconds * 1e6)
+        self._writes[2 + bisect_left(COMMIT_BOUNDS, seconds)] += 1
+        _WRITES.pack_into(self._map, self._writes_offset, *self._writes)
+
+    def counters(self) -> BoardCounters:
+        """Return what the child has counted."""
+        claims, claimed = _CLAIMS.unpack_from(self._map, self._claims_offset)
+        written, micros, *commits = _WRITES.unpack_from(self._map, self._writes_offset)
+        return BoardCounters(claims, claimed, written, micros, tuple(commits))
 
     def close(self) -> None:
         """Release the memory."""

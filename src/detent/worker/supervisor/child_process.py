@@ -15,7 +15,7 @@ import msgspec
 from detent.model.service_records import SilentRow
 from detent.worker.critical_thread import start_critical_thread
 from detent.worker.options import WorkerOptions
-from detent.worker.supervisor.board import Board, BoardEntry
+from detent.worker.supervisor.board import Board, BoardCounters, BoardEntry
 from detent.worker.supervisor.channel import Channel
 from detent.worker.supervisor.child_health import (
     Attempt,
@@ -120,6 +120,13 @@ class ChildProcess:
             if (claiming := self._board.claiming()) is not None:
                 return {claiming}
         return set()
+
+    def counters(self) -> BoardCounters:
+        """Return what the child has counted; nothing once the board is closed."""
+        try:
+            return self._board.counters()
+        except ValueError:
+            return BoardCounters()
 
     def entries(self) -> list[BoardEntry]:
         """Return the jobs in progress; none once the board is closed. The deadline of a stalled attempt has passed."""

@@ -21,9 +21,11 @@ from detent.worker.options import WorkerOptions
 from detent.worker.outage_backoff import OutageBackoff
 from detent.worker.outcome_counts import describe_counts
 from detent.worker.services.service_set import ServiceSet
+from detent.worker.supervisor.board import BoardCounters
 from detent.worker.supervisor.child_process import ChildProcess
 from detent.worker.supervisor.dead_child import DeadLease
 from detent.worker.supervisor.lease_renewals import LeaseRenewals
+from detent.worker.supervisor.process_counts import ProcessCounts
 from detent.worker.supervisor.service_threads import ServiceThreads
 from detent.worker.supervisor.systemd_notifier import SystemdNotifier
 from detent.worker.supervisor.wakeup_pipe import WakeupPipe
@@ -108,6 +110,8 @@ class Supervisor:
         self._was_ready = False
         self._starts_failed = 0
         self._tally: Counter[str] = Counter()
+        self._gone = BoardCounters()
+        """What children that are gone have counted."""
 
     def run(self) -> int:
         """Supervise until told to stop, or with `drain` until no job is left. Return the exit code."""
@@ -119,6 +123,7 @@ class Supervisor:
         log.info("worker %s: %s of %s", self._options.name, processes, slots)
         renewals = start_critical_thread("renewals", lambda: self._renewals.run(self._over))
         threads = [renewals, *self._service_threads.start(self._over)]
+        self._serve_metrics()
         self._watch_until_stopped()
         self._over.set()
         self._renewals.wake()
@@ -148,6 +153,23 @@ class Supervisor:
                 )
             self._watch_children(now)
             self._wakeup.wait(self._next_look())
+
+    def _serve_metrics(self) -> None:
+        if self._options.metrics_port is not None:
+            # Imported late: a worker without metrics does without HTTP and without the client of Prometheus.
+            from detent.worker.supervisor.metrics_server import serve_metrics
+
+            serve_metrics(self._options, self._store, self._clock, self._count_processes)
+
+    def _count_processes(self) -> ProcessCounts:
+        """Return what this worker has done since it started. From any thread."""
+        with self._lock:
+            children, counters, tally = list(self._children), self._gone, self._tally + self._renewals.tally
+        for child in children:
+            counters += child.counters()
+            tally += Counter(child.tally)
+        active = sum(len(child.entries()) for child in children)
+        return ProcessCounts(children=len(children), active=active, counters=counters, tally=tally)
 
     def _list_children(self) -> list[ChildProcess]:
         with self._lock:
@@ -205,10 +227,12 @@ class Supervisor:
 
     def _remove(self, child: ChildProcess, now: float) -> None:
         """Remove a dead child, and have its leases ended."""
+        counted = child.counters()
         ended_with, leases = child.close(now)
         with self._lock:
             self._children.remove(child)
-        self._tally += Counter(child.tally)
+            self._gone += counted
+            self._tally += Counter(child.tally)
         self._renewals.add_dead(leases)
         if child.is_leaving and child.killed is None:
             return

@@ -1,0 +1,1 @@
+"""Metrics and traces: what other programs measure Detent by."""
