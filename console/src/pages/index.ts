@@ -18,6 +18,8 @@ const lazy = (page: () => Promise<{ default: ComponentType<any> }>) => load(page
 
 export const PAGES: Page[] = [
   { path: "jobs", title: "Jobs", group: "Work", icon: "jobs", letter: "j", component: lazy(() => import("./jobs")) },
+  { path: "jobs/:id", title: "Job", icon: "jobs", component: lazy(() => import("./job")) },
+  { path: "dead", title: "Dead letters", group: "Work", icon: "dead", letter: "d", component: lazy(() => import("./dead")) },
   { path: "queues", title: "Queues", group: "Set-up", icon: "queues", letter: "q", component: lazy(() => import("./queues")) },
 ];
 

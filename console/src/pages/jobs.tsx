@@ -10,6 +10,7 @@ import { ListEnd, News, useList } from "../parts/list";
 import { Empty, Failure, Loading } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { readSince, SINCE_VALUES } from "../parts/since";
+import { errorLine } from "../parts/errors";
 import { State } from "../parts/state";
 import { Absent, type Column, Table } from "../parts/table";
 import { type Tab, Tabs } from "../parts/tabs";
@@ -20,11 +21,6 @@ import "../styles/jobs.css";
 
 const STATES = ["pending", "running", "failed", "quarantined", "succeeded", "cancelled"];
 const VERBS: BulkVerb[] = ["retry", "cancel", "discard", "move"];
-
-/** Returns the last line of an error: the exception and its message. */
-export function errorLine(error: string | null): string {
-  return error?.trimEnd().split("\n").at(-1) ?? "";
-}
 
 /** Says in a few words what is the matter with a job. */
 export function Detail({ job }: { job: Job }) {
@@ -42,10 +38,10 @@ export function Detail({ job }: { job: Job }) {
 }
 
 const COLUMNS: Column<Job>[] = [
-  { head: "State", width: "126px", place: "side", cell: (job) => <State state={job.state} /> },
+  { head: "State", width: "136px", place: "side", cell: (job) => <State state={job.state} /> },
   {
     head: "Task",
-    width: "22%",
+    width: "19%",
     place: "lead",
     cell: (job) => (
       <a href={thingUrl("jobs", job.id)} data-row-link>
@@ -53,12 +49,12 @@ const COLUMNS: Column<Job>[] = [
       </a>
     ),
   },
-  { head: "Id", width: "96px", cell: (job) => <Copyable text={job.id} what="the id" /> },
+  { head: "Id", width: "88px", cell: (job) => <Copyable text={job.id} what="the id" /> },
   { head: "Queue", width: "110px", cell: (job) => <Clip value={job.queue} /> },
   { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
   {
     head: "Attempt",
-    width: "76px",
+    width: "78px",
     right: true,
     cell: (job) => (
       <span class="number">
@@ -68,7 +64,7 @@ const COLUMNS: Column<Job>[] = [
     ),
   },
   { head: "Took", width: "92px", right: true, cell: (job) => (job.leased_at ? <Took from={job.leased_at} to={job.finished_at} /> : <Absent />) },
-  { head: "Created", width: "96px", right: true, cell: (job) => <Time at={job.created_at} /> },
+  { head: "Created", width: "104px", right: true, cell: (job) => <Time at={job.created_at} /> },
   { head: "Detail", cell: (job) => <Detail job={job} /> },
 ];
 

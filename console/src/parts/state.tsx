@@ -58,12 +58,12 @@ export function labelOf(state: string): string {
   return state.replaceAll("_", " ");
 }
 
-/** Shows a state: a colour, an icon and its name. */
-export function State({ state, label }: { state: string; label?: string }) {
+/** Shows a state: a colour, an icon and its name. A past state stands still. */
+export function State({ state, label, past = false }: { state: string; label?: string; past?: boolean }) {
   const [tone, icon] = lookOf(state);
   return (
     <span class={`state tone-${tone}`}>
-      <Icon name={icon} className={icon === "spinner" ? "turning" : ""} />
+      <Icon name={icon} className={icon === "spinner" && !past ? "turning" : ""} />
       {label ?? labelOf(state)}
     </span>
   );

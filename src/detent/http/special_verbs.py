@@ -133,7 +133,7 @@ class ScheduleArguments(_Arguments):
 
 
 class ReplaceArguments(_Arguments):
-    """New arguments for a job that has not started."""
+    """Corrected arguments for a dead or failed job."""
 
     payload: dict[str, Any]
     reason: str | None = None
@@ -200,7 +200,7 @@ def special_verbs() -> Iterator[Verb]:
     yield _verb("jobs", "events", "/jobs/{job_id}/events", PageArguments, _events, ListPage[EventRow],
                 "List the events of a job in order.", changes=False)  # fmt: skip
     yield _verb("jobs", "replace", "/jobs/{job_id}/replace", ReplaceArguments, _replace, Job[Any],
-                "Replace a job that has not started by one with other arguments.")  # fmt: skip
+                "Enqueue the task of a dead or failed job with corrected arguments, and discard the job.")  # fmt: skip
     yield _verb("ops", "events", "/ops/{run}/events", PageArguments, _ops_events, ListPage[EventRow],
                 "List the events of an ops run in order.", changes=False)  # fmt: skip
     yield _verb("queues", "limit", "/queues/{name:path}/limit", LimitArguments, _limit, LimitRow, "Limit a queue.")

@@ -98,7 +98,6 @@ _CHANGING = {("alerts", "judge"), ("alerts", "raise_"), ("alerts", "test"), ("op
 """Verbs without an actor that change something all the same."""
 
 LEFT_OUT = {
-    ("jobs", "details"): "part of `jobs/{job_id}`",
     ("jobs", "refresh"): "every request reads anew",
     ("jobs", "wait"): "read the job, or follow the stream",
     ("lifecycles", "attach"): "declared in code",

@@ -1,0 +1,171 @@
+// Dead letters: jobs that failed for good, grouped by task and error, with their retry.
+import { type Job, type Schemas } from "../api/client";
+import { useLifecycle } from "../api/lifecycles";
+import { useRead } from "../api/query";
+import { BulkButton, bulkAllowed, type JobFilters } from "../parts/bulk";
+import { errorLine } from "../parts/errors";
+import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { count, exactly, many } from "../parts/format";
+import { ListEnd, News, useList } from "../parts/list";
+import { Empty, Failure, Loading, Shown } from "../parts/notices";
+import { Card, PageHead } from "../parts/page";
+import { Absent, type Column, Table } from "../parts/table";
+import { Clip, Copyable } from "../parts/text";
+import { Time } from "../parts/time";
+import { pageUrl, thingUrl, useQuery } from "../parts/url";
+
+type Group = Schemas["DeadGroup"];
+
+const STATE = "quarantined";
+
+/** The jobs of a group. The error is found by the name of its exception. */
+function filtersOf(group: Group, tenant: string | undefined): JobFilters {
+  return { state: STATE, task: group.task, queue: group.queue, error: group.kind || undefined, tenant };
+}
+
+function groupColumns(lifecycle: ReturnType<typeof useLifecycle>, tenant: string | undefined): Column<Group>[] {
+  const retry = bulkAllowed(lifecycle, "retry", STATE);
+  const discard = bulkAllowed(lifecycle, "discard", STATE);
+  return [
+    {
+      head: "Task",
+      width: "20%",
+      place: "lead",
+      cell: (group) => (
+        <a href={pageUrl("jobs", filtersOf(group, tenant) as Record<string, string | undefined>)} data-row-link>
+          <Clip value={group.task} />
+        </a>
+      ),
+    },
+    {
+      head: "Error",
+      cell: (group) => <Clip value={group.kind ? (group.kind.split(".").at(-1) ?? "") : "lease expired, or no exception"} />,
+    },
+    { head: "Why it ended", width: "140px", cell: (group) => <Clip value={group.reason} /> },
+    { head: "Queue", width: "100px", cell: (group) => <Clip value={group.queue} /> },
+    {
+      head: "Jobs",
+      width: "70px",
+      right: true,
+      place: "side",
+      cell: (group) => (
+        <strong class="number" title={`${exactly(group.jobs)} jobs, ${exactly(group.attempts)} attempts`}>
+          {count(group.jobs)}
+        </strong>
+      ),
+    },
+    { head: "Newest", width: "96px", right: true, cell: (group) => <Time at={group.newest_at} /> },
+    { head: "Oldest", width: "96px", right: true, cell: (group) => <Time at={group.oldest_at} /> },
+    {
+      head: "Example",
+      width: "84px",
+      right: true,
+      cell: (group) => <a href={thingUrl("jobs", group.sample_id)}>{group.sample_id}</a>,
+    },
+    {
+      head: "Actions",
+      width: "200px",
+      right: true,
+      actions: true,
+      cell: (group) => (
+        <span class="row end">
+          <BulkButton verb="retry" filters={filtersOf(group, tenant)} allowed={retry} what={whatOf(group)} />
+          <BulkButton verb="discard" filters={filtersOf(group, tenant)} allowed={discard} what={whatOf(group)} />
+        </span>
+      ),
+    },
+  ];
+}
+
+function whatOf(group: Group): string {
+  return `Dead jobs of ${group.task}${group.kind ? ` that ended with ${group.kind}` : ""}.`;
+}
+
+const JOBS: Column<Job>[] = [
+  {
+    head: "Task",
+    width: "20%",
+    place: "lead",
+    cell: (job) => (
+      <a href={thingUrl("jobs", job.id)} data-row-link>
+        <Clip value={job.task} />
+      </a>
+    ),
+  },
+  { head: "Error", cell: (job) => <Clip value={errorLine(job.error)} /> },
+  { head: "Id", width: "90px", cell: (job) => <Copyable text={job.id} what="the id" /> },
+  { head: "Queue", width: "100px", cell: (job) => <Clip value={job.queue} /> },
+  { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
+  { head: "Died", width: "96px", right: true, cell: (job) => <Time at={job.finished_at} /> },
+];
+
+export default function DeadLetters() {
+  const [query, setQuery] = useQuery();
+  const asked = { task: query.task, queue: query.queue, tenant: query.tenant };
+  const report = useRead("/dead/report", { ...asked, limit: 100 });
+  const list = useList("/dead", asked, (job) => job.id);
+  const lifecycle = useLifecycle("job");
+  const groups = report.data?.items ?? [];
+  const known = (of: (group: Group) => string) => [...new Set(groups.map(of))].sort();
+  const qualifiers: Record<string, Qualifier> = {
+    task: { help: "of this task", values: known((group) => group.task) },
+    queue: { help: "in this queue", values: known((group) => group.queue) },
+    tenant: { help: "of this tenant" },
+  };
+  const text = filterText(query, Object.keys(qualifiers));
+  const all: JobFilters = { ...asked, state: STATE };
+  const jobs = groups.reduce((sum, group) => sum + group.jobs, 0);
+  const what = text ? `All dead jobs with ${text}.` : "All dead jobs.";
+  return (
+    <>
+      <PageHead
+        title="Dead letters"
+        lead="Jobs that failed for good. They stay here until you retry or discard them; nothing runs them again by itself."
+        actions={
+          jobs > 0 && (
+            <>
+              <BulkButton compact={false} verb="retry" label="Retry all…" filters={all} what={what} allowed={bulkAllowed(lifecycle, "retry", STATE)} />
+              <BulkButton compact={false} verb="discard" label="Discard all…" filters={all} what={what} allowed={bulkAllowed(lifecycle, "discard", STATE)} />
+            </>
+          )
+        }
+      />
+      <div class="stack">
+        <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by task: queue: tenant:" />
+        <Card title="By task and error" padded={false} side={<span class="soft small number">{many(jobs, "job")}</span>}>
+          <Shown reading={report}>
+            {({ items }) =>
+              items.length ? (
+                <Table
+                  label="Groups of dead letters"
+                  columns={groupColumns(lifecycle, query.tenant)}
+                  rows={items}
+                  keyOf={(group) => `${group.task} ${group.queue} ${group.reason} ${group.kind}`}
+                />
+              ) : (
+                <Empty icon="check" title={text ? "No dead letter matches" : "There are no dead letters"}>
+                  A job comes here when its attempts are used up or its error is fatal.
+                </Empty>
+              )
+            }
+          </Shown>
+        </Card>
+        {groups.length > 0 && (
+          <Card title="Newest" padded={false}>
+            <News list={list} noun="job" />
+            {list.rows.length ? (
+              <>
+                <Table label="Dead letters" columns={JOBS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
+                <ListEnd list={list} noun="job" />
+              </>
+            ) : list.reading.problem ? (
+              <Failure problem={list.reading.problem} retry={list.reading.refresh} />
+            ) : (
+              <Loading />
+            )}
+          </Card>
+        )}
+      </div>
+    </>
+  );
+}
