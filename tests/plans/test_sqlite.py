@@ -267,6 +267,30 @@ def test_an_enqueue_costs_the_same(benches: Sequence[Bench]) -> None:
     assert crowded <= alone * ALLOWED
 
 
+READ: dict[str, Callable[[SqliteVerbs, int], object]] = {
+    "history": lambda verbs, job_id: verbs.transitions("job", str(job_id)),
+    "history of an attempt": lambda verbs, job_id: verbs.transitions("execution", f"{job_id}/1"),
+    "history of a queue": lambda verbs, _: verbs.transitions("queue", PAUSED),
+    "state at a time": lambda verbs, job_id: verbs.state_as_of("job", str(job_id), START),
+    "attempts": lambda verbs, job_id: verbs.job_executions(job_id),
+    "events": lambda verbs, job_id: verbs.job_events(job_id),
+    "the job": lambda verbs, job_id: verbs.job_get([job_id]),
+    "its details": lambda verbs, job_id: verbs.job_details([job_id]),
+    "what is new about it": lambda verbs, job_id: verbs.job_marks([job_id]),
+    "silent jobs": lambda verbs, _: verbs.job_silent(None, 0.0, 0.0, 100, None),
+    "workers": lambda verbs, _: verbs.worker_list(10.0),
+}
+
+
+@pytest.mark.parametrize("what", READ)
+def test_reading_about_one_job_costs_the_same(benches: Sequence[Bench], what: str) -> None:
+    """E2: a page about one job reads the rows of that job. Its history once read every job there was."""
+    alone, crowded = compared(
+        benches, lambda verbs, job_id: READ[what](verbs, job_id), lambda verbs: ten_claimed(verbs)[0].job_id
+    )
+    assert 0 < crowded <= alone * ALLOWED
+
+
 def look_for_alerts(verbs: SqliteVerbs) -> None:
     verbs.alert_tally(BATCH)
     for measure in MEASURES:

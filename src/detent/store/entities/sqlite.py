@@ -48,7 +48,10 @@ SELECT {", ".join(_FIELDS)}
 """
 # An index finds the lines of a job and of its executions by the number of the job.
 _OF_JOB = f"{_LINE} WHERE job_id = :job AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
-_OF_ENTITY = f"{_LINE} WHERE job_id IS NULL AND entity = :entity AND entity_id = :id ORDER BY attempt, rank, n"
+_OF_ENTITY = f"""
+SELECT {", ".join("90" if name == "rank" else name for name in _FIELDS)} FROM detent_transition_log
+ WHERE job_id IS NULL AND entity = :entity AND entity_id = :id ORDER BY attempt, n
+"""
 _AFTER = "(at, n) < (:after_at, :after_n)"
 _LINES = "SELECT n, at FROM detent_transition_log WHERE {which} ORDER BY {order} LIMIT :step"
 _LINES_OF_JOB = _LINES.format(which=f"job_id = :job_id AND {_AFTER}", order="n DESC")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from detent.model.records import JobPage, JobPlace, JobRow, RecordPage, RecordPlace, TransitionRow
 
 __all__ = [
+    "FEW_MAX",
     "LOOKS_MAX",
     "PORTION",
     "JobFilter",
@@ -20,7 +21,9 @@ __all__ = [
     "record_page",
 ]
 
-LOOKS_MAX = 100_000
+FEW_MAX = 20_000
+"""Maximum number of jobs of one state that a search sorts at once instead of reading all jobs from the newest on."""
+LOOKS_MAX = 50_000
 """Maximum number of jobs, or lines of the record, that one page of a search reads."""
 PORTION = 1000
 """Number of jobs or lines that a search reads before it checks whether its page is full."""

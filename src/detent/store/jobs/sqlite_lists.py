@@ -12,6 +12,7 @@ from detent.lifecycle.library import JOB
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import EventRow, ExecutionRow, JobDetails, JobPage, JobPlace, JobRow
 from detent.store.jobs.filters import (
+    FEW_MAX,
     LOOKS_MAX,
     PORTION,
     JobSearch,
@@ -118,10 +119,13 @@ class SqliteLists(VerbBase):
             "metadata": json_of(chosen.metadata),
             "since": to_micros(since, field="since"),
         }
-        few = self._few(chosen, asked, looks)
+        few = [row[0] for row in self._db.rows(_BY_KEY, asked)] if chosen.key is not None else None
         # Without other filters the first portion is the page.
-        step, looked, found = limit, 0, list[JobRow]()
+        step, looked, portion, found = limit, 0, 0, list[JobRow]()
         while True:
+            portion += 1
+            if portion == 3 and few is None:
+                few = self._of_state(chosen, min(looks, FEW_MAX))
             at = {"after_at": to_micros(place.created_at, field="until"), "after_id": place.id}
             walked = None if few is not None else self._next_ids(chosen, asked | at | {"step": step})
             ids = few if walked is None else [row[0] for row in walked]
@@ -135,14 +139,13 @@ class SqliteLists(VerbBase):
                 return page_of(found, limit, place)
             step = max(limit, PORTION)
 
-    def _few(self, chosen: JobSearch, asked: dict[str, Any], looks: int) -> list[int] | None:
-        """Return the jobs of a key, or of a state that has its own rows, if they are few; else None."""
-        if chosen.key is not None:
-            return [row[0] for row in self._db.rows(_BY_KEY, asked)]
+    def _of_state(self, chosen: JobSearch, few_max: int) -> list[int] | None:
+        """Return the jobs of a state that has its own rows, if they are few; else None. The search asks for them if the
+        newest jobs do not fill its page."""
         if chosen.run_id is not None or chosen.correlation_id is not None or chosen.state not in _OF_STATE:
             return None
-        ids = [row[0] for row in self._db.rows(_OF_STATE[chosen.state], {"few": looks + 1})]
-        return list(dict.fromkeys(ids)) if len(ids) <= looks else None
+        ids = [row[0] for row in self._db.rows(_OF_STATE[chosen.state], {"few": few_max + 1})]
+        return list(dict.fromkeys(ids)) if len(ids) <= few_max else None
 
     def _next_ids(self, chosen: JobSearch, asked: dict[str, Any]) -> list[Row]:
         """Return the next portion of ids, by the most selective index."""

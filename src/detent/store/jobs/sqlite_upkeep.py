@@ -20,8 +20,8 @@ SELECT {", ".join(_SILENT)} FROM (
          CASE WHEN j.started_at IS NULL THEN 'stale' ELSE 'stalled' END AS kind,
          max(j.leased_at, coalesce(j.started_at, 0), coalesce((
            SELECT e.at FROM detent_event e WHERE e.job_id = j.id ORDER BY e.seq DESC LIMIT 1), 0)) AS since
-    FROM detent_lease l, json_each(l.job_ids) held
-    JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+    FROM detent_lease l CROSS JOIN json_each(l.job_ids) held
+    CROSS JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
     LEFT JOIN detent_task_times s ON s.task = j.task
    WHERE l.expires_at > :now AND j.committed_at IS NULL AND j.cancel_requested_at IS NULL
      AND (:queue IS NULL OR j.queue = :queue)

@@ -30,26 +30,29 @@ DECLARE
   looked integer := 0;
   more   integer;
   few    bigint[];
+  few_max integer := least(p_looks, 20000);
+  portion integer := 1;
   ids    bigint[];
 BEGIN
-  -- The jobs of a key, and those of a state that has rows of its own, if they are few: all of them at once.
   IF p_key IS NOT NULL THEN
     few := ARRAY(SELECT k.job_id FROM detent.job_key k WHERE k.tenant = coalesce(p_tenant, '') AND k.key = p_key);
-  ELSIF p_run_id IS NOT NULL OR p_correlation_id IS NOT NULL THEN
-    few := NULL;
-  ELSIF p_state = 'running' THEN
-    few := ARRAY(SELECT u.id FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS u (id) LIMIT p_looks + 1);
-  ELSIF p_state = 'quarantined' THEN
-    few := ARRAY(SELECT d.job_id FROM detent.dead d LIMIT p_looks + 1);
-  ELSIF p_state IN ('failed', 'cancelled') THEN
-    few := ARRAY(SELECT u.job_id FROM detent.unsuccessful u WHERE u.state = p_state LIMIT p_looks + 1);
-  ELSIF p_state = 'pending' THEN
-    few := ARRAY(SELECT u.job_id FROM (SELECT r.job_id FROM detent.ready r UNION ALL SELECT w.job_id FROM detent.waiting w) u LIMIT p_looks + 1);
-  END IF;
-  IF cardinality(few) > p_looks THEN
-    few := NULL;
   END IF;
   LOOP
+    -- If the newest jobs do not fill the page: the jobs of a state that has rows of its own, all at once, if they are few.
+    IF few IS NULL AND p_run_id IS NULL AND p_correlation_id IS NULL AND portion = 3 THEN
+      few := CASE p_state
+        WHEN 'running' THEN ARRAY(
+          SELECT u.id FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS u (id) LIMIT few_max + 1)
+        WHEN 'quarantined' THEN ARRAY(SELECT d.job_id FROM detent.dead d LIMIT few_max + 1)
+        WHEN 'failed' THEN ARRAY(SELECT u.job_id FROM detent.unsuccessful u WHERE u.state = 'failed' LIMIT few_max + 1)
+        WHEN 'cancelled' THEN ARRAY(SELECT u.job_id FROM detent.unsuccessful u WHERE u.state = 'cancelled' LIMIT few_max + 1)
+        WHEN 'pending' THEN ARRAY(
+          SELECT u.job_id FROM (SELECT r.job_id FROM detent.ready r UNION ALL SELECT w.job_id FROM detent.waiting w) u
+           LIMIT few_max + 1) END;
+      IF cardinality(few) > few_max THEN
+        few := NULL;
+      END IF;
+    END IF;
     IF few IS NOT NULL THEN
       ids := few;
     ELSIF p_run_id IS NOT NULL THEN
@@ -95,6 +98,7 @@ BEGIN
     END IF;
     SELECT j.created_at, j.id INTO p_after_at, p_after_id FROM detent.job j WHERE j.id = ids[step];
     step := greatest(p_limit, 1000);
+    portion := portion + 1;
   END LOOP;
 END $$;
 
