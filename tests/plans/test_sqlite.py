@@ -278,6 +278,7 @@ READ: dict[str, Callable[[SqliteVerbs, int], object]] = {
     "its details": lambda verbs, job_id: verbs.job_details([job_id]),
     "what is new about it": lambda verbs, job_id: verbs.job_marks([job_id]),
     "silent jobs": lambda verbs, _: verbs.job_silent(None, 0.0, 0.0, 100, None),
+    "ops runs": lambda verbs, _: verbs.ops_list(),
     "workers": lambda verbs, _: verbs.worker_list(10.0),
 }
 

@@ -23,7 +23,7 @@ __all__ = [
 
 FEW_MAX = 20_000
 """Maximum number of jobs of one state that a search sorts at once instead of reading all jobs from the newest on."""
-LOOKS_MAX = 50_000
+LOOKS_MAX = 25_000
 """Maximum number of jobs, or lines of the record, that one page of a search reads."""
 PORTION = 1000
 """Number of jobs or lines that a search reads before it checks whether its page is full."""

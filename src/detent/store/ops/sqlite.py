@@ -46,7 +46,7 @@ SELECT {", ".join(f"v.{name}" for name in _RUN)}
 _LIST = f"""
 SELECT {", ".join(_RUN)} FROM detent_ops_runs
  WHERE (:project_id IS NULL OR project_id = :project_id) AND (:env IS NULL OR env = :env)
-   AND (:state IS NULL OR state = :state) AND (:before_id IS NULL OR job_id < :before_id)
+   AND (:state IS NULL OR state = :state) AND job_id < coalesce(:before_id, 9223372036854775807)
  ORDER BY job_id DESC LIMIT :limit
 """
 _ENVIRONMENTS = """

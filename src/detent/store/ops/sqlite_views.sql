@@ -2,7 +2,7 @@
 
 -- Every ops run. `cancelled_by` is the actor that requested it while the run was held, or that cancelled it before.
 CREATE VIEW detent_ops_runs AS
-  SELECT j.id AS job_id, e.project_id, e.id AS env_id, e.name AS env, r.git_sha, r.git_ref,
+  SELECT r.job_id, e.project_id, e.id AS env_id, e.name AS env, r.git_sha, r.git_ref,
          CASE j.state WHEN 'pending' THEN 'queued' WHEN 'succeeded' THEN 'success'
            WHEN 'running' THEN CASE WHEN j.started_at IS NULL THEN 'claimed' ELSE 'running' END ELSE j.state END AS state,
          coalesce(x.worker, (SELECT l.worker FROM detent_lease l WHERE l.id = j.lease_id)) AS claimed_by,
@@ -19,6 +19,6 @@ CREATE VIEW detent_ops_runs AS
            SELECT l.reason FROM detent_transition_log l WHERE l.job_id = j.id AND l.to_state = 'cancelled'
             ORDER BY l.n DESC LIMIT 1)) END AS cancel_reason
     FROM detent_ops_run r
-    JOIN detent_job j ON j.id = r.job_id
+   CROSS JOIN detent_job j ON j.id = r.job_id
     JOIN detent_ops_environment e ON e.id = r.environment_id
     LEFT JOIN detent_execution x ON x.job_id = j.id AND x.attempt = j.attempt;
