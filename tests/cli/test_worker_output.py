@@ -58,8 +58,10 @@ def test_every_line_is_a_json_object(sqlite_shell: Shell) -> None:
     """U2, M1: log records with tracebacks, printed lines, and uncaught exceptions."""
     (sqlite_shell.directory / "noisy.py").write_text(NOISY)
     with Detent(sqlite_shell.environment["DETENT_DATABASE_URL"]) as app:
-        for name in ("speak", "fail"):
-            app.task(name=name)(lambda ctx: None).enqueue()
+        trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        speak, _ = (app.task(name=name)(lambda ctx: None) for name in ("speak", "fail"))
+        job = app.enqueue(speak.call(), traceparent=trace)
+        app.enqueue(app.find_task("fail").call())
     ended = sqlite_shell.run("worker", "noisy:app", "--drain", "--log-format", "json")
     assert (ended.code, ended.out) == (0, "")
     told = lines(ended.err)
@@ -67,6 +69,10 @@ def test_every_line_is_a_json_object(sqlite_shell: Shell) -> None:
     assert {("stdout", "printed"), ("stderr", "two"), ("stderr", "lines")} <= said
     assert ("noisy", "logged \u2028 over two lines\nlike this") in said
     assert any("old ways" in line["message"] for line in told)
+    assert {line["worker"] for line in told} == {told[0]["worker"]}
+    (logged,) = [line for line in told if line["logger"] == "noisy" and line["level"] == "WARNING"]
+    ids = {name: logged[name] for name in ("job", "attempt", "task", "trace_id")}
+    assert ids == {"job": str(job.id), "attempt": 1, "task": "speak", "trace_id": trace.split("-")[1]}
     errors = {line["message"]: line["error"] for line in told if "error" in line}
     assert "ZeroDivisionError" in errors["caught"]
     assert "Traceback" in errors["ZeroDivisionError: division by zero"]

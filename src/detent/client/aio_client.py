@@ -16,6 +16,7 @@ from detent.declare.task import Call
 from detent.errors import WrongPlace
 from detent.model.records import Cancelled, Moved
 from detent.store.contract import AsyncVerbs
+from detent.telemetry.tracing import is_traced, send_traced_async
 
 __all__ = ["AioClient", "AioDirectClient"]
 
@@ -37,11 +38,14 @@ class AioClient:
 
     async def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> AsyncJob[R]:
         """Enqueue one call; when this returns, the job is accepted and durable. Options as for `app.enqueue`."""
-        return (await self._send([call], enqueue_options(options)))[0]
+        return (await self._send_traced([call], enqueue_options(options)))[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[AsyncJob[R]]:
         """Enqueue many calls, all or nothing. Options as for `app.enqueue`, except `key`."""
-        return await self._send(calls, enqueue_options(options, many=True))
+        return await self._send_traced(calls, enqueue_options(options, many=True))
+
+    async def _send_traced(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
+        return await (send_traced_async(self._send, calls, sending) if is_traced() else self._send(calls, sending))
 
     async def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
         if not self._engine.is_ready:
@@ -75,12 +79,15 @@ class AioDirectClient:
 
     async def enqueue(self, call: Call[R], /, **options: Unpack[EnqueueKeywords]) -> AsyncJob[R]:
         """Enqueue one call in this transaction. Options as for `app.enqueue`, except `debounce`."""
-        return (await self._send([call], enqueue_options(options)))[0]
+        return (await self._send_traced([call], enqueue_options(options)))[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]], /, **options: Unpack[EnqueueKeywords]) -> list[AsyncJob[R]]:
         """Enqueue many calls in this transaction, all or nothing. Options as for `app.enqueue`, except `key` and
         `debounce`."""
-        return await self._send(calls, enqueue_options(options, many=True))
+        return await self._send_traced(calls, enqueue_options(options, many=True))
+
+    async def _send_traced(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
+        return await (send_traced_async(self._send, calls, sending) if is_traced() else self._send(calls, sending))
 
     async def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[AsyncJob[R]]:
         if not self._engine.is_ready:

@@ -26,6 +26,7 @@ from detent.model.records import Cancelled, Enqueued, Moved, NewJob
 from detent.model.uniform_jobs import UniformJobs, ids_of, representatives
 from detent.store.contract import Store, Verbs
 from detent.store.enqueue_writer import EnqueueWriter
+from detent.telemetry.tracing import is_traced, send_traced
 
 if TYPE_CHECKING:
     from detent.client.engine import Engine
@@ -116,6 +117,9 @@ class DirectClient:
 
     def send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[Job[R]]:
         """Enqueue calls with options that are already checked."""
+        return send_traced(self._send, calls, sending) if is_traced() else self._send(calls, sending)
+
+    def _send(self, calls: Iterable[Call[R]], sending: EnqueueOptions) -> list[Job[R]]:
         # Everything is checked before the first id is taken.
         listed, checked = self._prepared.check(calls, sending)
         jobs = self._prepared.number(checked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ __all__ = ["build_api", "list_verbs"]
 
 _ROOT = "/api/v1"
 _VERSION = ".".join(map(str, RELEASE))
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _BODY_EXTRA = 64 * 1024
 """Bytes that a request may have besides its payload."""
 
@@ -112,6 +114,7 @@ def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], 
             given = read_query(request.query_params, verb.filters)
             given |= read_body(await read_json(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
             _take_key(given, request)
+            _take_trace(given, request)
         else:
             given = read_query(request.query_params, verb.arguments)
         body, is_new = await run_in_threadpool(act, caller_of(request), dict(request.path_params), given)
@@ -126,6 +129,14 @@ def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], 
 
     endpoint.__name__ = f"{verb.noun}_{verb.name}".replace(" ", "_")
     return endpoint
+
+
+def _take_trace(given: dict[str, Any], request: Request) -> None:
+    """Take the trace context of the header `traceparent` for an enqueue that names none. Ignore one that is invalid, as
+    W3C says."""
+    found = request.headers.get("traceparent", "")
+    if "traceparent" in given and given["traceparent"] is None and _TRACEPARENT.fullmatch(found):
+        given["traceparent"] = found
 
 
 def _take_key(given: dict[str, Any], request: Request) -> None:

@@ -55,14 +55,16 @@ class OwnCode(logging.Filter):
         return not os.path.realpath(record.pathname).startswith(_libraries())
 
 
-def set_up_output(format: LogFormat, level: LogLevel | None = None, package: str = "") -> None:
-    """Log to stderr. With JSON, printed lines and uncaught errors are logged too.
+def set_up_output(
+    format: LogFormat, level: LogLevel | None = None, package: str = "", *, worker: str = "", prints: bool = True
+) -> None:
+    """Log to stderr. With JSON, uncaught errors are logged too, and printed lines if `prints`.
 
     Without a level, records from INFO on are logged, and those of libraries from WARNING on. `package` is the top-level
-    package of the application, for `OwnCode`.
+    package of the application, for `OwnCode`. JSON lines name the `worker`, and the ids that a record has in `ids`.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if format == "json" else _Text(_TEXT))
+    handler.setFormatter(_Json(worker) if format == "json" else _Text(_TEXT))
     if level is None:
         handler.addFilter(OwnCode(package))
     logging.basicConfig(level=(level or "info").upper(), handlers=[handler], force=True)
@@ -70,6 +72,7 @@ def set_up_output(format: LogFormat, level: LogLevel | None = None, package: str
         logging.captureWarnings(True)
         sys.excepthook = _log_uncaught
         threading.excepthook = _log_uncaught_in_thread
+    if format == "json" and prints:
         sys.stdout = _Printed("stdout", logging.INFO, sys.stdout)
         sys.stderr = _Printed("stderr", logging.WARNING, sys.stderr)
 
@@ -84,13 +87,20 @@ class _Text(logging.Formatter):
 class _Json(logging.Formatter):
     """Formats a line of JSON."""
 
+    def __init__(self, worker: str) -> None:
+        super().__init__()
+        self._worker = worker
+
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self._worker:
+            line["worker"] = self._worker
+        line |= getattr(record, "ids", {})
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return terminal_text.json_safe(msgspec.json.encode(_storable(line)).decode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from detent.cli import output
@@ -9,6 +11,9 @@ from detent.cli.command import Command
 from detent.cli.failures import USAGE, CommandFailed
 from detent.cli.options import option
 from detent.cli.session import Session
+
+if TYPE_CHECKING:
+    from detent.worker.output import LogFormat
 
 __all__ = ["server"]
 
@@ -18,8 +23,16 @@ __all__ = ["server"]
 @option("--host", "Address of this machine to listen on.", "ADDRESS", default="127.0.0.1")
 @option("--port", "Port to listen on; 0 takes any free one.", int, default=8321)
 @option("--allow-host", "Another name that the server is reached by (repeatable).", "NAME", multiple=True)
+@option("--log-format", "Format of the log on stderr.", ["text", "json"], default="text")
 @click.pass_obj
-def server(session: Session, application: str | None, host: str, port: int, allow_host: tuple[str, ...]) -> None:
+def server(
+    session: Session,
+    application: str | None,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    log_format: LogFormat,
+) -> None:
     """Serve the HTTP API.
 
     Without an application the server can show and change what is on record; with one it can also enqueue jobs and start
@@ -30,6 +43,9 @@ def server(session: Session, application: str | None, host: str, port: int, allo
     except ModuleNotFoundError as error:
         missing = f"the HTTP API needs {error.name}, which is not installed. Run `pip install 'detent[server]'`"
         raise CommandFailed(missing, USAGE) from None
+    from detent.worker.output import set_up_output
+
+    set_up_output(log_format, prints=False)
     session.app = application or session.app
     with session.open() as app:
         Server(app, host=host, port=port, hosts=allow_host).run(ready=lambda url: _print_url(session, url))

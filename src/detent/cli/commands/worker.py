@@ -106,7 +106,7 @@ def worker(
     )
     if options.metrics_port is not None:
         require_metrics(options.metrics_host, options.metrics_port)
-    set_up_output(log_format, log_level, options.package)
+    set_up_output(log_format, log_level, options.package, worker=options.name)
     limit_log(options)
     stop = _Stop()
     signal.signal(signal.SIGTERM, stop.handle)

@@ -24,6 +24,7 @@ from detent.model.limit_records import Charge
 from detent.model.records import Claimed, NewEvent, NewJob
 from detent.model.stored_text import message_text
 from detent.store.contract import Store
+from detent.telemetry.tracing import current_traceparent
 from detent.worker.attempt.commit_boundary import Boundary
 from detent.worker.attempt.event_sink import EventSink
 from detent.worker.attempt.foreign_boundary import ForeignBoundary
@@ -58,6 +59,11 @@ class AttemptContext:
         self._sink = sink
         self._ids = ids
         self.settings = settings
+
+    @property
+    def claimed(self) -> Claimed:
+        """The job as it was claimed."""
+        return self._claimed
 
     @property
     def job_id(self) -> int:
@@ -185,6 +191,7 @@ class AttemptContext:
             key=made if key is None else key,
             tenant=self.tenant,
             correlation_id=self.correlation_id or str(self.job_id),
+            traceparent=current_traceparent(),
         )
         # The block assigns its id: on SQLite no other connection can reserve ids while it is open.
         return replace(new_job(call, sending, settings=self.settings), nonce=self._ids.nonce())

@@ -11,8 +11,11 @@ import traceback
 from concurrent.futures import thread as pool_threads
 
 from detent.app.detent import Detent
+from detent.declare.around_hooks import Around
 from detent.errors import DetentError, InvalidSetting
+from detent.telemetry.tracing import is_traced
 from detent.worker.attempt.event_log_handler import EventLogHandler
+from detent.worker.attempt.log_ids import LogIds
 from detent.worker.log_limit import limit_log
 from detent.worker.options import WorkerOptions
 from detent.worker.output import OwnCode, set_up_output
@@ -61,7 +64,9 @@ def set_up_process(options: WorkerOptions) -> Detent:
         # because ignored signals would be inherited by the programs that functions start.
         signal.signal(number, lambda *_: None)
     os.register_at_fork(after_in_child=_reset_forked_copy)
-    set_up_output(options.log_format, options.log_level, options.package)
+    set_up_output(options.log_format, options.log_level, options.package, worker=options.name)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(LogIds())
     limit_log(options)
     app = load_app(options.app)
     # After the application, which may configure logging itself.
@@ -69,7 +74,16 @@ def set_up_process(options: WorkerOptions) -> Detent:
     if options.log_level is None:
         events.addFilter(OwnCode(options.package))
     logging.getLogger().addHandler(events)
+    _trace_attempts(app)
     return app
+
+
+def _trace_attempts(app: Detent) -> None:
+    """Make spans of attempts, if the application has set a tracer provider. Outermost, so that hooks are inside."""
+    if is_traced():
+        from detent.telemetry.spans import attempt_span
+
+        app.around_hooks.insert(0, Around("attempt_span", attempt_span, is_async=False))
 
 
 def _reset_forked_copy() -> None:

@@ -18,6 +18,7 @@ import msgspec
 from detent.app.detent import Detent
 from detent.model.clock import SystemClock
 from detent.model.records import Abort, Claimed, Finish
+from detent.telemetry.tracing import flush_spans
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.context import AttemptContext
 from detent.worker.attempt.endings import Ending
@@ -31,6 +32,9 @@ from detent.worker.outage_backoff import OutageBackoff
 from detent.worker.supervisor.channel import Channel
 
 __all__ = ["main"]
+
+_SPANS_WAIT = 2.0
+"""Maximum number of seconds to wait until the spans of a trace are exported."""
 
 
 class _AttemptProcess:
@@ -75,6 +79,7 @@ class _AttemptProcess:
                 self._jobs.put((msgspec.convert(message["claimed"], Claimed), unknown))
             else:
                 self._cancel(message["job"], message["attempt"])
+        flush_spans(_SPANS_WAIT)
         os._exit(1)
 
     def _cancel(self, job_id: int, attempt: int) -> None:

@@ -18,6 +18,7 @@ from detent.app.detent import Detent
 from detent.model.clock import Clock
 from detent.model.records import Aborted, Claimed
 from detent.store.contract import Store
+from detent.telemetry.tracing import flush_spans
 from detent.worker.attempt.endings import end_attempt, end_attempt_at_stop
 from detent.worker.child.claimer import Claimer
 from detent.worker.child.core import ClaimRequest
@@ -42,6 +43,8 @@ _TICK = 0.1
 _BEAT_MAX = 1.0
 """Maximum number of seconds between two heartbeats on the board."""
 _STOP_POLL = 0.02
+_SPANS_WAIT = 2.0
+"""Maximum number of seconds to wait until the spans of a trace are exported."""
 
 
 class Child:
@@ -233,6 +236,7 @@ class Child:
         written = self._flusher.flush(max(1.0, self._options.lease / 2))
         self._dead_jobs.write(math.inf)
         self._hooks.finish(max(1.0, deadline - self._clock.monotonic()))
+        flush_spans(_SPANS_WAIT)
         self._channel.send("stopped", written=written, tally=self._flusher.tally)
         # Threads that still run belong to jobs that were handed back: the database refuses whatever they do.
         os._exit(0)

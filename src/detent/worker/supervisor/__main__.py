@@ -23,7 +23,8 @@ def main() -> int:
     """Supervise until told to stop; return the exit code."""
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
         assignment = msgspec.json.decode(pipe.read(), type=Assignment)
-    set_up_output(assignment.options.log_format, assignment.options.log_level)
+    options = assignment.options
+    set_up_output(options.log_format, options.log_level, worker=options.name)
     clock = SystemClock()
     supervisor = Supervisor(
         open_store(assignment.url, clock=clock),

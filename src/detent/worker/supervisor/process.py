@@ -187,7 +187,9 @@ class Supervisor:
             elif child.killed is None and (verdict := child.judge(now, waited)) is not None:
                 if verdict.job_id is not None:
                     log.warning(
-                        "Job %d exceeded its time and did not stop; killing process %d.", verdict.job_id, child.pid
+                        "Job %d exceeded its time and did not stop; killing process %d.",
+                        *(verdict.job_id, child.pid),
+                        extra={"ids": {"job": str(verdict.job_id)}},
                     )
                 else:
                     log.warning("Process %d holds the database while its interpreter is held; killing it.", child.pid)
