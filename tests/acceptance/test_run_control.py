@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from detent import BatchRun, Critical, Retry
-from detent.errors import InvalidTransition, RunBusy
+from detent.errors import InvalidTransition, RunBusy, RunStuck
+from detent.model.records import Finish
 from detent.testing.harness import Harness
+from detent.views.batch_progress import run_view
 from tests.acceptance.shop import Shop, make_app
 from tests.acceptance.test_automation_runner import Story, moves
 
@@ -135,6 +137,71 @@ def test_a_critical_error_in_a_rollback_stops_the_rollback(story: Story) -> None
     run.roll_back(actor="ana")
     story.works(run)
     assert (run.state, run.error, story.shop.prices) == ("rolled_back", None, before)
+
+
+def test_a_run_is_cancelled_before_it_applies(story: Story) -> None:
+    """B1: while it is planned, when it is previewed, and when it is queued: at once, and nothing is applied. A worker
+    then finds nothing to do."""
+    app, before = story.app, dict(story.shop.prices)
+    previewed, queued = story.previewed(), story.previewed()
+    queued.apply(actor="ana")
+    unplanned = app.runs.preview(story.rule(), actor="ana")
+    for run in (unplanned, previewed, queued):
+        was = run.refresh().state
+        run.cancel(actor="ben", reason="wrong prices")
+        assert (run.state, run.error) == ("cancelled", "cancelled by ben: wrong prices")
+        assert run.history()[-1].actor == "ben"
+        assert moves(run)[-1] == (was, "cancelled")
+        assert run.wait(timeout=0).cancel(actor="cy").row.cancel_requested_by == "ben"
+    for run in (unplanned, previewed, queued):
+        story.works(run)
+        assert (run.state, story.shop.prices) == ("cancelled", before)
+    assert app.dead.list() == []
+    with pytest.raises(InvalidTransition):
+        unplanned.apply(actor="ana")
+
+
+def test_a_run_that_applies_is_cancelled(detent: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B1, B3: targets that wait are cancelled by the caller, one that runs finishes, and what was not handed out stays
+    in preview."""
+    monkeypatch.setattr("detent.batch.applier._PORTION", 4)
+    story = Story(detent)
+    before = dict(story.shop.prices)
+    run = story.previewed()
+    run.apply(actor="ana")
+    one_step(detent)
+    store = detent.store
+    (running,) = store.job_claim(
+        lease_id=store.ids_reserve(1), worker="slow", queues=None, tasks=["reprice.apply"], limit=1, lease=600.0
+    )
+    run.cancel(actor="ben", reason="wrong prices")
+    assert (run.state, run.counts) == ("applying", {"preview": 2, "applying": 1, "failed": 3})
+    detent.clock.advance(60)
+    detent.work()
+    assert run.refresh().state == "applying"
+    store.job_finish([Finish(running.job_id, running.attempt)], "slow")
+    story.works(run)
+    assert (run.state, run.counts) == ("cancelled", {"preview": 2, "applied": 1, "failed": 3})
+    assert [(one.to_state, one.actor, one.reason) for one in run.history()][-1] == ("cancelled", "ben", "wrong prices")
+    assert detent.store.alert_list("firing") == []
+    assert story.shop.prices == before  # the harness did not call the shop for the target that another worker held
+    with pytest.raises(InvalidTransition):
+        story.applied().cancel(actor="ana")
+
+
+def test_cancelling_the_job_of_an_action_says_what_is_stuck(story: Story) -> None:
+    """B3: the run waits for that job; its progress and its wait say so, and it can be cancelled."""
+    run = story.previewed()
+    run.apply(actor="ana")
+    (step,) = story.app.jobs.list(run=run.id, task="reprice.step")
+    step.cancel(actor="ana")
+    assert run_view(story.detent.store, run.id).doing == "stuck"
+    with pytest.raises(RunStuck, match=rf"job {step.id} \(reprice.step\) was cancelled.*cancel the run"):
+        run.wait(timeout=0)
+    assert run.cancel(actor="ana").state == "cancelled"
+    assert run_view(story.detent.store, run.id).doing == "cancelled"
+    run.apply(actor="ana")
+    assert story.works(run).state == "applied"
 
 
 def test_a_critical_error_in_the_preview_stops_the_preview(detent: Harness) -> None:

@@ -9,6 +9,7 @@ from detent.store.contract import Store
 from tests.contract.batches.sample_batch_runs import (
     DRIVE,
     PREVIEW,
+    STOP,
     act,
     broken,
     drive,
@@ -20,7 +21,7 @@ from tests.contract.batches.sample_batch_runs import (
     stepping,
     work,
 )
-from tests.contract.jobs.sample_jobs import claim
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.faults.test_statements import die_everywhere
 from tests.faults.trap import killed_at
 
@@ -68,6 +69,30 @@ def test_a_preview_killed_anywhere_is_counted_once(store: Store, whole: bool) ->
         drive(store)
         work(store)
         assert run(store, made.id).state == "applied", (k, after)
+        return died
+
+    die_everywhere(whole, die)
+    assert broken(store) == []
+
+
+@pytest.mark.timeout(600)
+def test_a_cancel_killed_anywhere_is_whole_or_not_there(store: Store, whole: bool) -> None:
+    """B1, G7: the same cancel again; the run ends, with one job that cancels what waits."""
+
+    def die(k: int, after: bool) -> bool:
+        made = previewed_run(store, ["a", "b"])
+        act(store, made.id)
+        drive(store)
+        driver = new_job(store, task=STOP, run_id=made.id)
+        died = killed_at(k, lambda: store.batch_cancel(made.id, driver, "cy", "wrong"), after=after)
+        assert broken(store) == [], (k, after)
+        row = store.batch_cancel(made.id, driver, "cy", "wrong")
+        assert isinstance(row, BatchRunRow)
+        assert (row.state, row.cancel_requested_by) == ("queued", "cy"), (k, after)
+        assert len(claim(store, tasks=[STOP])) == 1, (k, after)
+        ids = [target.apply_job_id for target in store.target_list(made.id)]
+        store.job_cancel([job_id for job_id in ids if job_id is not None], "cy", "wrong")
+        assert run(store, made.id).state == "cancelled", (k, after)
         return died
 
     die_everywhere(whole, die)

@@ -18,7 +18,7 @@ from tests.contract.batches.sample_batch_runs import (
     targets,
     work,
 )
-from tests.contract.jobs.sample_jobs import claim
+from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.guards.prompt import Prompt
 
 
@@ -35,6 +35,9 @@ def run_in(store: Store, state: str) -> BatchRunRow:
                 claim(store, tasks=[APPLY], limit=1)
         case "partial" | "failed":
             made = applied_run(store, ["a", "b"], fails=["a"] if state == "partial" else ["a", "b"])
+        case "cancelled":
+            made = previewed_run(store)
+            store.batch_cancel(made.id, new_job(store, run_id=made.id), "ana", None)
         case _:
             made = applied_run(store)
     if state == "rolled_back":

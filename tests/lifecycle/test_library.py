@@ -29,12 +29,13 @@ DECLARED: dict[str, dict[str, str]] = {
         "aborted": "",
     },
     "batch_run": {
-        "preview": "queued",
-        "queued": "applying",
-        "applying": "applied partial failed",
+        "preview": "queued cancelled",
+        "queued": "applying cancelled",
+        "applying": "applied partial failed cancelled",
         "applied": "queued rolled_back",
         "partial": "applying queued rolled_back",
         "failed": "applying queued partial",
+        "cancelled": "applying queued partial",
         "rolled_back": "",
     },
     "target": {
@@ -113,7 +114,7 @@ def test_the_three_forbidden_moves_of_a_batch_run(source: str, target: str) -> N
 ENDS: dict[str, tuple[str, str, str]] = {
     "job": ("pending", "succeeded", "failed quarantined cancelled"),
     "execution": ("leased", "done aborted", ""),
-    "batch_run": ("preview", "rolled_back", "applied partial failed"),
+    "batch_run": ("preview", "rolled_back", "applied partial failed cancelled"),
     "target": ("preview", "rolled_back", "applied failed"),
     "pipeline_run": ("created", "completed", "consolidation_skipped failed"),
     "partition": ("pending", "completed", "failed"),

@@ -44,9 +44,11 @@ def test_a_run_is_cancelled_and_retried(harness: Harness) -> None:
     source.put(range(10), 100, harness.clock.now())
     run = harness.app.runs.start(Stones())
     with harness.app.acting_as("ana", reason="wrong source"):
-        assert run.cancel().wait().changed == 1
-    assert (run.refresh().state, run.error) == ("failed", "wrong source")
+        run.cancel()
+    assert (run.state, run.error) == ("failed", "wrong source")
     assert harness.app.watermarks.get("stones") is None
+    with pytest.raises(InvalidTransition):
+        run.cancel()
     again = worked_off(harness, Stones())
     assert again.state == "completed"
 

@@ -28,6 +28,7 @@ some = st.sets(st.sampled_from("abcd"), max_size=2)
 steps: st.SearchStrategy[tuple[Any, ...]] = st.one_of(
     st.tuples(st.just("create"), refs, some, some),
     st.tuples(st.just("act"), places, st.sampled_from(["apply", "apply", "retry_failed", "roll_back"])),
+    st.tuples(st.just("cancel"), places),
     st.tuples(st.just("drive"), st.sampled_from([1, 2, 100])),
     st.tuples(
         st.just("work"),
@@ -63,6 +64,8 @@ def do(store: Store, clock: Any, runs: list[int], step: tuple[Any, ...]) -> str:
             return str(row)
         case "act":
             return str(batches.act(store, runs[given[0] % len(runs)], given[1])) if runs else ""
+        case "cancel" if runs:
+            return str(batches.cancel(store, runs[given[0] % len(runs)]))
         case "drive":
             try:
                 return str(batches.drive(store, limit=given[0]))
@@ -78,6 +81,8 @@ def do(store: Store, clock: Any, runs: list[int], step: tuple[Any, ...]) -> str:
             if name == "force":
                 return str(store.job_force(job_id, "succeeded", "ana", "it was done by hand"))
             return str(getattr(store, name)([job_id], "ana", None))
+        case "cancel":
+            return ""
         case _:
             clock.advance(given[0])
             return str([store.lease_reap(10), store.job_promote(10)])

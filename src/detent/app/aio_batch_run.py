@@ -107,6 +107,14 @@ class AsyncBatchRun(BatchRunSnapshot):
             await asyncio.to_thread(BatchRun.like(self).roll_back, overwrite=overwrite, actor=actor, reason=reason)
         )
 
+    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Cancel the run. In preview, or before the first target is being applied, it is cancelled at once. Otherwise
+        targets that have not begun are cancelled, those being applied finish, and then the run is cancelled; `wait()`
+        waits for that. Applied targets stay applied and can be rolled back. Cancelling it again is a no-op. Return this
+        handle, read again. `InvalidTransition` if the run has ended, `NotFound`.
+        """
+        return self._adopt(await asyncio.to_thread(BatchRun.like(self).cancel, actor=actor, reason=reason))
+
     async def reconcile(self, *, actor: str | None = None, reason: str | None = None) -> AsyncReconciliation:
         """Start to compare every applied target with its current value; `run.reconcile().wait().mismatches()` returns
         the differences. While a comparison is in progress, return that one. `InvalidTransition`, `RunBusy`,

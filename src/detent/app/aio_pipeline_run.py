@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Collection
 from typing import Self
 
 from detent.app.pipeline_run import PipelineRun, PipelineRunSnapshot
-from detent.client.aio_operation import AsyncOperation
 from detent.client.aio_polling import aitems_of, asleep_through
 from detent.model.pipeline_records import PartitionRow
 from detent.model.records import TransitionRow
@@ -42,12 +41,13 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         """
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).retry, actor=actor, reason=reason))
 
-    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> AsyncOperation:
-        """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
-        that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
-        have fetched may still be consolidated; then cancel it again.
+    async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Cancel the run by cancelling its jobs: it fails with the reason, and the watermark stays. Pending jobs are
+        cancelled at once, running ones within a second or two; `wait()` waits for the end of the run. If the run
+        tolerates failed partitions, records that the others have fetched may still be consolidated; then cancel it
+        again. Return this handle, read again. `InvalidTransition` if the run has ended, `NotFound`.
         """
-        return AsyncOperation.like(await asyncio.to_thread(PipelineRun.like(self).cancel, actor=actor, reason=reason))
+        return self._adopt(await asyncio.to_thread(PipelineRun.like(self).cancel, actor=actor, reason=reason))
 
     async def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
         """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 from msgspec import Struct
 
 from detent.app.export import export_changes
+from detent.app.new_batch_run import begin_batch_run
 from detent.app.reconciliation import Mismatch, Reconciliation, mismatches_of
 from detent.app.registry import Registry
 from detent.batch.run_jobs import new_run_job
+from detent.batch.stopper import cancel_waiting, new_stop_job
 from detent.batch.tasks import BatchTasks
 from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
@@ -29,13 +32,12 @@ from detent.model.batch_records import (
     BatchFilter,
     BatchRunRow,
     NewAction,
-    NewBatchRun,
     ReconciliationRow,
     TargetRow,
 )
 from detent.model.records import EventRow, Moved, TransitionRow
 
-__all__ = ["BatchRun", "BatchRunSnapshot", "TargetChange", "begin_batch_run", "target_change"]
+__all__ = ["BatchRun", "BatchRunSnapshot", "TargetChange", "target_change"]
 
 log = logging.getLogger("detent.batch")
 
@@ -45,6 +47,8 @@ _NEWER_RUNS = 20
 _REFS_SHOWN = 5
 _COUNTED = ("queued", "applying", "applied", "failed", "rolled_back")
 _DISCARDED_AT_ONCE = 500
+_PORTIONS_CANCELLED = 20
+"""Maximum number of portions of waiting jobs that `cancel` itself cancels; a job cancels the others."""
 
 
 class TargetChange(Struct, frozen=True, kw_only=True):
@@ -109,7 +113,8 @@ class BatchRunSnapshot(RunHandle[BatchRunRow]):
 
     @property
     def error(self) -> str | None:
-        """The critical error that stopped the run, or the error of a dead job that it depends on."""
+        """The critical error that stopped the run, who cancelled it and why, or the error of a dead job that it depends
+        on."""
         return self.row.critical or self.row.error
 
     @property
@@ -238,6 +243,20 @@ class BatchRun(BatchRunSnapshot):
                 *(row.id, run_id, ", ".join(refs)),
             )
         return self
+
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Cancel the run. In preview, or before the first target is being applied, it is cancelled at once. Otherwise
+        targets that have not begun are cancelled, those being applied finish, and then the run is cancelled; `wait()`
+        waits for that. Applied targets stay applied and can be rolled back. Cancelling it again is a no-op. Return this
+        handle, read again. `InvalidTransition` if the run has ended, `NotFound`."""
+        self.refresh()
+        engine = self._engine
+        who, why = actor_and_reason(actor, reason, engine.settings)
+        driver = new_stop_job(engine.store, engine.ids, self.row)
+        self.row = unwrap(engine.store.batch_cancel(self.id, driver, who, why))
+        for _ in islice(cancel_waiting(engine.store, self.row), _PORTIONS_CANCELLED):
+            pass
+        return self.refresh()
 
     def reconcile(self, *, actor: str | None = None, reason: str | None = None) -> Reconciliation:
         """Start to compare every applied target with its current value; `run.reconcile().wait().mismatches()` returns
@@ -427,40 +446,6 @@ def _checked_until(until: Collection[str]) -> frozenset[str]:
     if not wanted or wanted - _UNTIL:
         raise InvalidInput("until", repr(sorted(wanted - _UNTIL))[:80], ", ".join(sorted(_UNTIL)))
     return wanted
-
-
-def begin_batch_run(
-    engine: Engine,
-    registry: Registry,
-    tasks: BatchTasks,
-    payload: str,
-    actor: str | None,
-    reason: str | None,
-    tenant: str,
-    correlation_id: str | None,
-    metadata: str | None,
-    puts_right: int | None = None,
-) -> BatchRunRow:
-    """Create a run of a batch with the job that plans it."""
-    who, why = actor_and_reason(actor, reason, engine.settings)
-    count, share = tasks.batch.options.tolerated
-    (run_id,) = engine.ids.take(1)
-    new = NewBatchRun(
-        id=run_id,
-        batch=tasks.batch.name,
-        payload=payload,
-        fingerprint=tasks.batch.fingerprint,
-        actor=who,
-        reason=why,
-        tenant=tenant,
-        correlation_id=correlation_id,
-        metadata=metadata,
-        tolerate_count=count,
-        tolerate_share=share,
-    )
-    asked = {"run": run_id} if puts_right is None else {"run": run_id, "puts_right": puts_right}
-    plan = new_run_job(registry.engine_ref, tasks.plan.call(**asked), new)
-    return unwrap(engine.store.batch_create(new, plan))
 
 
 def target_change(row: TargetRow) -> TargetChange:

@@ -9,9 +9,9 @@ from typing import Self
 from detent.client.actor import actor_and_reason
 from detent.client.handle import RunHandle
 from detent.client.job_verbs import reason_needed, unwrap
-from detent.client.operation import JobSelection, Operation
+from detent.client.operation import JobSelection
 from detent.client.polling import items_of, pauses_until, sleep_through
-from detent.errors import InvalidInput, NotFound, RunTimeout
+from detent.errors import InvalidInput, InvalidTransition, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
@@ -123,11 +123,18 @@ class PipelineRun(PipelineRunSnapshot):
         unwrap(self._engine.store.pipeline_retry(self.id, *actor_and_reason(actor, reason, self._engine.settings)))
         return self.refresh()
 
-    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
-        """Stop the run by cancelling its jobs: it fails with the reason, and the watermark stays. Return the operation
-        that cancels them; `wait()` carries it out. If the run tolerates failed partitions, records that the others
-        have fetched may still be consolidated; then cancel it again."""
-        return JobSelection(JobSearch(run_id=self.id), self._engine).cancel(actor=actor, reason=reason)
+    def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
+        """Cancel the run by cancelling its jobs: it fails with the reason, and the watermark stays. Pending jobs are
+        cancelled at once, running ones within a second or two; `wait()` waits for the end of the run. If the run
+        tolerates failed partitions, records that the others have fetched may still be consolidated; then cancel it
+        again. Return this handle, read again. `InvalidTransition` if the run has ended, `NotFound`."""
+        if self.refresh().ended:
+            raise InvalidTransition(
+                PIPELINE_RUN.name, str(self.id), self.state, "cancelled", PIPELINE_RUN.allowed(self.state)
+            )
+        operation = JobSelection(JobSearch(run_id=self.id), self._engine).cancel(actor=actor, reason=reason)
+        operation.wait()
+        return self.refresh()
 
     def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:
         """Consolidate what a skipped run has fetched, in spite of its failed partitions. A reason is required. Return

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, overload
 
-from detent.app.batch_run import BatchRun, begin_batch_run
+from detent.app.batch_run import BatchRun
+from detent.app.new_batch_run import begin_batch_run
 from detent.app.pipeline_run import PipelineRun
 from detent.app.registry import Registry
 from detent.client.actor import actor_and_reason

@@ -1,5 +1,5 @@
-"""The jobs that change targets: one that starts the jobs of an action, one per target that applies or reverts it, and
-one that stops a run."""
+"""The jobs that change targets: one that starts the jobs of an action, and one per target that applies or reverts
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from detent.client.method_caller import Caller, caller_for
 from detent.declare.batch import Batch, same
 from detent.declare.context import Context
 from detent.declare.probe import Probed
-from detent.declare.signals import Conflict, Critical, Fatal, Snooze
+from detent.declare.signals import Conflict, Critical, Fatal
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, TransitionRace
 from detent.model import json_codec
@@ -23,12 +23,10 @@ from detent.model.batch_records import BatchRunRow, Portion, TargetJob, TargetRo
 from detent.model.records import NewJob
 from detent.model.stored_text import message_text
 
-__all__ = ["Applier", "Stepper", "Stopper"]
+__all__ = ["Applier", "Stepper"]
 
 _PORTION = 500
 _REASON_MAX = 500
-_STOP_AGAIN = 1.0
-"""Seconds after which a stopped run is checked again, while targets that had begun are still in flight."""
 
 
 class Stepper:
@@ -184,35 +182,6 @@ class _TargetAttempt:
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._ctx, name)
-
-
-class Stopper:
-    """The function of `<batch>.stop`."""
-
-    def __init__(self, engine: EngineRef, runs: RunCache) -> None:
-        self._engine = engine
-        self._runs = runs
-
-    def stop(self, ctx: Context, run: int) -> None:
-        """Cancel the jobs of a stopped run that have not begun, and those that come back to the queue while others are
-        in flight. A run that was retried in the meantime is left alone."""
-        row = self._runs.row(run)
-        if row.critical is None:
-            return
-        rolling_back = row.rollback_requested_at is not None
-        reason = f"run {run} was stopped: {row.critical}"
-        store, after_n = self._engine.store(), 0
-        while page := store.target_list(
-            run, state="applied" if rolling_back else "queued", after_n=after_n, limit=_PORTION
-        ):
-            after_n = page[-1].n
-            ids = [target.revert_job_id if rolling_back else target.apply_job_id for target in page]
-            jobs = store.job_get([job_id for job_id in ids if job_id is not None])
-            if waiting := [job.id for job in jobs if job is not None and job.state == "pending"]:
-                store.job_cancel(waiting, "system", reason)
-        row = self._runs.row(run)
-        if row.critical is not None and row.queued + row.applying + row.reverting:
-            raise Snooze(_STOP_AGAIN)
 
 
 def _text(value: object) -> str:

@@ -13,7 +13,7 @@ from detent.declare.batch import Batch
 from detent.declare.context import Context
 from detent.declare.signals import Critical, Fatal, Snooze, Throttled
 from detent.declare.task import Task
-from detent.errors import DetentError, InvalidInput, LeaseLost, Refused
+from detent.errors import DetentError, InvalidInput, LeaseLost, Refused, RunBusy
 from detent.model import json_codec
 from detent.model.batch_records import BatchRunRow, Previewed, TargetRow
 from detent.model.stored_text import error_text
@@ -24,6 +24,8 @@ __all__ = ["Planner", "gives_up"]
 _FLUSH_AFTER = 1.0
 """Maximum number of seconds of work that a crash may lose."""
 _PAGE = 1000
+_CANCELLED_PAUSE = 1.0
+"""Seconds that the plan of a cancelled run waits until its job is cancelled."""
 
 
 class Planner:
@@ -98,10 +100,13 @@ class Planner:
         row = self._runs.row(run)
         call = self.preview_task.call(run=run, first=first, last=first + len(refs) - 1)
         chunk = new_run_job(self._engine, call, row) if refs else None
-        self._stored(self._engine.store().target_add((ctx.job_id, ctx.attempt), run, first, refs, chunk, last))
+        self._stored(run, self._engine.store().target_add((ctx.job_id, ctx.attempt), run, first, refs, chunk, last))
 
-    def _stored(self, answer: BatchRunRow | DetentError) -> None:
-        """Raise `Fatal` for a refusal: the store would refuse the same plan again."""
+    def _stored(self, run: int, answer: BatchRunRow | DetentError) -> None:
+        """Raise `Fatal` for a refusal: the store would refuse the same plan again. If the run was cancelled, this job
+        is about to be cancelled as well, and waits for that."""
+        if isinstance(answer, RunBusy) and self._runs.row(run).state == "cancelled":
+            raise Snooze(_CANCELLED_PAUSE)
         if isinstance(answer, Refused | InvalidInput) and not isinstance(answer, LeaseLost):
             raise Fatal(str(answer))
         unwrap(answer)
@@ -115,7 +120,7 @@ class Planner:
             page = store.mismatch_list(other, after_n=after_n, limit=self._batch.options.chunk)
             drifted = [one for one in page if one.actual is not None and one.expected is not None]
             last = len(page) < self._batch.options.chunk
-            self._stored(store.target_add(holder, run, first, [one.ref for one in drifted], None, last))
+            self._stored(run, store.target_add(holder, run, first, [one.ref for one in drifted], None, last))
             known = [
                 Previewed(n=n, before=found.actual, after=found.expected) for n, found in enumerate(drifted, first)
             ]

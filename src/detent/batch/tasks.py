@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from detent.batch.applier import Applier, Stepper, Stopper
+from detent.batch.applier import Applier, Stepper
 from detent.batch.planner import Planner
 from detent.batch.reconciler import Reconciler
 from detent.batch.run_jobs import RunCache
+from detent.batch.stopper import STOP_PRIORITY, Stopper
 from detent.client.engine import EngineRef
 from detent.client.method_caller import as_task
 from detent.declare.batch import Batch
@@ -21,8 +22,6 @@ from detent.declare.task import AnyTask, Options, TaskDeclarer
 
 __all__ = ["BatchTasks", "declare_tasks"]
 
-_BEFORE_ALL = 32_767
-"""The highest priority: the job that stops a run must not wait behind the jobs that it stops."""
 _CRASH_RETRIES = 20
 """Retries of jobs without an effect: they may be repeated after any crash of a worker."""
 
@@ -69,7 +68,7 @@ def declare_tasks(batch: Batch, engine: EngineRef, declare: TaskDeclarer) -> Bat
             probe=probe,
         )
 
-    stop = task("stop", Stopper(engine, runs).stop, limited=False, retry=repeatable, priority=_BEFORE_ALL)
+    stop = task("stop", Stopper(engine, runs).stop, limited=False, retry=repeatable, priority=STOP_PRIORITY)
     planner.preview_task = task("preview", as_task(planner.preview, planner.preview_caller), retry=repeatable)
     stepper.apply_task = target_task("apply")
     stepper.revert_task = target_task("revert") if batch.reverts else None

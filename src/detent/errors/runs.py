@@ -80,7 +80,7 @@ class RunStuck(DetentError):
     run_id: int
     state: str
     error: str
-    advice: str = "Retry its dead job to continue."
+    advice: str = "Retry its dead job to continue, or cancel the run."
 
     def __str__(self) -> str:
         said = essence(self.error) or "no error recorded"

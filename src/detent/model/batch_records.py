@@ -66,7 +66,8 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
     - `stuck`: jobs of the plan, the preview or an action that gave up, the last of them with `error`. The run goes on
       when they are retried.
     - `mismatches`: open mismatches. `reconcile_at`: time of the next planned reconciliation.
-    - `critical`: the error that stopped the run.
+    - `critical`: the error that stopped the run, or who cancelled it and why.
+    - `cancel_requested_at`: when a client cancelled the run; it ends when the targets in flight have ended.
     - `conflicts`: targets that were refused because others had changed them. With `overwrite` the last action does not
       check for that.
     """
@@ -115,6 +116,9 @@ class BatchRunRow(Struct, frozen=True, kw_only=True):
     critical: str | None
     overwrite: bool
     conflicts: int
+    cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
 
     @property
     def tolerated(self) -> bool:

@@ -29,8 +29,9 @@ class Cause(Struct, frozen=True, kw_only=True):
 
 
 class RunView(Struct, frozen=True, kw_only=True):
-    """The progress of a run: `doing` is its current phase, with `done` of `of` targets after `seconds`. `causes` are
-    the most frequent errors of the `causes_of` failed targets that were counted."""
+    """The progress of a run: `doing` is its current phase, with `done` of `of` targets after `seconds`. It is `stuck`
+    if a job that the run depends on is dead or cancelled: retry that job, or cancel the run. `causes` are the most
+    frequent errors of the `causes_of` failed targets that were counted."""
 
     id: int
     batch: str
@@ -49,6 +50,8 @@ def run_view(verbs: Verbs, run_id: int) -> RunView:
     if row is None:
         raise NotFound("run", str(run_id))
     doing, done, of, since = _progress(row)
+    if row.stuck and (row.outstanding or row.state in ("queued", "applying") or doing in ("planning", "previewing")):
+        doing = "stuck"
     causes, visited = causes_of(verbs, row)
     return RunView(
         id=row.id,
@@ -65,6 +68,9 @@ def run_view(verbs: Verbs, run_id: int) -> RunView:
 
 def _progress(row: BatchRunRow) -> tuple[str, int, int, datetime]:
     """Return the phase of a run, how many targets are done of how many, and since when."""
+    if row.state == "cancelled":
+        chosen = row.applied + row.failed + row.rolled_back
+        return "cancelled", row.applied + row.failed, chosen, row.queued_at or row.created_at
     if row.state == "preview":
         looked = row.previewed + row.preview_failed
         doing = "planning" if row.planned_at is None else "previewing" if row.previewed_at is None else "previewed"
@@ -75,13 +81,16 @@ def _progress(row: BatchRunRow) -> tuple[str, int, int, datetime]:
         ends = row.revert_failed and not row.reverting + row.outstanding
         doing = "rolled back" if row.state == "rolled_back" else "rollback failed" if ends else "rolling back"
         return doing, row.rolled_back, row.rolled_back + row.applied, row.rollback_requested_at
-    return row.state, row.applied + row.failed, chosen, begun
+    doing = "cancelling" if row.cancel_requested_at is not None else row.state
+    return doing, row.applied + row.failed, chosen, begun
 
 
 def _until(row: BatchRunRow) -> datetime | None:
     """Return when the phase ended; None if it goes on."""
     if row.state == "preview":
         return row.previewed_at
+    if row.state == "cancelled":
+        return row.finished_at
     if row.rollback_requested_at is not None:
         return row.rolled_back_at
     return row.finished_at if not row.queued + row.applying + row.outstanding else None

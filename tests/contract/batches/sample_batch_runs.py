@@ -30,6 +30,7 @@ __all__ = [
     "applied_run",
     "begun",
     "broken",
+    "cancel",
     "create",
     "drive",
     "finish",
@@ -48,8 +49,8 @@ NUMBERS = count(1_000_000_000, 1000)
 """Ids that nobody has reserved: where nothing may change, not even a number may be taken. Between two of them
 is room for those that are reserved, which are above all that are in use."""
 
-PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK = (
-    f"detent.batch.{name}" for name in ("plan", "preview", "drive", "apply", "revert", "look")
+PLAN, PREVIEW, DRIVE, APPLY, REVERT, LOOK, STOP = (
+    f"detent.batch.{name}" for name in ("plan", "preview", "drive", "apply", "revert", "look", "stop")
 )
 
 
@@ -128,6 +129,11 @@ def act(store: Store, run_id: int, action: Any = "apply", **overrides: Any) -> A
     item = NewAction(**({"id": next(NUMBERS), "run_id": run_id, "action": action, "actor": "ben"} | overrides))
     driver = new_job(store, id=next(NUMBERS), task=DRIVE, run_id=run_id, payload=f'{{"action":{item.id}}}')
     return store.batch_act(item, driver)
+
+
+def cancel(store: Store, run_id: int, actor: str = "cy", reason: str | None = "a wrong list") -> Any:
+    """Cancel a run; the answer."""
+    return store.batch_cancel(run_id, new_job(store, id=next(NUMBERS), task=STOP, run_id=run_id), actor, reason)
 
 
 def stepping(store: Store, portion: Portion) -> list[TargetJob]:

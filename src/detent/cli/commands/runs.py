@@ -414,11 +414,18 @@ def force(session: Session, app: Detent, run_id: str, reason: str) -> None:
 @reason_option
 @with_app
 def cancel(session: Session, app: Detent, run_id: str, yes: bool, reason: str | None) -> None:
-    """Cancel a pipeline run and its jobs. It fails with the reason, and the watermark stays."""
-    run = _pipeline_run(app, run_id)
-    session.confirm(f"cancel run {run.id} ({line(run.pipeline)})", yes=yes)
-    run.cancel(reason=reason).wait()
-    show_pipeline_outcome(session, run.refresh())
+    """Cancel a run and its jobs.
+
+    A batch run is cancelled at once if no target is being applied. Otherwise those finish, and the others are
+    cancelled. Targets that were applied stay applied. A pipeline run fails with the reason, and the watermark stays.
+    """
+    run = app.runs.get(run_id)
+    if isinstance(run, PipelineRun):
+        session.confirm(f"cancel run {run.id} ({line(run.pipeline)})", yes=yes)
+        show_pipeline_outcome(session, run.cancel(reason=reason))
+    else:
+        session.confirm(f"cancel run {run.id} ({line(run.batch)})", yes=yes)
+        show_outcome(session, run.cancel(reason=reason), wait=False, timeout=None, until=None)
 
 
 @runs.command()

@@ -16,6 +16,7 @@ The run follows its targets in the same transaction:
 - queued to applying, when the first target is applying
 - to applied, partial or failed, when no target is queued or applying and no action is outstanding
 - partial or failed to applying, when a failed target is retried, also by `job_retry`
+- to cancelled, when no target is in flight after a cancel was requested
 - to rolled_back, when a requested rollback has reverted all applied targets
 
 Each move of a run is recorded. After a rollback was requested, the database refuses to retry targets.
@@ -136,6 +137,19 @@ class BatchVerbs(Protocol):
         that have not begun. When the running ones have ended, the run has failed with that reason.
 
         Only by the holder of a job of the run. A run that was stopped before is left as it is. `NotFound`.
+        """
+        ...
+
+    @verb("client", InvalidTransition, NotFound, IdConflict)
+    def batch_cancel(
+        self, run_id: int, driver: NewJob, actor: str, reason: str | None = None
+    ) -> BatchRunRow | DetentError:
+        """Cancel a run in preview, queued or applying: end its open action, and record who cancels it and why.
+
+        If no target is queued or applying, the run is cancelled at once. Otherwise it is cancelled when these have
+        ended. `driver` is the job that cancels what waits: targets that have not begun, or the jobs of an unfinished
+        preview; it is enqueued if there may be any. A run whose cancel was requested before is left as it is. Other
+        states: `InvalidTransition`. `NotFound`, `IdConflict`.
         """
         ...
 

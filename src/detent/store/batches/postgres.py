@@ -162,6 +162,9 @@ class PostgresBatchTables(VerbBase):
     def _batch_lock(self, run_id: int) -> BatchRunRow | None:
         return next(iter(self._batch_runs(f"{_RUNS} detent.batch_lock_v1(%s::bigint)", run_id, writes=True)), None)
 
+    def _batch_hold(self, run_id: int) -> BatchRunRow | None:
+        return next(iter(self._batch_runs(f"{_RUNS} detent.batch_hold_v1(%s::bigint)", run_id, writes=True)), None)
+
     def _batch_enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         return self._session.run(job_enqueue(jobs, notify=False))
 
@@ -226,6 +229,10 @@ class PostgresBatchTables(VerbBase):
     def _batch_halt(self, run_id: int, reason: str) -> bool:
         return bool(self._batch_ask(_value, "SELECT detent.batch_stop_v1(%s::bigint, %s::text)", run_id, reason))
 
+    def _batch_cancel(self, run: BatchRunRow, actor: str, reason: str | None) -> None:
+        sql = "SELECT detent.batch_cancel_v1(%s::bigint, %s::text, %s::text)"
+        self._batch_ask(_value, sql, run.id, actor, reason)
+
     def _batch_conflict(self, run_id: int, job_id: int, found: str) -> None:
         sql = "SELECT detent.target_conflict_v1(%s::bigint, %s::bigint, %s::text)"
         self._batch_ask(_value, sql, run_id, job_id, found)
@@ -284,6 +291,7 @@ class PostgresBatches(PostgresBatchTables):
     batch_portion = _in_transaction(verbs.batch_portion)
     batch_step = _in_transaction(verbs.batch_step)
     batch_stop = _in_transaction(verbs.batch_stop)
+    batch_cancel = _in_transaction(verbs.batch_cancel)
     target_conflict = _in_transaction(verbs.target_conflict)
     reconcile_begin = _in_transaction(verbs.reconcile_begin)
     reconcile_record = _in_transaction(verbs.reconcile_record)

@@ -59,9 +59,10 @@ BEGIN
   FOR other IN
     SELECT j.run_id, sum(detent.is_job_move('retry', j.state, 'pending')::integer
                          - detent.is_job_move('retry', u.old_state, 'pending')::integer)::integer AS more,
-           max(j.error) FILTER (WHERE detent.is_job_move('retry', j.state, 'pending')) AS error
+           max(coalesce(j.error, CASE j.state WHEN 'cancelled' THEN 'job ' || u.id || ' (' || j.task || ') was cancelled' END))
+             FILTER (WHERE detent.is_job_move('retry', j.state, 'pending')) AS error
       FROM unnest(ids, olds) AS u (id, old_state)
-     CROSS JOIN LATERAL (SELECT k.run_id, k.state, k.error FROM detent.job k WHERE k.id = u.id OFFSET 0) j
+     CROSS JOIN LATERAL (SELECT k.run_id, k.task, k.state, k.error FROM detent.job k WHERE k.id = u.id OFFSET 0) j
      WHERE detent.is_job_move('retry', j.state, 'pending') <> detent.is_job_move('retry', u.old_state, 'pending')
        AND NOT EXISTS (SELECT 1 FROM detent.target g WHERE g.apply_job_id = u.id)
        AND NOT EXISTS (SELECT 1 FROM detent.target g WHERE g.revert_job_id = u.id)
@@ -69,7 +70,7 @@ BEGIN
      GROUP BY j.run_id ORDER BY j.run_id
   LOOP
     UPDATE detent.batch_run b
-       SET stuck = b.stuck + other.more, error = CASE WHEN b.stuck + other.more > 0 THEN coalesce(other.error, b.error) END
+       SET stuck = greatest(0, b.stuck + other.more), error = CASE WHEN b.stuck + other.more > 0 THEN coalesce(other.error, b.error) END
      WHERE b.id = other.run_id;
   END LOOP;
 END $$;
@@ -149,28 +150,33 @@ DECLARE
   told text;
 BEGIN
   SELECT r.* INTO b FROM detent.batch_run r WHERE r.id = NEW.id;
-  rest := CASE WHEN b.failed = 0 THEN 'applied' WHEN b.critical IS NULL AND b.applied + b.rolled_back > 0 THEN 'partial' ELSE 'failed' END;
+  rest := CASE WHEN b.cancel_requested_at IS NOT NULL THEN 'cancelled' WHEN b.failed = 0 THEN 'applied' WHEN b.critical IS NULL AND b.applied + b.rolled_back > 0 THEN 'partial' ELSE 'failed' END;
   IF b.rollback_requested_at IS NULL
      AND (b.state = 'queued' AND (b.applying > 0 OR NEW.applied + NEW.failed > OLD.applied + OLD.failed OR b.queued + b.outstanding = 0)
-          OR b.state IN ('partial', 'failed') AND (b.queued + b.applying + b.outstanding > 0 OR b.state <> rest)) THEN
+          OR b.state IN ('partial', 'failed') AND (b.queued + b.applying + b.outstanding > 0 OR b.state <> rest)
+          OR b.state = 'cancelled' AND b.queued + b.applying + b.outstanding > 0) THEN
     INSERT INTO detent.transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, correlation_id, at)
       VALUES (b.tenant, 'batch_run', b.id::text, b.state, 'applying', CASE b.state WHEN 'queued' THEN 'begin' ELSE 'retry_failed' END, 'system', b.correlation_id, b.moved_at);
     UPDATE detent.batch_run r
        SET state = 'applying', started_at = coalesce(r.started_at, r.moved_at), finished_at = NULL, reconcile_at = NULL,
-           critical = CASE WHEN b.state = 'queued' THEN r.critical END
+           critical = CASE WHEN b.state = 'queued' THEN r.critical END,
+           cancel_requested_at = CASE WHEN b.state = 'queued' THEN r.cancel_requested_at END,
+           cancel_requested_by = CASE WHEN b.state = 'queued' THEN r.cancel_requested_by END,
+           cancel_reason = CASE WHEN b.state = 'queued' THEN r.cancel_reason END
      WHERE r.id = b.id;
     b.state := 'applying';
   END IF;
   IF b.state = 'applying' AND b.queued + b.applying + b.outstanding = 0 THEN
     INSERT INTO detent.transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
       VALUES (b.tenant, 'batch_run', b.id::text, b.state, rest,
-              CASE rest WHEN 'applied' THEN 'complete' WHEN 'partial' THEN 'complete_in_part' ELSE 'fail' END, 'system',
-              CASE WHEN rest = 'failed' THEN b.critical END, b.correlation_id, b.moved_at);
+              CASE rest WHEN 'applied' THEN 'complete' WHEN 'partial' THEN 'complete_in_part' WHEN 'cancelled' THEN 'cancel' ELSE 'fail' END,
+              coalesce(b.cancel_requested_by, 'system'), CASE rest WHEN 'failed' THEN b.critical WHEN 'cancelled' THEN b.cancel_reason END, b.correlation_id, b.moved_at);
     UPDATE detent.batch_run r
        SET state = rest, finished_at = r.moved_at, reconcile_no = 0,
-           reconcile_at = CASE WHEN rest <> 'failed' THEN r.moved_at + interval '5 minutes' END
+           reconcile_at = CASE WHEN rest IN ('applied', 'partial') THEN r.moved_at + interval '5 minutes' END
      WHERE r.id = b.id;
-    IF b.failed > coalesce(b.tolerate_count, coalesce(b.tolerate_share, 0) * (b.applied + b.failed)) OR rest <> 'applied' AND b.critical IS NOT NULL THEN
+    IF rest <> 'cancelled'
+       AND (b.failed > coalesce(b.tolerate_count, coalesce(b.tolerate_share, 0) * (b.applied + b.failed)) OR rest <> 'applied' AND b.critical IS NOT NULL) THEN
       told := 'Run ' || b.id || ' of ' || b.batch || ' is ' || rest || ': ' || b.failed || ' targets failed, ' || b.applied || ' were applied'
               || coalesce('. It was stopped by a critical error: ' || b.critical, '');
       PERFORM detent.alert_raise_v1('run_' || rest, 'run:' || b.id, CASE rest WHEN 'failed' THEN 'critical' ELSE 'warning' END, told,
@@ -200,6 +206,7 @@ CREATE OR REPLACE TRIGGER batch_run_settle AFTER UPDATE OF queued, applying, app
     OR (NEW.state IN ('partial', 'failed') AND NEW.rollback_requested_at IS NULL
         AND (NEW.queued + NEW.applying + NEW.outstanding > 0 OR NEW.failed = 0
              OR (NEW.critical IS NULL AND (NEW.state = 'partial') <> (NEW.applied + NEW.rolled_back > 0))))
+    OR (NEW.state = 'cancelled' AND NEW.queued + NEW.applying + NEW.outstanding > 0)
     OR (NEW.rollback_requested_at IS NOT NULL AND NEW.state IN ('applied', 'partial')
         AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0)
   ) EXECUTE FUNCTION detent.batch_run_settle();

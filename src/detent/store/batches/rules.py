@@ -24,6 +24,7 @@ __all__ = [
     "reconciliation_due_at",
     "refuse_act",
     "refuse_add",
+    "refuse_cancel",
     "refuse_reconciliation",
     "refuse_refs",
 ]
@@ -61,6 +62,8 @@ def refuse_add(
 
     `at_refs` has the numbers of the refs that exist, `at_numbers` the refs that have the numbers.
     """
+    if run.state == "cancelled":
+        return RunBusy(run.id, "another target", "it was cancelled")
     if not 1 <= first_n <= run.total + 1:
         return InvalidInput("first_n", str(first_n), f"from 1 to {run.total + 1}, the next of run {run.id}")
     here: dict[str, int] = {}
@@ -83,7 +86,9 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
     match item.action:
         case "apply":
             touched = run.queued + run.applying + run.applied + run.failed + run.rolled_back
-            if run.state not in ("preview", "applied", "partial", "failed"):
+            if run.state not in ("preview", "applied", "partial", "failed", "cancelled"):
+                return _illegal(run, "queued")
+            if run.state == "cancelled" and run.previewed_at is None:
                 return _illegal(run, "queued")
             if run.rollback_requested_at is not None:
                 return RunBusy(run.id, "apply", "a rollback was asked for")
@@ -97,13 +102,13 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
         case "retry_failed":
             if run.rollback_requested_at is not None and run.state == "partial":
                 return RunBusy(run.id, "a retry", "a rollback was asked for")
-            if run.state not in ("partial", "failed"):
+            if run.state not in ("partial", "failed") and not (run.state == "cancelled" and run.failed):
                 return busy or _illegal(run, "applying")
             left = run.failed
         case "roll_back":
             if item.refs is not None:
                 return InvalidInput("refs", f"{len(item.refs)} targets", "none: a run is rolled back as a whole")
-            if run.state not in ("applied", "partial") and not (run.state == "failed" and run.applied):
+            if run.state not in ("applied", "partial") and not (run.state in ("failed", "cancelled") and run.applied):
                 return busy or _illegal(run, "rolled_back")
             left = run.applied
     if busy is not None:
@@ -111,6 +116,11 @@ def refuse_act(run: BatchRunRow, item: NewAction) -> DetentError | None:
     if item.refs is None and left <= 0:
         return InvalidInput("targets", f"none of run {run.id} that could", f"runs with targets left to {item.action}")
     return None
+
+
+def refuse_cancel(run: BatchRunRow) -> DetentError | None:
+    """Return why a run cannot be cancelled: it has ended."""
+    return None if run.state in ("preview", "queued", "applying") else _illegal(run, "cancelled")
 
 
 def is_rest(item: NewAction) -> bool:

@@ -77,22 +77,26 @@ _BEGUN = {
     "apply": """
 UPDATE detent_batch_run
    SET state = 'queued', outstanding = 1, queued_at = max(:now, moved_at), started_at = NULL, finished_at = NULL,
-       reconcile_at = NULL, critical = NULL, overwrite = :overwrite, moved_at = max(:now, moved_at)
- WHERE id = :id AND state IN ('preview', 'applied', 'partial', 'failed')
+       reconcile_at = NULL, critical = NULL, overwrite = :overwrite, cancel_requested_at = NULL,
+       cancel_requested_by = NULL, cancel_reason = NULL, stuck = 0, error = NULL, moved_at = max(:now, moved_at)
+ WHERE id = :id AND state IN ('preview', 'applied', 'partial', 'failed', 'cancelled')
 """,
     "retry_failed": """
 UPDATE detent_batch_run
-   SET state = 'applying', outstanding = 1, finished_at = NULL, reconcile_at = NULL, critical = NULL,
-       overwrite = :overwrite, moved_at = max(:now, moved_at)
- WHERE id = :id AND state IN ('partial', 'failed')
+   SET state = 'applying', outstanding = 1, started_at = coalesce(started_at, queued_at), finished_at = NULL,
+       reconcile_at = NULL, critical = NULL, overwrite = :overwrite, cancel_requested_at = NULL,
+       cancel_requested_by = NULL, cancel_reason = NULL, stuck = 0, error = NULL, moved_at = max(:now, moved_at)
+ WHERE id = :id AND state IN ('partial', 'failed', 'cancelled')
 """,
     "roll_back": """
 UPDATE detent_batch_run
-   SET state = CASE state WHEN 'failed' THEN 'partial' ELSE state END, outstanding = 1,
+   SET state = CASE WHEN state IN ('failed', 'cancelled') THEN 'partial' ELSE state END, outstanding = 1,
+       started_at = coalesce(started_at, queued_at),
        rollback_requested_at = coalesce(rollback_requested_at, max(:now, moved_at)), rollback_requested_by = :actor,
        rollback_reason = :reason, reconcile_at = NULL, mismatches = 0, critical = NULL, overwrite = :overwrite,
+       cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL, stuck = 0, error = NULL,
        moved_at = max(:now, moved_at)
- WHERE id = :id AND state IN ('applied', 'partial', 'failed')
+ WHERE id = :id AND state IN ('applied', 'partial', 'failed', 'cancelled')
 """,
 }
 _MISMATCHES_GO = "UPDATE detent_mismatch SET resolved_at = ? WHERE run_id = ? AND resolved_at IS NULL"
@@ -114,6 +118,22 @@ _STOPPED = (
 UPDATE detent_batch_run SET critical = :reason, outstanding = 0, moved_at = max(:now, moved_at) WHERE id = :id
 """,
 )
+_CANCEL = (
+    "UPDATE detent_batch_action SET done_at = max(:now, created_at) WHERE run_id = :id AND done_at IS NULL",
+    """
+UPDATE detent_batch_run
+   SET state = :to, outstanding = 0,
+       critical = coalesce(critical, 'cancelled by ' || :actor || coalesce(': ' || :reason, '')),
+       cancel_requested_at = max(:now, moved_at), cancel_requested_by = :actor, cancel_reason = :reason,
+       finished_at = CASE :to WHEN 'cancelled' THEN max(:now, moved_at) END, moved_at = max(:now, moved_at)
+ WHERE id = :id
+""",
+)
+_CANCEL_RESOLVES = """
+INSERT INTO detent_alert_event (policy, scope, message, at)
+SELECT p.value, 'run:' || b.id, 'Run ' || b.id || ' of ' || b.batch || ' is cancelled', b.moved_at
+  FROM json_each('["run_failed","run_partial"]') p CROSS JOIN detent_batch_run b WHERE b.id = ?
+"""
 _CONFLICT = """
 UPDATE detent_target SET conflict = :found
  WHERE run_id = :run AND (apply_job_id = :job AND state = 'applying' OR revert_job_id = :job AND state = 'applied')
@@ -159,7 +179,7 @@ SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM d
 """
 _OLD_RUNS = """
 SELECT id, moved_at < :before AND outstanding = 0 AND queued + applying + reverting = 0 AND reconcile_at IS NULL
-           AND state IN ('preview', 'applied', 'partial', 'failed', 'rolled_back')
+           AND state IN ('preview', 'applied', 'partial', 'failed', 'cancelled', 'rolled_back')
   FROM detent_batch_run WHERE id > :after ORDER BY id LIMIT :limit
 """
 # The run first: the guards let its targets go only when it is gone.
@@ -207,6 +227,7 @@ class SqliteBatches(SqliteBatchQueries, SqliteEnqueue, SqliteMoves):
     batch_portion = verbs.batch_portion
     batch_step = _undoable(verbs.batch_step)
     batch_stop = _undoable(verbs.batch_stop)
+    batch_cancel = _undoable(verbs.batch_cancel)
     target_conflict = verbs.target_conflict
     reconcile_begin = _undoable(verbs.reconcile_begin)
     reconcile_record = verbs.reconcile_record
@@ -234,6 +255,9 @@ class SqliteBatches(SqliteBatchQueries, SqliteEnqueue, SqliteMoves):
         return lost
 
     def _batch_lock(self, run_id: int) -> BatchRunRow | None:
+        return self.batch_get(run_id)
+
+    def _batch_hold(self, run_id: int) -> BatchRunRow | None:
         return self.batch_get(run_id)
 
     def _batch_enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued | DetentError]:
@@ -294,7 +318,8 @@ class SqliteBatches(SqliteBatchQueries, SqliteEnqueue, SqliteMoves):
             case "retry_failed":
                 to, trigger = "applying", "retry_failed"
             case "roll_back":
-                to, trigger = "partial" if run.state == "failed" else run.state, "request_roll_back"
+                to = "partial" if run.state in ("failed", "cancelled") else run.state
+                trigger = "request_roll_back"
                 self._db.change(_MISMATCHES_GO, (now, run.id))
         line = {"id": run.id, "from": run.state, "to": to, "trigger": trigger, "actor": item.actor}
         self._db.change(_LOG, line | {"reason": item.reason, "metadata": item.metadata, "now": now})
@@ -322,6 +347,17 @@ class SqliteBatches(SqliteBatchQueries, SqliteEnqueue, SqliteMoves):
         for statement in _STOPPED:
             self._db.change(statement, {"id": run_id, "now": self._now(), "reason": reason})
         return True
+
+    def _batch_cancel(self, run: BatchRunRow, actor: str, reason: str | None) -> None:
+        now = self._now()
+        to = "cancelled" if run.queued + run.applying == 0 else run.state
+        trigger = "cancel" if to == "cancelled" else "request_cancel"
+        line = {"id": run.id, "from": run.state, "to": to, "trigger": trigger, "actor": actor}
+        self._db.change(_LOG, line | {"reason": reason, "metadata": None, "now": now})
+        for statement in _CANCEL:
+            self._db.change(statement, {"id": run.id, "to": to, "actor": actor, "reason": reason, "now": now})
+        if to == "cancelled":
+            self._db.change(_CANCEL_RESOLVES, (run.id,))
 
     def _batch_conflict(self, run_id: int, job_id: int, found: str) -> None:
         self._db.change(_CONFLICT, {"run": run_id, "job": job_id, "found": found})

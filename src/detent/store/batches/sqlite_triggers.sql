@@ -6,8 +6,9 @@ CREATE TRIGGER detent_job_moves_run AFTER UPDATE OF state ON detent_job
   FOR EACH ROW WHEN NEW.run_id IS NOT NULL AND (NEW.state IN ('failed', 'quarantined', 'cancelled')) <> (OLD.state IN ('failed', 'quarantined', 'cancelled'))
 BEGIN
   UPDATE detent_batch_run
-     SET stuck = stuck + CASE WHEN NEW.state IN ('failed', 'quarantined', 'cancelled') THEN 1 ELSE -1 END,
-         error = CASE WHEN NEW.state IN ('failed', 'quarantined', 'cancelled') THEN coalesce(NEW.error, error) WHEN stuck > 1 THEN error END
+     SET stuck = max(0, stuck + CASE WHEN NEW.state IN ('failed', 'quarantined', 'cancelled') THEN 1 ELSE -1 END),
+         error = CASE WHEN NEW.state = 'cancelled' THEN coalesce(NEW.error, 'job ' || NEW.id || ' (' || NEW.task || ') was cancelled')
+                      WHEN NEW.state IN ('failed', 'quarantined') THEN coalesce(NEW.error, error) WHEN stuck > 1 THEN error END
    WHERE id = NEW.run_id
      AND NOT EXISTS (SELECT 1 FROM detent_target WHERE apply_job_id = NEW.id)
      AND NOT EXISTS (SELECT 1 FROM detent_target WHERE revert_job_id = NEW.id)
@@ -77,22 +78,27 @@ CREATE TRIGGER detent_batch_run_settle AFTER UPDATE OF queued, applying, applied
     OR (NEW.state IN ('partial', 'failed') AND NEW.rollback_requested_at IS NULL
         AND (NEW.queued + NEW.applying + NEW.outstanding > 0 OR NEW.failed = 0
              OR (NEW.critical IS NULL AND (NEW.state = 'partial') <> (NEW.applied + NEW.rolled_back > 0))))
+    OR (NEW.state = 'cancelled' AND NEW.queued + NEW.applying + NEW.outstanding > 0)
     OR (NEW.rollback_requested_at IS NOT NULL AND NEW.state IN ('applied', 'partial')
         AND NEW.applied + NEW.outstanding + NEW.reverting + NEW.revert_failed = 0)
 BEGIN
   INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, correlation_id, at)
     SELECT NEW.tenant, 'batch_run', CAST(NEW.id AS TEXT), NEW.state, 'applying', CASE NEW.state WHEN 'queued' THEN 'begin' ELSE 'retry_failed' END,
            'system', NEW.correlation_id, NEW.moved_at
-     WHERE NEW.state IN ('queued', 'partial', 'failed') AND NEW.rollback_requested_at IS NULL;
+     WHERE NEW.state IN ('queued', 'partial', 'failed', 'cancelled') AND NEW.rollback_requested_at IS NULL;
   UPDATE detent_batch_run
      SET state = 'applying', started_at = coalesce(started_at, moved_at), finished_at = NULL, reconcile_at = NULL,
-         critical = CASE WHEN state = 'queued' THEN critical END
-   WHERE id = NEW.id AND state IN ('queued', 'partial', 'failed') AND rollback_requested_at IS NULL;
+         critical = CASE WHEN state = 'queued' THEN critical END,
+         cancel_requested_at = CASE WHEN state = 'queued' THEN cancel_requested_at END,
+         cancel_requested_by = CASE WHEN state = 'queued' THEN cancel_requested_by END,
+         cancel_reason = CASE WHEN state = 'queued' THEN cancel_reason END
+   WHERE id = NEW.id AND state IN ('queued', 'partial', 'failed', 'cancelled') AND rollback_requested_at IS NULL;
   INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
     SELECT NEW.tenant, 'batch_run', CAST(NEW.id AS TEXT), 'applying',
-           CASE WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END,
-           CASE WHEN failed = 0 THEN 'complete' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'complete_in_part' ELSE 'fail' END,
-           'system', CASE WHEN failed > 0 THEN critical END, NEW.correlation_id, NEW.moved_at
+           CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END,
+           CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancel' WHEN failed = 0 THEN 'complete'
+                WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'complete_in_part' ELSE 'fail' END,
+           coalesce(cancel_requested_by, 'system'), CASE WHEN cancel_requested_at IS NOT NULL THEN cancel_reason WHEN failed > 0 THEN critical END, NEW.correlation_id, NEW.moved_at
       FROM detent_batch_run WHERE id = NEW.id AND state = 'applying' AND queued + applying + outstanding = 0;
   INSERT INTO detent_alert_event (policy, scope, severity, message, facts, value, at)
     SELECT CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'run_partial' ELSE 'run_failed' END, 'run:' || id,
@@ -103,20 +109,20 @@ BEGIN
              || ',"failed":' || failed || ',"mismatches":' || mismatches || '}',
            failed, moved_at
       FROM detent_batch_run
-     WHERE id = NEW.id AND state = 'applying' AND queued + applying + outstanding = 0 AND failed > 0
+     WHERE id = NEW.id AND state = 'applying' AND queued + applying + outstanding = 0 AND failed > 0 AND cancel_requested_at IS NULL
        AND (failed > coalesce(tolerate_count, coalesce(tolerate_share, 0) * (applied + failed)) OR critical IS NOT NULL);
   INSERT INTO detent_alert_event (policy, scope, message, at)
     SELECT p.policy, 'run:' || id,
            'Run ' || id || ' of ' || batch || ' is '
-             || CASE WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END, moved_at
+             || CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END, moved_at
       FROM (SELECT value AS policy FROM json_each('["run_failed","run_partial"]')) p CROSS JOIN detent_batch_run
      WHERE id = NEW.id AND state = 'applying' AND queued + applying + outstanding = 0
-       AND (failed <= coalesce(tolerate_count, coalesce(tolerate_share, 0) * (applied + failed)) AND (critical IS NULL OR failed = 0)
+       AND (cancel_requested_at IS NOT NULL OR failed <= coalesce(tolerate_count, coalesce(tolerate_share, 0) * (applied + failed)) AND (critical IS NULL OR failed = 0)
             OR p.policy <> CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'run_partial' ELSE 'run_failed' END);
   UPDATE detent_batch_run
-     SET state = CASE WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END,
+     SET state = CASE WHEN cancel_requested_at IS NOT NULL THEN 'cancelled' WHEN failed = 0 THEN 'applied' WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END,
          finished_at = moved_at, reconcile_no = 0,
-         reconcile_at = CASE WHEN failed = 0 OR (critical IS NULL AND applied + rolled_back > 0) THEN moved_at + 300000000 END
+         reconcile_at = CASE WHEN cancel_requested_at IS NULL AND (failed = 0 OR (critical IS NULL AND applied + rolled_back > 0)) THEN moved_at + 300000000 END
    WHERE id = NEW.id AND state = 'applying' AND queued + applying + outstanding = 0;
   INSERT INTO detent_transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
     SELECT NEW.tenant, 'batch_run', CAST(NEW.id AS TEXT), NEW.state, 'rolled_back', 'roll_back', NEW.rollback_requested_by, NEW.rollback_reason,

@@ -29,6 +29,7 @@ from detent.store.batches.rules import (
     nothing_left,
     refuse_act,
     refuse_add,
+    refuse_cancel,
     refuse_reconciliation,
     refuse_refs,
 )
@@ -36,6 +37,7 @@ from detent.store.batches.tables import BatchTables, Undone
 
 __all__ = [
     "batch_act",
+    "batch_cancel",
     "batch_create",
     "batch_portion",
     "batch_step",
@@ -168,6 +170,23 @@ def batch_stop(
     if isinstance(run, DetentError):
         return run
     if tables._batch_halt(run_id, reason):
+        _enqueue(tables, [driver])
+    return _there(tables, run_id)
+
+
+def batch_cancel(
+    tables: BatchTables, run_id: int, driver: NewJob, actor: str, reason: str | None = None
+) -> BatchRunRow | DetentError:
+    run = tables._batch_hold(run_id)
+    if run is None:
+        return NotFound("batch_run", str(run_id))
+    if run.cancel_requested_at is not None:
+        return run
+    refused = refuse_cancel(run)
+    if refused is not None:
+        return refused
+    tables._batch_cancel(run, actor, reason)
+    if run.queued + run.applying > 0 or run.previewed_at is None:
         _enqueue(tables, [driver])
     return _there(tables, run_id)
 

@@ -102,7 +102,7 @@ CREATE OR REPLACE VIEW detent.batch_counts AS
   SELECT x.at, x.batch, 0, 1, x.applied, x.failed, detent.duration_bucket(x.ran_us), x.ran_us
     FROM (SELECT b.finished_at AS at, b.batch, b.applied + b.rolled_back AS applied, b.failed,
                  detent.micros_between(b.started_at, b.finished_at) AS ran_us
-            FROM detent.batch_run b WHERE b.finished_at IS NOT NULL) x;
+            FROM detent.batch_run b WHERE b.finished_at IS NOT NULL AND b.started_at IS NOT NULL) x;
 
 -- The figures of the last 24 hours, counted from the beginning of an hour. A percentile is the mean of the bucket that it falls into.
 CREATE OR REPLACE VIEW detent.attempt_figures AS

@@ -80,7 +80,7 @@ CREATE VIEW detent_batch_counts AS
            2 * CAST(substr(x.ran_us, 1, 2) AS INTEGER) - 19, 2) || substr('0000000000000000', 1, length(x.ran_us) - 2) AS INTEGER) END, x.ran_us
     FROM (SELECT b.finished_at AS at, b.batch, b.applied + b.rolled_back AS applied, b.failed,
                  coalesce(min(max(b.finished_at - b.started_at, 0), 8640000000000), 0) AS ran_us
-            FROM detent_batch_run b WHERE b.finished_at IS NOT NULL) x;
+            FROM detent_batch_run b WHERE b.finished_at IS NOT NULL AND b.started_at IS NOT NULL) x;
 
 -- The figures of the last 24 hours, counted from the beginning of an hour. A percentile is the mean of the bucket that it falls into.
 -- differs: by the clock of the machine, since SQLite has none of its own.

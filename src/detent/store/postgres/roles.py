@@ -27,6 +27,7 @@ BESIDE = {
     "fire_stands_for": "worker",
     "batch_holds": "worker",
     "batch_lock": "client",
+    "batch_hold": "client",
     "batch_action": "client",
     "batch_chosen": "worker",
     "target_places": "worker",

@@ -20,7 +20,7 @@ BEGIN
     VALUES (p_id, p_run_id, p_action, p_actor, p_reason, p_metadata, cardinality(p_ns), p_unchanged, p_job_id, t);
   INSERT INTO detent.batch_choice (action_id, n) SELECT p_id, u.n FROM unnest(p_ns) AS u (n);
   to_state := CASE p_action WHEN 'apply' THEN 'queued' WHEN 'retry_failed' THEN 'applying'
-                            ELSE CASE b.state WHEN 'failed' THEN 'partial' ELSE b.state END END;
+                            ELSE CASE WHEN b.state IN ('failed', 'cancelled') THEN 'partial' ELSE b.state END END;
   INSERT INTO detent.transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, correlation_id, at)
     VALUES (b.tenant, 'batch_run', b.id::text, b.state, to_state,
             CASE p_action WHEN 'apply' THEN CASE b.state WHEN 'preview' THEN 'queue' ELSE 'queue_rest' END
@@ -30,13 +30,15 @@ BEGIN
     UPDATE detent.mismatch m SET resolved_at = t WHERE m.run_id = p_run_id AND m.resolved_at IS NULL;
     UPDATE detent.batch_run r
        SET state = to_state, outstanding = 1, rollback_requested_at = coalesce(r.rollback_requested_at, t), rollback_requested_by = p_actor,
-           rollback_reason = p_reason, reconcile_at = NULL, mismatches = 0, critical = NULL, overwrite = p_overwrite, moved_at = t
+           rollback_reason = p_reason, reconcile_at = NULL, mismatches = 0, critical = NULL, overwrite = p_overwrite,
+           cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL, stuck = 0, error = NULL, started_at = coalesce(r.started_at, r.queued_at), moved_at = t
      WHERE r.id = p_run_id;
   ELSE
     UPDATE detent.batch_run r
        SET state = to_state, outstanding = 1, queued_at = CASE p_action WHEN 'apply' THEN t ELSE r.queued_at END,
-           started_at = CASE p_action WHEN 'apply' THEN NULL ELSE r.started_at END, finished_at = NULL, reconcile_at = NULL,
-           critical = NULL, overwrite = p_overwrite, moved_at = t
+           started_at = CASE p_action WHEN 'apply' THEN NULL ELSE coalesce(r.started_at, r.queued_at) END, finished_at = NULL, reconcile_at = NULL,
+           critical = NULL, overwrite = p_overwrite, cancel_requested_at = NULL, cancel_requested_by = NULL, cancel_reason = NULL,
+           stuck = 0, error = NULL, moved_at = t
      WHERE r.id = p_run_id;
   END IF;
 END $$;
@@ -129,4 +131,35 @@ BEGIN
   END IF;
   UPDATE detent.batch_run b SET outstanding = 0, moved_at = greatest(t, b.moved_at) WHERE p_last AND b.id = run;
   RETURN true;
+END $$;
+
+-- batch_cancel: cancel a run. The caller has locked it and its open action, and has found that it can be cancelled.
+-- takes:   the run, who, why
+-- gives:   nothing
+-- locks:   the run
+-- refuses: nothing: the guards do
+CREATE OR REPLACE FUNCTION detent.batch_cancel_v1(p_run_id bigint, p_actor text, p_reason text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  b        detent.batch_run;
+  t        timestamptz;
+  to_state text;
+BEGIN
+  SELECT r.* INTO STRICT b FROM detent.batch_run r WHERE r.id = p_run_id FOR UPDATE;
+  t := greatest(detent.clock(), b.moved_at);
+  to_state := CASE WHEN b.queued + b.applying = 0 THEN 'cancelled' ELSE b.state END;
+  INSERT INTO detent.transition_log (tenant, entity, entity_id, from_state, to_state, trigger, actor, reason, correlation_id, at)
+    VALUES (b.tenant, 'batch_run', b.id::text, b.state, to_state, CASE to_state WHEN 'cancelled' THEN 'cancel' ELSE 'request_cancel' END,
+            p_actor, p_reason, b.correlation_id, t);
+  UPDATE detent.batch_action a SET done_at = greatest(t, a.created_at) WHERE a.run_id = p_run_id AND a.done_at IS NULL;
+  UPDATE detent.batch_run r
+     SET state = to_state, outstanding = 0, critical = coalesce(r.critical, 'cancelled by ' || p_actor || coalesce(': ' || p_reason, '')),
+         cancel_requested_at = t, cancel_requested_by = p_actor, cancel_reason = p_reason, moved_at = t,
+         finished_at = CASE to_state WHEN 'cancelled' THEN t END
+   WHERE r.id = p_run_id;
+  IF to_state = 'cancelled' THEN
+    PERFORM detent.alert_resolve_v1(p.name, 'run:' || b.id, 'Run ' || b.id || ' of ' || b.batch || ' is cancelled')
+       FROM unnest('{run_failed,run_partial}'::text[]) AS p (name);
+  END IF;
 END $$;

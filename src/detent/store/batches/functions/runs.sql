@@ -49,6 +49,19 @@ BEGIN
   RETURN QUERY SELECT b.* FROM detent.batch_run b WHERE b.id = p_run_id FOR UPDATE;
 END $$;
 
+-- batch_hold: a run and its open action, locked until the caller's transaction ends.
+-- takes:   the run
+-- gives:   its row
+-- locks:   the open action, then the run
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.batch_hold_v1(p_run_id bigint) RETURNS SETOF detent.batch_run
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  PERFORM 1 FROM detent.batch_action a WHERE a.run_id = p_run_id AND a.done_at IS NULL FOR UPDATE;
+  RETURN QUERY SELECT b.* FROM detent.batch_run b WHERE b.id = p_run_id FOR UPDATE;
+END $$;
+
 -- batch_list: runs, newest first.
 -- takes:   state, batch and tenant (null is any), below which id (null: from the newest), how many
 -- gives:   runs
@@ -124,7 +137,7 @@ BEGIN
   old := ARRAY(
     SELECT b.id FROM detent.batch_run b
      WHERE b.id = ANY (looked) AND b.moved_at < p_before AND b.outstanding = 0 AND b.queued + b.applying + b.reverting = 0
-       AND b.reconcile_at IS NULL AND b.state IN ('preview', 'applied', 'partial', 'failed', 'rolled_back')
+       AND b.reconcile_at IS NULL AND b.state IN ('preview', 'applied', 'partial', 'failed', 'cancelled', 'rolled_back')
        FOR UPDATE SKIP LOCKED);
   DELETE FROM detent.batch_run b WHERE b.id = ANY (old);
   DELETE FROM detent.target g WHERE g.run_id = ANY (old);
