@@ -16,12 +16,14 @@ if _TYPE_CHECKING:
     from detent.app.aio_pipeline_run import AsyncPipelineRun
     from detent.app.aio_reconciliation import AsyncReconciliation
     from detent.app.aio_run_handle import AsyncRun
+    from detent.app.aio_workers import AsyncWorker
     from detent.app.batch_run import BatchRun, TargetChange
     from detent.app.detent import Detent
     from detent.app.pipeline_run import PipelineRun
     from detent.app.reconciliation import Mismatch, Reconciliation
     from detent.app.registry import Declarations
     from detent.app.runs import Run
+    from detent.app.workers import Worker
     from detent.client.aio_client import AioDirectClient as AsyncTransactionClient
     from detent.client.aio_job import AsyncJob
     from detent.client.aio_operation import AsyncJobSelection, AsyncOperation
@@ -59,7 +61,6 @@ if _TYPE_CHECKING:
     from detent.model.service_records import RecoveryRow as QueueRecovery
     from detent.model.service_records import ScheduleRow as Schedule
     from detent.model.service_records import SilentRow as SilentJob
-    from detent.model.service_records import WorkerRow as Worker
     from detent.model.token_records import CreatedToken
     from detent.model.token_records import TokenRow as Token
     from detent.model.webhook_records import WebhookRow as Webhook
@@ -83,6 +84,7 @@ __all__ = [
     "AsyncRun",
     "AsyncTransactionClient",
     "AsyncTx",
+    "AsyncWorker",
     "BatchRun",
     "Call",
     "Cancelled",
@@ -167,6 +169,7 @@ _HOMES = {
     "AsyncRun": "app.aio_run_handle.AsyncRun",
     "AsyncTransactionClient": "client.aio_client.AioDirectClient",
     "AsyncTx": "declare.context.AsyncTx",
+    "AsyncWorker": "app.aio_workers.AsyncWorker",
     "BatchRun": "app.batch_run.BatchRun",
     "Call": "declare.task.Call",
     "Cancelled": "model.records.Cancelled",
@@ -229,7 +232,7 @@ _HOMES = {
     "Watermark": "model.pipeline_records.WatermarkRow",
     "Webhook": "model.webhook_records.WebhookRow",
     "WebhookDelivery": "webhooks.delivery.WebhookDelivery",
-    "Worker": "model.service_records.WorkerRow",
+    "Worker": "app.workers.Worker",
     "shell": "worker.shell_task.shell",
     "split_by_count": "declare.pipeline.split_by_count",
 }

@@ -43,6 +43,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "BatchRun",
         "PipelineRun",
         "Reconciliation",
+        "Worker",
         "ListPage",
         "TransactionClient",
     ),
@@ -107,7 +108,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Violation",
         "Watermark",
         "Webhook",
-        "Worker",
     ),
 }
 """The exported names by heading, apart from `Detent`, `errors` and the async twins."""

@@ -138,8 +138,8 @@ def test_a_drained_worker_ends_by_itself_and_several_processes_share_the_work(be
         gate.open()
     assert worker.ends() == 0, worker.log
     assert {bench.app.jobs.get(job.id).state for job in jobs} == {"succeeded"}
-    assert "worker w1: 2 processes of 1 slot\n" in worker.log
-    assert worker.log.endswith("worker w1 ends, nothing is left to do: 2 succeeded, 0 retried, 0 dead\n")
+    assert "Worker w1: 2 processes of 1 slot.\n" in worker.log
+    assert worker.log.endswith("Worker w1 ends, nothing is left to do: 2 succeeded, 0 retried, 0 dead.\n")
     assert bench.is_healthy()
 
 

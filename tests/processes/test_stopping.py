@@ -33,6 +33,26 @@ def test_told_to_stop_it_finishes_what_it_has_begun(bench: Bench) -> None:
     assert bench.is_healthy()
 
 
+def test_an_operator_drains_a_worker_from_elsewhere(bench: Bench) -> None:
+    """W1, R1: it stops claiming, finishes its job and ends, and says who asked. One signal more changes nothing."""
+    gate = bench.gate()
+    held = bench.send("hold", gate=str(gate))
+    worker = bench.worker(name="w1", grace=scaled(30.0))
+    gate.entered()
+    (found,) = bench.app.workers.list(within=60.0)
+    found.drain(actor="ben", reason="the machine is replaced")
+    until(lambda: found.refresh().stopping, "the worker that knows it")
+    late = bench.send("add", a=1, b=1)
+    worker.signal(signal.SIGTERM)
+    gate.open()
+    assert worker.ends() == 0
+    assert bench.outcomes(held) == ["done"]
+    assert bench.app.jobs.get(late.id).state == "pending"
+    assert "Worker w1: ben asked it to drain: the machine is replaced.\n" in worker.log
+    assert bench.app.workers.list(within=60.0) == []
+    assert bench.is_healthy()
+
+
 def test_after_the_grace_the_rest_is_handed_back_without_using_up_an_attempt(bench: Bench) -> None:
     """W1, J7: what does not end within the grace is released; what must not be repeated blindly is not."""
     gate = bench.gate()

@@ -46,6 +46,7 @@ GROUPS = {
     "Tokens": "tokens",
     "Watermarks": "watermarks",
     "Webhooks": "webhooks",
+    "Worker": "workers",
     "Workers": "workers",
 }
 """The noun that each class of the Python surface belongs to."""

@@ -23,7 +23,7 @@ def _twins() -> dict[str, tuple[type[Any], type[Any]]]:
 
 
 NOUNS = _twins()
-HANDLES = {"Job", "Operation", "JobSelection", "BatchRun", "PipelineRun", "Reconciliation"}
+HANDLES = {"Job", "Operation", "JobSelection", "BatchRun", "PipelineRun", "Reconciliation", "Worker"}
 
 
 def public_methods(kind: type[Any]) -> dict[str, Callable[..., Any]]:

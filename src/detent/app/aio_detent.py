@@ -9,22 +9,24 @@ from datetime import datetime
 from detent.app.aio_alerts import AsyncAlerts
 from detent.app.aio_jobs import AsyncDeadJobs, AsyncJobs, AsyncOperations
 from detent.app.aio_lifecycles import AsyncLifecycles
-from detent.app.aio_queues import AsyncLimits, AsyncQueues, AsyncWorkers
+from detent.app.aio_queues import AsyncLimits, AsyncQueues
 from detent.app.aio_record import AsyncIdentities, AsyncRecord
 from detent.app.aio_runs import AsyncRuns, AsyncWatermarks
 from detent.app.aio_schedules import AsyncSchedules
 from detent.app.aio_tokens import AsyncTokens
 from detent.app.aio_webhooks import AsyncWebhooks
+from detent.app.aio_workers import AsyncWorkers
 from detent.app.alerts import Alerts
 from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
-from detent.app.queues import Limits, Queues, Workers
+from detent.app.queues import Limits, Queues
 from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
+from detent.app.workers import Workers
 from detent.client.actor import acting_as
 from detent.client.aio_client import AioClient
 from detent.client.engine import Engine
@@ -83,7 +85,7 @@ class AsyncDetent(AioClient):
 
     @property
     def workers(self) -> AsyncWorkers:
-        """Workers: list."""
+        """Workers: list, get, drain."""
         return AsyncWorkers(Workers(self._engine))
 
     @property

@@ -1,4 +1,4 @@
-"""The async twin of: `app.queues`, `app.limits` and `app.workers`."""
+"""The async twin of: `app.queues` and `app.limits`."""
 
 # Generated from app/queues.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import asyncio
 
-from detent.app.queues import _ALIVE_WITHIN, _STALE_AFTER, _STALLED_AFTER, Limits, Queues, Workers
+from detent.app.queues import _STALE_AFTER, _STALLED_AFTER, Limits, Queues
 from detent.client.list_page import ListPage
 from detent.declare.limit import Limit
 from detent.model.limit_records import LimitRow
 from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, WorkerRow
+from detent.model.service_records import RecoveryRow
 from detent.views.queues import Queue
 
-__all__ = ["AsyncLimits", "AsyncQueues", "AsyncWorkers"]
+__all__ = ["AsyncLimits", "AsyncQueues"]
 
 
 class AsyncQueues:
@@ -111,18 +111,3 @@ class AsyncLimits:
         `NotFound`.
         """
         return await asyncio.to_thread(self._sync.remove, key, actor=actor, reason=reason)
-
-
-class AsyncWorkers:
-    """The async twin of `Workers`: the same verbs, awaited."""
-
-    def __init__(self, sync: Workers) -> None:
-        self._sync = sync
-
-    async def list(
-        self, *, within: float = _ALIVE_WITHIN, limit: int = 100, after: str | None = None
-    ) -> ListPage[WorkerRow]:
-        """List the workers with a heartbeat in the last `within` seconds, with the tasks they know and the jobs they
-        hold. `InvalidInput`.
-        """
-        return await asyncio.to_thread(self._sync.list, within=within, limit=limit, after=after)

@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager
 from detent.app.alerts import Alerts
 from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
-from detent.app.queues import Limits, Queues, Workers
+from detent.app.queues import Limits, Queues
 from detent.app.record import Identities, Record
 from detent.app.registry import Registry
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
+from detent.app.workers import Workers
 from detent.client.actor import acting_as
 from detent.client.engine import Engine
 from detent.declare.settings import Settings
@@ -66,7 +67,7 @@ class Nouns:
 
     @property
     def workers(self) -> Workers:
-        """Workers: list."""
+        """Workers: list, get, drain."""
         return Workers(self._engine)
 
     @property

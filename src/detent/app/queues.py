@@ -1,4 +1,4 @@
-"""`app.queues`, `app.limits` and `app.workers`."""
+"""`app.queues` and `app.limits`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from detent.errors import DetentError, InvalidInput, NotFound
 from detent.model import json_codec
 from detent.model.limit_records import LimitFilter, LimitRow
 from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, WorkerRow
+from detent.model.service_records import RecoveryRow
 from detent.store.contract import Verbs
 from detent.store.limits.contract import ALL_LIMITS
 from detent.views.queues import Queue, queues
 
-__all__ = ["Limits", "Queues", "Workers"]
+__all__ = ["Limits", "Queues"]
 
-_ALIVE_WITHIN = 10.0
 _STALE_AFTER = 300.0
 _STALLED_AFTER = 600.0
 
@@ -146,18 +145,3 @@ class Limits:
 
     def _checked(self, key: str) -> str:
         return json_codec.text(key, field="key", bytes_max=self._engine.settings.name_max + len("queue:"))
-
-
-class Workers:
-    """The workers on record."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def list(self, *, within: float = _ALIVE_WITHIN, limit: int = 100, after: str | None = None) -> ListPage[WorkerRow]:
-        """List the workers with a heartbeat in the last `within` seconds, with the tasks they know and the jobs they
-        hold. `InvalidInput`."""
-        if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within <= 10**9:
-            raise InvalidInput("within", repr(within), "a number of seconds")
-        found = self._engine.store.worker_list(within)
-        return page_by_name(found, lambda worker: f"{worker.id:020}", after, limit)

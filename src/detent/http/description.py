@@ -14,6 +14,7 @@ import msgspec
 from detent.app.batch_run import BatchRun
 from detent.app.pipeline_run import PipelineRun
 from detent.app.reconciliation import Reconciliation
+from detent.app.workers import Worker
 from detent.client.job import Job
 from detent.client.list_page import ListPage
 from detent.client.operation import Operation
@@ -24,13 +25,14 @@ from detent.lifecycle.definition import Lifecycle
 from detent.model.batch_records import BatchRunRow, ReconciliationRow
 from detent.model.pipeline_records import PipelineRunRow
 from detent.model.records import JobRow
-from detent.model.service_records import OperationRow
+from detent.model.service_records import OperationRow, WorkerRow
 
 __all__ = ["answer_type", "describe"]
 
 _ROWS = {
     Job: JobRow,
     Operation: OperationRow,
+    Worker: WorkerRow,
     BatchRun: BatchRunRow,
     PipelineRun: PipelineRunRow,
     Reconciliation: ReconciliationRow,

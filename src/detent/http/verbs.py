@@ -20,12 +20,13 @@ from detent.app.detent import Detent
 from detent.app.jobs import DeadJobs, Jobs, Operations
 from detent.app.lifecycles import Lifecycles
 from detent.app.pipeline_run import PipelineRun
-from detent.app.queues import Limits, Queues, Workers
+from detent.app.queues import Limits, Queues
 from detent.app.record import Identities, Record
 from detent.app.runs import Runs, Watermarks
 from detent.app.schedules import Schedules
 from detent.app.tokens import Tokens
 from detent.app.webhooks import Webhooks
+from detent.app.workers import Worker, Workers
 from detent.client.job import Job
 from detent.client.operation import Operation
 from detent.errors import InvalidInput
@@ -87,9 +88,10 @@ _HANDLES: tuple[tuple[str, type[Any]], ...] = (
     ("operations", Operation),
     ("runs", BatchRun),
     ("runs", PipelineRun),
+    ("workers", Worker),
 )
 
-_IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id"}
+_IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id", "worker_id"}
 """Arguments that say which one is meant: they are part of the path."""
 
 _CHANGING = {("alerts", "judge"), ("alerts", "raise_"), ("alerts", "test"), ("ops", "claim"), ("ops", "event")} | {
@@ -113,6 +115,7 @@ LEFT_OUT = {
     ("schedules", "left"): "what is declared in code",
     ("schedules", "origins"): "what is declared in code",
     ("ops", "follow"): "`events`",
+    ("workers", "refresh"): "every request reads anew",
 }
 """Verbs that need no path, and why."""
 
@@ -241,7 +244,7 @@ def _public_methods(kind: type[Any]) -> list[tuple[str, Callable[..., Any]]]:
 
 
 def _id_name(noun: str) -> str:
-    return {"jobs": "job_id", "operations": "operation_id", "runs": "run_id"}[noun]
+    return {"jobs": "job_id", "operations": "operation_id", "runs": "run_id", "workers": "worker_id"}[noun]
 
 
 def _path(noun: str, id_name: str | None, verb: str) -> str:

@@ -262,6 +262,6 @@ LIBRARY: dict[str, Lifecycle] = {
 }
 
 OWN_NAMES = frozenset(
-    {*LIBRARY, "alert", "alert_policy", "database", "limit", "operation", "queue", "recovery", "schedule"}
+    {*LIBRARY, "alert", "alert_policy", "database", "limit", "operation", "queue", "recovery", "schedule", "worker"}
 )
 """The entities whose transitions Detent itself records. A lifecycle of a user must not have such a name."""

@@ -72,11 +72,13 @@ class Agenda(Struct, frozen=True, kw_only=True):
     untold: bool = False  # failure hooks are to be called for jobs that the reaper ended
     firing: bool = False  # an alert is firing
     notices: bool = False  # a notice waits for its sink
+    drain_requested_by: str | None = None  # who asked this worker to drain
+    drain_reason: str | None = None
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
     """A worker as of its last heartbeat (`seen_at`). `queues` is None if it serves every queue. `running` is the number
-    of jobs that it holds."""
+    of jobs that it holds. A worker that was asked to drain has the time, the actor and the reason."""
 
     id: int
     name: str
@@ -89,6 +91,9 @@ class WorkerRow(Struct, frozen=True, kw_only=True):
     stopping: bool
     started_at: datetime
     seen_at: datetime
+    drain_requested_at: datetime | None = None
+    drain_requested_by: str | None = None
+    drain_reason: str | None = None
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):

@@ -13,4 +13,13 @@ def test_only_who_was_seen_within_that_time(store: Store, clock: StoreClock) -> 
     clock.advance(20)
     store.worker_seen(worker(8, name="here"))
     assert [row.name for row in store.worker_list(10)] == ["here"]
-    assert [row.name for row in store.worker_list(20)] == ["here", "late"]
+    assert [row.name for row in store.worker_list(20)] == ["late", "here"]
+
+
+def test_pages_by_id(store: Store) -> None:
+    """W3: however many workers there are, one page is read."""
+    for number in (9, 7, 8):
+        store.worker_seen(worker(number, name=f"w{20 - number}"))
+    assert [row.id for row in store.worker_list(10, limit=2)] == [7, 8]
+    assert [row.id for row in store.worker_list(10, 8, 2)] == [9]
+    assert store.worker_list(10, 9, 2) == []

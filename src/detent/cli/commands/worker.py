@@ -13,9 +13,10 @@ import click
 from detent.cli import output
 from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import OK, CommandFailed, exit_code
-from detent.cli.options import duration, flag, option, page_options
+from detent.cli.options import duration, flag, option, page_options, reason_option
 from detent.cli.session import Session
 from detent.errors import DetentError, InvalidInput
+from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
@@ -26,11 +27,12 @@ __all__ = ["worker", "workers"]
 
 _TASKS_NAMED = 20
 _log = logging.getLogger("detent.worker")
+worker_id_argument = click.argument("worker_id", metavar="ID")
 
 workers = Group(
     "workers",
-    help="List the workers that are alive.",
-    examples=("detent workers list", "detent workers list --within 1h"),
+    help="List the workers that are alive, and drain one.",
+    examples=("detent workers list", 'detent workers drain 17 --reason "the machine is replaced"'),
 )
 
 
@@ -43,12 +45,35 @@ def list_(session: Session, app: Detent, within: float, limit: int, after: str |
 
     Each worker sends a heartbeat every second.
     """
-    state = ("STATE", lambda one: "stopping" if one.stopping else "open")
     queues = ("QUEUES", lambda one: "every" if one.queues is None else ",".join(one.queues))
     tasks = ("TASKS", lambda one: len(one.tasks))
     times = ("started_at", "seen_at")
-    columns = output.columns("id", "name", "host", "pid", state, "running", "slots", queues, tasks, *times)
-    session.show_rows(app.workers.list(within=within, limit=limit, after=after), columns, empty="no workers")
+    columns = output.columns("id", "name", "host", "pid", "state", "running", "slots", queues, tasks, *times)
+    found = app.workers.list(within=within, limit=limit, after=after)
+    session.show_rows(found, columns, empty="no workers", objects=output.records(one.row for one in found))
+
+
+@workers.command()
+@worker_id_argument
+@with_app
+def get(session: Session, app: Detent, worker_id: str) -> None:
+    """Show a worker, its queues and tasks, and who asked it to drain."""
+    (record,) = output.records([app.workers.get(worker_id).row])
+    session.show_record(record)
+
+
+@workers.command()
+@worker_id_argument
+@reason_option
+@with_app
+def drain(session: Session, app: Detent, worker_id: str, reason: str | None) -> None:
+    """Ask a worker to end, on whatever machine it runs.
+
+    It stops claiming in a second or two, finishes its jobs within its --grace, hands back the rest, and exits.
+    """
+    found = app.workers.get(worker_id).drain(reason=reason)
+    (record,) = output.records([found.row])
+    session.answer(record, f"worker {found.id} ({line(found.name)}): {found.state}, {found.running} running")
 
 
 @click.command(cls=Command)

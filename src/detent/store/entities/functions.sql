@@ -15,7 +15,7 @@ DECLARE
                         ORDER BY l.n DESC LIMIT 1);
 BEGIN
   IF p_entity IN ('alert', 'alert_policy', 'batch_run', 'database', 'execution', 'job', 'limit', 'operation', 'ops_run',
-                  'partition', 'pipeline_run', 'queue', 'recovery', 'schedule', 'target') THEN
+                  'partition', 'pipeline_run', 'queue', 'recovery', 'schedule', 'target', 'worker') THEN
     RAISE EXCEPTION 'DT041 % is moved by Detent alone', p_entity USING ERRCODE = 'DT041';
   END IF;
   INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, forced, at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from detent.errors import DetentError, NotFound
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
 from detent.store.verb import verb
 
@@ -15,8 +16,9 @@ class WorkerVerbs(Protocol):
 
     @verb("worker")
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
-        """Record that a worker is alive, and return what there is to do besides jobs. The first call adds the worker to
-        the list and deletes workers not seen for a day. No decision depends on it: leases decide."""
+        """Record that a worker is alive. Return what there is to do besides jobs, and who asked the worker to drain.
+        The first call adds the worker to the list and deletes workers not seen for a day. No decision about a job
+        depends on it: leases decide."""
         ...
 
     @verb("worker")
@@ -25,8 +27,19 @@ class WorkerVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def worker_list(self, within: float) -> list[WorkerRow]:
-        """Return the workers seen in the last `within` seconds, by name and id."""
+    def worker_list(self, within: float, after_id: int = 0, limit: int = 1000) -> list[WorkerRow]:
+        """Return up to `limit` workers seen in the last `within` seconds, by id, with ids above `after_id`."""
+        ...
+
+    @verb("viewer")
+    def worker_get(self, worker_id: int) -> WorkerRow | None:
+        """Return a worker, None if it is not on the list."""
+        ...
+
+    @verb("admin", NotFound)
+    def worker_drain(self, worker_id: int, actor: str, reason: str | None = None) -> WorkerRow | DetentError:
+        """Ask a worker to stop claiming, finish its jobs and end; it learns of it with its next heartbeat. Recorded. A
+        worker that was asked before is left as it is. `NotFound`."""
         ...
 
     # -- services: one worker at a time ------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 -- worker_seen: record that a worker is alive.
 -- takes:   its id and name, host and process, its queues and tasks (JSON arrays), its slots, running jobs, whether it stops
--- gives:   nothing
+-- gives:   who asked it to drain, and why; null if no one did
 -- locks:   once a second the row of the watch; its own row; rows of workers that are long gone, unless others have locked them
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.worker_seen_v1(
+CREATE OR REPLACE FUNCTION detent.worker_seen_v2(
   p_id bigint, p_name text, p_host text, p_pid integer, p_queues text, p_tasks text, p_slots integer, p_running integer,
   p_stopping boolean
-) RETURNS void
+) RETURNS TABLE (drain_requested_by text, drain_reason text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 DECLARE
   t timestamptz := detent.clock();
@@ -15,10 +15,11 @@ BEGIN
      SET gap_from = CASE WHEN w.watched_at < t - interval '5 seconds' THEN w.watched_at ELSE w.gap_from END,
          gap_to = CASE WHEN w.watched_at < t - interval '5 seconds' THEN t ELSE w.gap_to END, watched_at = t
    WHERE (w.watched_at BETWEEN t - interval '1 second' AND t) IS NOT TRUE;
-  UPDATE detent.worker
+  UPDATE detent.worker AS w
      SET name = p_name, host = p_host, pid = p_pid, queues = p_queues, tasks = p_tasks, slots = p_slots,
-         running = p_running, stopping = p_stopping, seen_at = greatest(seen_at, t)
-   WHERE id = p_id;
+         running = p_running, stopping = p_stopping, seen_at = greatest(w.seen_at, t)
+   WHERE w.id = p_id
+  RETURNING w.drain_requested_by, w.drain_reason INTO drain_requested_by, drain_reason;
   IF NOT FOUND THEN
     INSERT INTO detent.worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
       VALUES (p_id, p_name, p_host, p_pid, p_queues, p_tasks, p_slots, p_running, p_stopping, t, t)
@@ -26,6 +27,7 @@ BEGIN
     DELETE FROM detent.worker WHERE id = ANY (ARRAY(
       SELECT w.id FROM detent.worker w WHERE w.seen_at < t - interval '1 day' FOR UPDATE SKIP LOCKED));
   END IF;
+  RETURN NEXT;
 END $$;
 
 -- worker_gone: remove a worker that has ended.
@@ -40,16 +42,48 @@ BEGIN
 END $$;
 
 -- worker_list: the workers that are alive.
--- takes:   within how many seconds they were seen
--- gives:   workers by name and id
+-- takes:   within how many seconds they were seen, after which id, how many
+-- gives:   workers by id
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.worker_list_v1(p_within double precision) RETURNS SETOF detent.worker
+CREATE OR REPLACE FUNCTION detent.worker_list_v1(p_within double precision, p_after_id bigint, p_limit integer)
+RETURNS SETOF detent.worker
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
   RETURN QUERY
-    SELECT w.* FROM detent.worker w WHERE w.seen_at >= detent.clock() - make_interval(secs => p_within)
-     ORDER BY w.name COLLATE "C", w.id;
+    SELECT w.* FROM detent.worker w
+     WHERE w.id > p_after_id AND w.seen_at >= detent.clock() - make_interval(secs => p_within)
+     ORDER BY w.id LIMIT p_limit;
+END $$;
+
+-- worker_get: a worker.
+-- takes:   its id
+-- gives:   its row
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.worker_get_v1(p_id bigint) RETURNS SETOF detent.worker
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY SELECT w.* FROM detent.worker w WHERE w.id = p_id;
+END $$;
+
+-- worker_drain: ask a worker to stop claiming, finish its jobs and end.
+-- takes:   its id, who, why
+-- gives:   its row; none if there is no such worker
+-- locks:   its row
+-- refuses: nothing; a no-op for a worker that was asked before
+CREATE OR REPLACE FUNCTION detent.worker_drain_v1(p_id bigint, p_actor text, p_reason text) RETURNS SETOF detent.worker
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+DECLARE
+  t timestamptz := detent.clock();
+BEGIN
+  UPDATE detent.worker w SET drain_requested_at = t, drain_requested_by = p_actor, drain_reason = p_reason
+   WHERE w.id = p_id AND w.drain_requested_at IS NULL;
+  IF FOUND THEN
+    INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+      VALUES ('worker', p_id::text, 'open', 'draining', 'drain', p_actor, p_reason, t);
+  END IF;
+  RETURN QUERY SELECT w.* FROM detent.worker w WHERE w.id = p_id;
 END $$;
 
 -- service_take: take or keep a service that one worker at a time runs.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from detent.errors import DetentError, NotFound
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
 from detent.store.postgres.statement import Row, Statement, named
 from detent.store.postgres.verb_base import VerbBase, runs
@@ -14,11 +15,14 @@ __all__ = ["PostgresWorkers"]
 
 _SEEN = f"""
 SELECT {", ".join(Agenda.__struct_fields__)}
-  FROM detent.worker_seen_v1(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
+  FROM detent.worker_seen_v2(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
                              %s::boolean),
        LATERAL detent.agenda_v2()
 """
-_WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM detent.worker_list_v1(%s::double precision)"
+_WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM"
+_LIST = f"{_WORKERS} detent.worker_list_v1(%s::double precision, %s::bigint, %s::integer)"
+_GET = f"{_WORKERS} detent.worker_get_v1(%s::bigint)"
+_DRAIN = f"{_WORKERS} detent.worker_drain_v1(%s::bigint, %s::text, %s::text)"
 _TAKE = "SELECT detent.service_take_v1(%s::text, %s::bigint, %s::double precision)"
 
 
@@ -35,8 +39,19 @@ def worker_gone(worker_id: int) -> Statement[None]:
     return Statement("SELECT detent.worker_gone_v1(%s::bigint)", (worker_id,), lambda rows: None)
 
 
-def worker_list(within: float) -> Statement[list[WorkerRow]]:
-    return Statement(_WORKERS, (float(within),), lambda rows: [_worker(row) for row in rows], writes=False)
+def worker_list(within: float, after_id: int = 0, limit: int = 1000) -> Statement[list[WorkerRow]]:
+    return Statement(_LIST, (float(within), after_id, limit), lambda rows: [_worker(row) for row in rows], writes=False)
+
+
+def worker_get(worker_id: int) -> Statement[WorkerRow | None]:
+    return Statement(_GET, (worker_id,), lambda rows: _worker(rows[0]) if rows else None, writes=False)
+
+
+def worker_drain(worker_id: int, actor: str, reason: str | None = None) -> Statement[WorkerRow | DetentError]:
+    def decode(rows: Sequence[Row]) -> WorkerRow | DetentError:
+        return _worker(rows[0]) if rows else NotFound("worker", str(worker_id))
+
+    return Statement(_DRAIN, (worker_id, actor, reason), decode)
 
 
 def _worker(row: Row) -> WorkerRow:
@@ -67,5 +82,7 @@ class PostgresWorkers(VerbBase):
     worker_seen = runs(worker_seen)
     worker_gone = runs(worker_gone)
     worker_list = runs(worker_list)
+    worker_get = runs(worker_get)
+    worker_drain = runs(worker_drain)
     service_take = runs(service_take)
     service_drop = runs(service_drop)

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from detent.errors import DetentError, NotFound
 from detent.model.clock import from_micros, to_micros
 from detent.model.service_records import Agenda, WorkerRow, WorkerSeen
 from detent.store.sqlite.verb_base import VerbBase, micros
@@ -17,6 +18,7 @@ UPDATE detent_worker
    SET name = :name, host = :host, pid = :pid, queues = :queues, tasks = :tasks, slots = :slots, running = :running,
        stopping = :stopping, seen_at = max(seen_at, :now)
  WHERE id = :id
+RETURNING drain_requested_by, drain_reason
 """
 _NEW = """
 INSERT INTO detent_worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
@@ -54,7 +56,17 @@ SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
 """
 _GONE = "DELETE FROM detent_worker WHERE id = ?"
 _FIELDS = WorkerRow.__struct_fields__
-_LIST = f"SELECT {', '.join(_FIELDS)} FROM detent_worker WHERE seen_at >= ? ORDER BY name, id"
+_WORKERS = f"SELECT {', '.join(_FIELDS)} FROM detent_worker"
+_LIST = f"{_WORKERS} WHERE id > ? AND seen_at >= ? ORDER BY id LIMIT ?"
+_GET = f"{_WORKERS} WHERE id = ?"
+_DRAIN = """
+UPDATE detent_worker SET drain_requested_at = :now, drain_requested_by = :actor, drain_reason = :reason
+ WHERE id = :id AND drain_requested_at IS NULL
+"""
+_DRAIN_LOG = """
+INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
+VALUES ('worker', CAST(:id AS TEXT), 'open', 'draining', 'drain', :actor, :reason, :now)
+"""
 _TAKE = """
 INSERT INTO detent_service AS s (name, holder, term, expires_at) VALUES (:name, :holder, 1, :until)
 ON CONFLICT (name) DO UPDATE
@@ -73,21 +85,32 @@ class SqliteWorkers(VerbBase):
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
         told |= {"queues": None if seen.queues is None else json.dumps(seen.queues), "tasks": json.dumps(seen.tasks)}
         self._db.change(_WATCH, {"now": now})
-        if not self._db.change(_SEEN, told | {"now": now}):
+        asked = self._db.rows(_SEEN, told | {"now": now})
+        if not asked:
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
+        drain_requested_by, drain_reason = asked[0] if asked else (None, None)
         *found, stir = self._db.rows(_AGENDA)[0]
         times = {name: _agenda_time(at) for name, at in zip(_TIMES, found, strict=False)}
         signs = {name: bool(sign) for name, sign in zip(_SIGNS, found[len(_TIMES) :], strict=True)}
         fields: dict[str, Any] = {"now": from_micros(now), "stir": stir} | times | signs
-        return Agenda(**fields)
+        return Agenda(**fields, drain_requested_by=drain_requested_by, drain_reason=drain_reason)
 
     def worker_gone(self, worker_id: int) -> None:
         self._db.change(_GONE, (worker_id,))
 
-    def worker_list(self, within: float) -> list[WorkerRow]:
-        rows = self._db.rows(_LIST, (self._now() - micros(within),))
+    def worker_list(self, within: float, after_id: int = 0, limit: int = 1000) -> list[WorkerRow]:
+        rows = self._db.rows(_LIST, (after_id, self._now() - micros(within), limit))
         return [_worker(dict(zip(_FIELDS, row, strict=True))) for row in rows]
+
+    def worker_get(self, worker_id: int) -> WorkerRow | None:
+        return next((_worker(dict(zip(_FIELDS, row, strict=True))) for row in self._db.rows(_GET, (worker_id,))), None)
+
+    def worker_drain(self, worker_id: int, actor: str, reason: str | None = None) -> WorkerRow | DetentError:
+        asked = {"id": worker_id, "actor": actor, "reason": reason, "now": self._now()}
+        if self._db.change(_DRAIN, asked):
+            self._db.change(_DRAIN_LOG, asked)
+        return self.worker_get(worker_id) or NotFound("worker", str(worker_id))
 
     def service_take(self, name: str, holder: int, seconds: float) -> int | None:
         now = self._now()
@@ -107,4 +130,6 @@ def _agenda_time(at: int | None) -> datetime | None:
 def _worker(fields: dict[str, Any]) -> WorkerRow:
     names = {name: fields[name] and tuple(json.loads(fields[name])) for name in ("queues", "tasks")}
     times = {name: from_micros(fields[name]) for name in ("started_at", "seen_at")}
+    if fields["drain_requested_at"] is not None:
+        times["drain_requested_at"] = from_micros(fields["drain_requested_at"])
     return WorkerRow(**fields | names | times | {"stopping": bool(fields["stopping"])})

@@ -36,6 +36,9 @@ class Heartbeat:
         self.heard: tuple[Agenda, float] | None = None
         self.jumped = threading.Event()
         """Set when the database's clock has advanced further than this machine's since the last heartbeat."""
+        self.drain_requested_by: str | None = None
+        """Who asked this worker to drain; None if no one did. `drain_reason` is why."""
+        self.drain_reason: str | None = None
         self._seen = WorkerSeen(
             id=worker_id,
             name=options.name,
@@ -60,6 +63,7 @@ class Heartbeat:
             if ahead > _JUMP_MIN:
                 log.warning("The database's clock jumped forward by %.0f s; renewing all leases.", ahead)
                 self.jumped.set()
+        self.drain_requested_by, self.drain_reason = agenda.drain_requested_by, agenda.drain_reason
         self.activity.update(agenda)
         self.heard = (agenda, now)
 

@@ -2,8 +2,9 @@
 
 It runs none of the user's code. The main thread watches the children and never touches the database, so that time-outs
 are enforced even during an outage. One thread renews leases (`lease_renewals`) and two run the services, quick ones and
-long ones (`service_threads`); none of them waits for another. After SIGTERM or SIGINT the worker stops claiming,
-finishes its jobs within the grace period, and hands back the rest. A second signal stops it at once.
+long ones (`service_threads`); none of them waits for another. After SIGTERM or SIGINT, or if an
+operator asks it to drain, the worker stops claiming, finishes its jobs within the grace period, and hands back the
+rest. A second signal stops it at once.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Supervisor:
         self._lock = threading.Lock()
         self._children: list[ChildProcess] = []
         self._stop_requests = 0
+        self._drain_cause: str | None = None
+        self._was_signalled = False
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._wakeup = WakeupPipe()
@@ -104,6 +107,7 @@ class Supervisor:
             children=self._list_children,
             wake=self._wakeup.wake,
             stop=self._request_stop,
+            drain=self._request_drain,
         )
         self._start_at = 0.0
         self._restart_pause = _RESTART_FIRST
@@ -117,10 +121,10 @@ class Supervisor:
         """Supervise until told to stop, or with `drain` until no job is left. Return the exit code."""
         self._wakeup.wake_on_signals()
         for number in STOP_SIGNALS:
-            signal.signal(number, lambda *_: self._request_stop())
+            signal.signal(number, lambda *_: self._stop_by_signal())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         processes, slots = _plural(self._options.processes, "process", "es"), _plural(self._options.slots, "slot", "s")
-        log.info("worker %s: %s of %s", self._options.name, processes, slots)
+        log.info("Worker %s: %s of %s.", self._options.name, processes, slots)
         renewals = start_critical_thread("renewals", lambda: self._renewals.run(self._over))
         threads = [renewals, *self._service_threads.start(self._over)]
         self._serve_metrics()
@@ -134,9 +138,9 @@ class Supervisor:
             thread.join(max(0.0, until - self._clock.monotonic()))
         self._renewals.finish(renewals)
         self._services.close()
-        why = "nothing is left to do" if self._service_threads.is_drained else "told to stop"
+        why = self._drain_cause or ("nothing is left to do" if self._service_threads.is_drained else "told to stop")
         counts = describe_counts(self._tally + self._renewals.tally)
-        log.info("worker %s ends, %s: %s", self._options.name, why, counts)
+        log.info("Worker %s ends, %s: %s.", self._options.name, why, counts)
         return 0
 
     def _watch_until_stopped(self) -> None:
@@ -257,6 +261,20 @@ class Supervisor:
         self._stop_requests += 1
         self._stopping.set()
         self._wakeup.wake()
+
+    def _stop_by_signal(self) -> None:
+        """Stop the worker. The first signal to a worker that drains already changes nothing; a second one stops it at
+        once."""
+        if self._drain_cause is not None and self._stop_requests == 1 and not self._was_signalled:
+            self._was_signalled = True
+            return
+        self._request_stop()
+
+    def _request_drain(self, cause: str) -> None:
+        """Stop the worker because an operator asked for it. Called by the thread of the services, once."""
+        log.info("Worker %s: %s.", self._options.name, cause)
+        self._drain_cause = cause
+        self._request_stop()
 
     def _stop_children(self) -> None:
         for child in self._children:

@@ -25,7 +25,8 @@ _PAUSE_LEAST = 0.02
 
 class ServiceThreads:
     """Runs the services that are due. `stopping` is set when the worker was told to stop; `wake` wakes the supervisor's
-    main thread; `stop` stops the worker when `drain` was asked for and no job is left."""
+    main thread; `stop` stops the worker when `drain` was asked for and no job is left; `drain` stops it when an
+    operator has asked for it, and takes a sentence that says who and why."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class ServiceThreads:
         children: Callable[[], list[ChildProcess]],
         wake: Callable[[], None],
         stop: Callable[[], None],
+        drain: Callable[[str], None],
     ) -> None:
         self._options = options
         self._clock = clock
@@ -49,6 +51,7 @@ class ServiceThreads:
         self._children = children
         self._wake_supervisor = wake
         self._stop = stop
+        self._drain = drain
         self._long_due = threading.Event()
         self.is_drained = False
         """Whether the worker stopped because no job was left."""
@@ -114,6 +117,10 @@ class ServiceThreads:
                 child.stop_silent(silent, self._clock.monotonic())
         if self._services.failures_found.is_set():
             self._wake_supervisor()
+        heartbeat = self._services.heartbeat
+        if heartbeat.drain_requested_by is not None and not self._stopping.is_set():
+            why = "" if heartbeat.drain_reason is None else f": {heartbeat.drain_reason}"
+            self._drain(f"{heartbeat.drain_requested_by} asked it to drain{why}")
         if jobs_left is False and self._options.drain and is_idle and not self._stopping.is_set():
             self.is_drained = True
             self._stop()

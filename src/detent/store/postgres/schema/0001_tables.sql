@@ -415,7 +415,11 @@ CREATE TABLE detent.worker (
   stopping   boolean     NOT NULL DEFAULT false,
   started_at timestamptz NOT NULL,
   seen_at    timestamptz NOT NULL,
-  CONSTRAINT worker_pkey PRIMARY KEY (id)
+  drain_requested_at timestamptz,
+  drain_requested_by text,
+  drain_reason       text,
+  CONSTRAINT worker_pkey PRIMARY KEY (id),
+  CONSTRAINT worker_drain_has_actor CHECK ((drain_requested_at IS NULL) = (drain_requested_by IS NULL))
 );
 COMMENT ON COLUMN detent.worker.queues IS 'JSON array of names; NULL is every queue. tasks likewise.';
 

@@ -409,7 +409,11 @@ CREATE TABLE detent_worker (
   stopping   INTEGER NOT NULL DEFAULT 0,
   started_at INTEGER NOT NULL,
   seen_at    INTEGER NOT NULL,
-  CONSTRAINT worker_pkey PRIMARY KEY (id)
+  drain_requested_at INTEGER,
+  drain_requested_by TEXT,
+  drain_reason       TEXT,
+  CONSTRAINT worker_pkey PRIMARY KEY (id),
+  CONSTRAINT worker_drain_has_actor CHECK ((drain_requested_at IS NULL) = (drain_requested_by IS NULL))
 ) STRICT;
 
 -- The last time at which a worker was alive, and the last gap of more than five seconds in which none was. A lease that expired
