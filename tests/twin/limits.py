@@ -27,7 +27,8 @@ class Limits(Record):
         self.bursts: dict[str, float] = {}
         self.left: dict[str, float] = {}
 
-    def limit_put(self, item: NewLimit) -> None:
+    def limit_put(self, item: NewLimit, actor: str = "client", reason: str | None = None) -> None:
+        self._log_bounds(item, self.rate_limit.get(item.key), actor, reason)
         bounds = {name: getattr(item, name) for name in ("rate", "per", "burst", "concurrency_max")}
         self.rate_limit.setdefault(item.key, RateLimit(item.key, **bounds, tokens=item.burst, refilled_at=self.clock))
         for old in list(self.rate_limit.values()):
@@ -48,6 +49,16 @@ class Limits(Record):
                     self.make(key, item.key)
                 old_slot = self.limit_slot.get((key, job.id))
                 self.limit_slot[key, job.id] = LimitSlot(key, job.id, job.attempt, old_slot.cost if old_slot else 0.0)
+
+    def _log_bounds(self, item: NewLimit, was: RateLimit | None, actor: str, reason: str | None) -> None:
+        wanted = (item.rate, item.per, item.burst, item.concurrency_max)
+        if was is not None and (was.rate, was.per, was.burst, was.concurrency_max) == wanted:
+            return
+        stands = "closed"
+        if was is not None and (was.held_at is not None or was.open_until is not None):
+            stands = "paused" if was.held_at is not None else "half open"
+        before, trigger = (None, "create") if was is None else (stands, "change")
+        self.log_of("limit", item.key, before, stands, trigger, actor, reason, metadata=item.bounds_text)
 
     def limit_pause(self, key: str, actor: str, reason: str | None = None) -> Moved | DetentError:
         if (template := self.template(key, self.lane.values())) is not None:

@@ -50,11 +50,16 @@ class AsyncAlerts:
         scope: str = "",
         severity: Severity = "warning",
         facts: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> Moved:
         """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
-        by `resolve`, or a day after it was last raised. `InvalidInput`.
+        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message.
+        `InvalidInput`.
         """
-        return await asyncio.to_thread(self._sync.raise_, policy, message, scope=scope, severity=severity, facts=facts)
+        return await asyncio.to_thread(
+            self._sync.raise_, policy, message, scope=scope, severity=severity, facts=facts, actor=actor, reason=reason
+        )
 
     async def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Resolve an alert by its id. A no-op if it does not fire. It fires again if its cause comes back."""

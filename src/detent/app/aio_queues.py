@@ -41,11 +41,11 @@ class AsyncQueues:
         """Resume a queue: its jobs start again."""
         return await asyncio.to_thread(self._sync.resume, name, actor=actor, reason=reason)
 
-    async def limit(self, name: str, limit: Limit) -> LimitRow:
+    async def limit(self, name: str, limit: Limit, *, actor: str | None = None, reason: str | None = None) -> LimitRow:
         """Write the limit of a queue now, and return it; `Limit()` lifts it. It stays until it is set again, or until a
         worker starts whose code declares a different limit than before. `InvalidInput`.
         """
-        return await asyncio.to_thread(self._sync.limit, name, limit)
+        return await asyncio.to_thread(self._sync.limit, name, limit, actor=actor, reason=reason)
 
     async def recovery(
         self,

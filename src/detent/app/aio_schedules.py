@@ -35,6 +35,8 @@ class AsyncSchedules:
         tenant: str = "",
         queue: str | None = None,
         priority: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> ScheduleRow:
         """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. The next tick
         stays unless `cron` or `zone` changes, and a pause stays. `InvalidInput`.
@@ -49,6 +51,8 @@ class AsyncSchedules:
             tenant=tenant,
             queue=queue,
             priority=priority,
+            actor=actor,
+            reason=reason,
         )
 
     async def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[ScheduleRow]:

@@ -15,10 +15,11 @@ from detent.alerts.sinks import Outcome
 from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
 from detent.client.job_verbs import unwrap
-from detent.client.list_page import LIST_MAX, ListPage, check_limit
+from detent.client.list_page import ListPage, check_limit
 from detent.errors import InvalidInput, NotFound
 from detent.model import json_codec
-from detent.model.alert_records import AlertRow, DeliveryRow, Each, Measure, Notice, Policy, Severity
+from detent.model.alert_records import AlertPlace, AlertRow, DeliveryRow, Each, Measure, Notice, Policy, Severity
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved
 
 __all__ = ["Alerts", "Policies"]
@@ -53,19 +54,17 @@ class Alerts:
         if state is not None and state not in _STATES:
             raise InvalidInput("state", repr(state)[:80], ", ".join(_STATES))
         most = check_limit(limit)
-        rows = self._engine.store.alert_list(state, LIST_MAX)
-        begin = 0 if after is None else next((n + 1 for n, row in enumerate(rows) if row.id == after), len(rows))
-        found = rows[begin : begin + most]
-        return ListPage(found, found[-1].id if len(rows) > begin + most else None)
+        found = self._engine.store.alert_list(state, most, _place_of(after))
+        return ListPage(found, _text_of(found[-1]) if len(found) == most else None)
 
     def get(self, alert_id: str) -> AlertRow:
         """Return an alert by its id. `NotFound`."""
         most = 2 * self._engine.settings.reason_max
         policy, _, scope = json_codec.text(alert_id, field="alert", bytes_max=most).partition("/")
-        for row in self._engine.store.alert_list(None, LIST_MAX):
-            if (row.policy, row.scope) == (policy, scope):
-                return row
-        raise NotFound("alert", alert_id)
+        row = self._engine.store.alert_get(policy, scope)
+        if row is None:
+            raise NotFound("alert", alert_id)
+        return row
 
     def acknowledge(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Acknowledge an alert: no further reminders are sent. `NotFound`."""
@@ -81,10 +80,14 @@ class Alerts:
         scope: str = "",
         severity: Severity = "warning",
         facts: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> Moved:
         """Raise an alert of your own. If it fires already, it is only counted, and not reported again. It is resolved
-        by `resolve`, or a day after it was last raised. `InvalidInput`."""
+        by `resolve`, or a day after it was last raised. Without a `reason`, the record has the message.
+        `InvalidInput`."""
         settings = self._engine.settings
+        who = actor_and_reason(actor, reason, settings)
         if severity not in get_args(Severity):
             raise InvalidInput("severity", repr(severity)[:80], ", ".join(get_args(Severity)))
         text = None
@@ -93,7 +96,7 @@ class Alerts:
                 dict(facts), field="facts", size_max=settings.metadata_max, depth_max=settings.depth_max
             )
         said = json_codec.text(message, field="message", bytes_max=settings.reason_max)
-        return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text)
+        return self._engine.store.alert_raise(*_named(policy, scope, self._engine), severity, said, text, None, *who)
 
     def resolve(self, alert_id: str, *, actor: str | None = None, reason: str | None = None) -> Moved:
         """Resolve an alert by its id. A no-op if it does not fire. It fires again if its cause comes back."""
@@ -215,6 +218,23 @@ class Policies:
 
     def _in_force(self) -> dict[str, Policy]:
         return in_force(self._engine.store.alert_policy_list())
+
+
+def _text_of(row: AlertRow) -> str:
+    """Return the place of an alert in the list as the text that `after` accepts."""
+    return f"{row.state}-{to_micros(row.since, field='after')}-{row.id}"
+
+
+def _place_of(text: str | None) -> AlertPlace | None:
+    """Return the place in the list that `after` names. `InvalidInput`."""
+    if text is None:
+        return None
+    state, _, left = text.partition("-") if isinstance(text, str) else ("", "", "")
+    micros, _, named = left.partition("-")
+    if state not in _STATES or not named or not (micros.isascii() and micros.isdecimal() and len(micros) < 20):
+        raise InvalidInput("after", repr(text)[:80], "the `next` of the page before")
+    policy, _, scope = named.partition("/")
+    return AlertPlace(state, from_micros(int(micros)), policy, scope)
 
 
 def _named(policy: str, scope: str, engine: Engine) -> tuple[str, str]:

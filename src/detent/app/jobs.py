@@ -9,7 +9,7 @@ from typing import Any
 from detent.client.engine import Engine
 from detent.client.job import Job
 from detent.client.job_verbs import check_id
-from detent.client.list_page import LIST_MAX, ListPage, check_limit, checked_search, place_of, text_of
+from detent.client.list_page import ListPage, check_limit, checked_search, place_of, text_of
 from detent.client.operation import JobSelection, Operation
 from detent.declare.task import check_seconds
 from detent.errors import InvalidInput, NotFound
@@ -162,9 +162,6 @@ class Operations:
         """List operations, the newest first. `.next` of the list is the `after` of the next page. `InvalidInput`."""
         if state is not None and state not in _OPERATION_STATES:
             raise InvalidInput("state", repr(state)[:80], ", ".join(_OPERATION_STATES))
-        most = check_limit(limit)
-        below = None if after is None else check_id(after, "after")
-        rows = self._engine.store.operation_list(state, most + 1 if below is None and most < LIST_MAX else LIST_MAX)
-        left = [row for row in rows if below is None or row.id < below]
-        found = [Operation(row, self._engine) for row in left[:most]]
-        return ListPage(found, str(found[-1].id) if len(left) > most else None)
+        most, below = check_limit(limit), None if after is None else check_id(after, "after")
+        found = [Operation(row, self._engine) for row in self._engine.store.operation_list(state, most, below)]
+        return ListPage(found, str(found[-1].id) if len(found) == most else None)

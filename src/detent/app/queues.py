@@ -54,11 +54,12 @@ class Queues:
         who = actor_and_reason(actor, reason, self._engine.settings)
         return self._engine.store.queue_resume(self._checked(name), *who)
 
-    def limit(self, name: str, limit: Limit) -> LimitRow:
+    def limit(self, name: str, limit: Limit, *, actor: str | None = None, reason: str | None = None) -> LimitRow:
         """Write the limit of a queue now, and return it; `Limit()` lifts it. It stays until it is set again, or until a
         worker starts whose code declares a different limit than before. `InvalidInput`."""
+        who = actor_and_reason(actor, reason, self._engine.settings)
         item = self._registry.queue_limit(name, limit)
-        self._engine.store.limit_put(item)
+        self._engine.store.limit_put(item, *who)
         (row,) = self._engine.store.limit_list(LimitFilter(keys=(item.key,)))
         return row
 

@@ -34,6 +34,8 @@ from detent.webhooks.incoming import IncomingWebhook
 
 __all__ = ["Declarations", "Registry", "declared_as"]
 
+_DECLARED = "declared in the code"
+
 AnyTask = SendableTask[..., Any, Any]
 
 _FOREVER = 1e9
@@ -197,10 +199,11 @@ class Registry:
     def declarations(self) -> list[tuple[DeclaredKind, str, str, Callable[[Verbs], object]]]:
         """Return every declaration: its kind, its name, its fingerprint and what writes it."""
         found: list[tuple[DeclaredKind, str, str, Callable[[Verbs], object]]] = []
+        actor = self.settings.actor
         for name, limit in self._limits().items():
-            found.append(("limit", name, _fingerprint(limit), _putting_limit(limit)))
+            found.append(("limit", name, _fingerprint(limit), _putting_limit(limit, actor)))
         for name, schedule in sorted(self.schedules.items()):
-            found.append(("schedule", name, _fingerprint(schedule), _putting_schedule(schedule)))
+            found.append(("schedule", name, _fingerprint(schedule), _putting_schedule(schedule, actor)))
         return found
 
     def _limits(self) -> dict[str, NewLimit]:
@@ -231,12 +234,12 @@ def _declare(
     return answer
 
 
-def _putting_limit(item: NewLimit) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.limit_put(item)
+def _putting_limit(item: NewLimit, actor: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.limit_put(item, actor, _DECLARED)
 
 
-def _putting_schedule(item: NewSchedule) -> Callable[[Verbs], object]:
-    return lambda verbs: verbs.schedule_put(from_now(item, verbs.now()))
+def _putting_schedule(item: NewSchedule, actor: str) -> Callable[[Verbs], object]:
+    return lambda verbs: verbs.schedule_put(from_now(item, verbs.now()), actor, _DECLARED)
 
 
 def _fingerprint(item: NewLimit | NewSchedule) -> str:

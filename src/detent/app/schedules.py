@@ -43,12 +43,15 @@ class Schedules:
         tenant: str = "",
         queue: str | None = None,
         priority: int | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> ScheduleRow:
         """Write a schedule now: create it, or change the one of that name. Options as for `app.schedule`. The next tick
         stays unless `cron` or `zone` changes, and a pause stays. `InvalidInput`."""
+        who = actor_and_reason(actor, reason, self._engine.settings)
         item = self._registry.new_schedule(cron, call, zone, name, catch_up, tenant, queue, priority)
         store = self._engine.store
-        return store.schedule_put(from_now(item, store.now()))
+        return store.schedule_put(from_now(item, store.now()), *who)
 
     def list(self, *, limit: int = 100, after: str | None = None) -> ListPage[ScheduleRow]:
         """List schedules by name. `.next` of the list is the `after` of the next page."""

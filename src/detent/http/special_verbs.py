@@ -117,6 +117,7 @@ class LimitArguments(_Arguments):
     rate: float | None = None
     per: float = 1.0
     burst: float | None = None
+    reason: str | None = None
 
 
 class ScheduleArguments(_Arguments):
@@ -130,6 +131,7 @@ class ScheduleArguments(_Arguments):
     tenant: str = ""
     queue: str | None = None
     priority: int | None = None
+    reason: str | None = None
 
 
 class ReplaceArguments(_Arguments):
@@ -291,12 +293,14 @@ def _replace(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> Job[An
 
 
 def _limit(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> LimitRow:
-    chosen = {name: getattr(given, name) for name in vars(given) if getattr(given, name) is not None}
-    return app.queues.limit(ids["name"], Limit(**chosen))
+    bounds = ("concurrency", "rate", "per", "burst")
+    chosen: Any = {name: getattr(given, name) for name in bounds if getattr(given, name) is not None}
+    return app.queues.limit(ids["name"], Limit(**chosen), reason=given.reason)
 
 
 def _schedule(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> ScheduleRow:
-    options: Any = {name: getattr(given, name) for name in ("zone", "catch_up", "tenant", "queue", "priority")}
+    named = ("zone", "catch_up", "tenant", "queue", "priority", "reason")
+    options: Any = {name: getattr(given, name) for name in named}
     return app.schedules.set(ids["name"], given.cron, app.call_named(given.task, _text(given.payload)), **options)
 
 

@@ -94,8 +94,8 @@ _HANDLES: tuple[tuple[str, type[Any]], ...] = (
 _IDS = {"job_id", "name", "key", "alert_id", "operation_id", "run", "run_id", "worker_id"}
 """Arguments that say which one is meant: they are part of the path."""
 
-_CHANGING = {("alerts", "judge"), ("alerts", "raise_"), ("alerts", "test"), ("ops", "claim"), ("ops", "event")} | {
-    ("ops", "finish"), ("ops", "queue"), ("ops", "renew"), ("record", "repair")
+_CHANGING = {("alerts", "judge"), ("alerts", "test"), ("ops", "claim"), ("ops", "event")} | {
+    ("ops", "queue"), ("ops", "renew"), ("record", "repair")
 }  # fmt: skip
 """Verbs without an actor that change something all the same."""
 

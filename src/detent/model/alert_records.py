@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ __all__ = [
     "EACH",
     "MEASURES",
     "SEVERITIES",
+    "AlertPlace",
     "AlertRow",
     "Asked",
     "Delivery",
@@ -44,6 +45,15 @@ Each = Literal["whole", "queue", "task", "limit"]
 EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")
 Asked = tuple[Measure, Each, float]
 """A measure, what it is measured for, and how many seconds back."""
+
+
+class AlertPlace(NamedTuple):
+    """A place in the list of alerts, after which the next page begins."""
+
+    state: str
+    since: datetime
+    policy: str
+    scope: str
 
 
 class AlertRow(Struct, frozen=True, kw_only=True):

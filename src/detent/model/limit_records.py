@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 __all__ = ["Charge", "Charged", "LimitFilter", "LimitRow", "NewLimit"]
@@ -23,6 +24,12 @@ class NewLimit(Struct, frozen=True, kw_only=True):
     concurrency_max: int | None = None
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
+
+    @property
+    def bounds_text(self) -> str:
+        """Its bounds as a JSON object, for the record."""
+        bounds = {"rate": self.rate, "per": self.per, "burst": self.burst, "concurrency_max": self.concurrency_max}
+        return msgspec.json.encode(bounds).decode()
 
 
 class Charge(Struct, frozen=True, gc=False):

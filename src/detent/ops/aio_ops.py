@@ -89,15 +89,26 @@ class AsyncOps:
         return await asyncio.to_thread(self._sync.renew, run, token=token)
 
     async def finish(
-        self, run: OpsRun | str, state: OpsEnd, *, metadata: Mapping[str, Any] | None = None, token: str | None = None
+        self,
+        run: OpsRun | str,
+        state: OpsEnd,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        token: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> OpsRun:
         """End a run as success, failed or cancelled, and merge the metadata with those it was queued with. The same end
         again is a no-op.
 
-        For the record, `cancelled_by` and `reason` of the metadata are actor and reason of a cancel, and `error` is the
-        error of a failure. `InvalidTransition`, `LeaseLost`, `NotFound`.
+        The actor of a success or a failure is the worker that claimed the run. Those of a cancel are `actor` and
+        `reason`; if they are not given, `cancelled_by` and `reason` of the metadata, then the worker of a run that
+        `claim` returned. `error` of the metadata is the error of a failure. `InvalidTransition`, `LeaseLost`,
+        `NotFound`.
         """
-        return await asyncio.to_thread(self._sync.finish, run, state, metadata=metadata, token=token)
+        return await asyncio.to_thread(
+            self._sync.finish, run, state, metadata=metadata, token=token, actor=actor, reason=reason
+        )
 
     async def get(self, run: OpsRun | str) -> OpsRun:
         """Return a run. `NotFound`."""

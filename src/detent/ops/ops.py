@@ -153,24 +153,30 @@ class Ops:
         *,
         metadata: Mapping[str, Any] | None = None,
         token: str | None = None,
+        actor: str | None = None,
+        reason: str | None = None,
     ) -> OpsRun:
         """End a run as success, failed or cancelled, and merge the metadata with those it was queued with. The same end
         again is a no-op.
 
-        For the record, `cancelled_by` and `reason` of the metadata are actor and reason of a cancel, and `error` is the
-        error of a failure. `InvalidTransition`, `LeaseLost`, `NotFound`.
+        The actor of a success or a failure is the worker that claimed the run. Those of a cancel are `actor` and
+        `reason`; if they are not given, `cancelled_by` and `reason` of the metadata, then the worker of a run that
+        `claim` returned. `error` of the metadata is the error of a failure. `InvalidTransition`, `LeaseLost`,
+        `NotFound`.
         """
         if state not in get_args(OpsEnd):
             raise InvalidInput("state", repr(state)[:80], ", ".join(get_args(OpsEnd)))
         job_id = read_run_id(run)
         given = dict(metadata or {})
         text = encode_metadata(given, self._settings) or "{}"
-        who = given.get("cancelled_by") or (run.claimed_by if isinstance(run, OpsRun) else None) or "client"
-        why, error = given.get("reason"), given.get("error")
-        actor, reason = actor_and_reason(str(who), None if why is None else str(why), self._settings)
+        who = actor or given.get("cancelled_by") or (run.claimed_by if isinstance(run, OpsRun) else None)
+        why, error = given.get("reason") if reason is None else reason, given.get("error")
+        by, because = actor_and_reason(
+            None if who is None else str(who), None if why is None else str(why), self._settings
+        )
         token_given = read_token(_token_of(run, token))
         error_text = None if error is None else str(error)
-        unwrap(self._store().ops_finish(job_id, state, text, actor, reason, error_text, token_given))
+        unwrap(self._store().ops_finish(job_id, state, text, by, because, error_text, token_given))
         return self._get(job_id)
 
     # -- reading -----------------------------------------------------------------------------------------------

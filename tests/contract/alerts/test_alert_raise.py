@@ -13,6 +13,14 @@ from detent.testing.stores import StoreClock, another_store
 from tests.contract.alerts.sample_notices import notices
 
 
+def test_raised_by_a_person(store: Store) -> None:
+    """E4, R1: the reason takes the place of the message on record."""
+    store.alert_raise("disk", "", "warning", "90 % full", actor="ana", reason="seen on the console")
+    (line,) = store.transitions("alert", "disk")
+    assert (line.actor, line.reason) == ("ana", "seen on the console")
+    assert store.alert_list()[0].message == "90 % full"
+
+
 def test_it_fires_on_record_and_is_to_be_told(store: Store, clock: StoreClock, store_url: str) -> None:
     """M2, E4: with who, when and the facts."""
     raised = store.alert_raise("run_partial", "run:7", "warning", "20 of 200 failed", '{"failed":20}', 20.0)

@@ -45,6 +45,20 @@ def test_no_more_run_at_once_than_may(store: Store, limit: NewLimit) -> None:
     assert ids(claim(store)) == made[2:3]
 
 
+def test_who_changed_the_bounds_is_on_record(store: Store) -> None:
+    """E4, R1: with the new bounds; writing the same bounds again, as every start does, leaves no line."""
+    store.limit_put(ON_QUEUE, "ana", "the provider asked for it")
+    store.limit_put(ON_QUEUE, "ben")
+    store.limit_pause(ON_QUEUE.key, "ana")
+    store.limit_put(NewLimit(key=ON_QUEUE.key, rate=5.0, queues=(QUEUE,)), "ben")
+    made, _, changed = store.transitions("limit", ON_QUEUE.key)
+    assert (made.from_state, made.to_state, made.trigger) == (None, "closed", "create")
+    assert (made.actor, made.reason) == ("ana", "the provider asked for it")
+    assert made.metadata == '{"rate":null,"per":1.0,"burst":1.0,"concurrency_max":2}'
+    assert (changed.from_state, changed.to_state, changed.trigger) == ("paused", "paused", "change")
+    assert (changed.actor, changed.metadata) == ("ben", '{"rate":5.0,"per":1.0,"burst":1.0,"concurrency_max":null}')
+
+
 def test_to_be_passed_over_costs_a_tenant_no_turn(store: Store) -> None:
     """J4, J12: a's turn goes to its next job that there is room for."""
     store.limit_put(NewLimit(key="shop", concurrency_max=1, tasks=(TASK,)))

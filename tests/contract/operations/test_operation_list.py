@@ -13,3 +13,6 @@ def test_by_state_and_the_newest_first(store: Store) -> None:
     assert [row.id for row in store.operation_list()] == ids[::-1]
     assert [row.id for row in store.operation_list("running")] == [ids[2], ids[0]]
     assert [row.id for row in store.operation_list(limit=1)] == [ids[2]]
+    assert [row.id for row in store.operation_list(None, 1, ids[2])] == [ids[1]]
+    assert [row.id for row in store.operation_list("running", 10, ids[2])] == [ids[0]]
+    assert store.operation_list("done", 10, ids[1]) == []

@@ -26,6 +26,16 @@ def test_a_new_one_stands_as_it_was_said(store: Store, clock: StoreClock) -> Non
     assert line(store) == [(None, "active", "create", "client", None)]
 
 
+def test_who_changed_it_is_on_record(store: Store) -> None:
+    """E4, R1"""
+    store.schedule_put(schedule(), "ana", "a new report")
+    store.schedule_put(schedule(cost=4), "ben", None)
+    assert line(store) == [
+        (None, "active", "create", "ana", "a new report"),
+        ("active", "active", "change", "ben", None),
+    ]
+
+
 def test_the_same_again_changes_nothing(store: Store, clock: StoreClock, untouched: Untouched) -> None:
     """L3: every start of an application says it again; what it would make of the next tick does not count."""
     store.schedule_put(schedule())

@@ -235,4 +235,4 @@ def guard_that_does_nothing(owner: Owner, life: Life) -> None:
 @corrupts("storage_is_sound", lambda *_: ("file", "database"), heals=False, only="sqlite")
 def index_that_has_lost_its_rows(owner: Owner, life: Life) -> None:
     """The index says that nothing expires: its page is that of an empty index."""
-    owner.rewrite_schema("detent_lease_expiring", "", "", root_of="detent_alert_firing")
+    owner.rewrite_schema("detent_lease_expiring", "", "", root_of="detent_alert_by_state")

@@ -101,12 +101,21 @@ def deliveries(session: Session, app: Detent, alert_id: str, limit: int) -> None
 @option("--scope", "Subject of the alert, such as host:db1.", "TEXT", default="")
 @option("--severity", "Severity.", get_args(Severity), default="warning")
 @option("--facts", "JSON object to keep with the alert.", "JSON")
+@reason_option
 @click.pass_obj
-def raise_(session: Session, policy: str, message: str, scope: str, severity: Severity, facts: str | None) -> None:
+def raise_(
+    session: Session,
+    policy: str,
+    message: str,
+    scope: str,
+    severity: Severity,
+    facts: str | None,
+    reason: str | None,
+) -> None:
     """Raise an alert of your own. Raised again, it stays one alert that is reported once."""
     decoded = None if facts is None else json_codec.decode(facts, field="--facts")
     with session.open() as app:
-        moved = app.alerts.raise_(policy, message, scope=scope, severity=severity, facts=decoded)
+        moved = app.alerts.raise_(policy, message, scope=scope, severity=severity, facts=decoded, reason=reason)
     session.show_moved("alert", moved, done="firing")
 
 

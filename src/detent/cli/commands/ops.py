@@ -226,6 +226,7 @@ def renew_(session: Session, app: Detent, run: str, token: str | None) -> None:
 @click.argument("state", metavar="STATE", type=click.Choice(get_args(OpsEnd)))
 @metadata_options
 @token_option
+@reason_option
 @with_app
 def finish(
     session: Session,
@@ -235,13 +236,14 @@ def finish(
     metadata: dict[str, Any],
     texts: dict[str, Any],
     token: str | None,
+    reason: str | None,
 ) -> None:
     """End a run.
 
     STATE is success, failed or cancelled. The same end again is a no-op; another end is refused with exit code 4. The
     metadata is merged with that of the run. Prints the state of the run.
     """
-    found = app.ops.finish(run, state, metadata=metadata | texts, token=token)
+    found = app.ops.finish(run, state, metadata=metadata | texts, token=token, reason=reason)
     session.answer(_run_object(found), found.state)
 
 

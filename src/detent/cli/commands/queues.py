@@ -110,6 +110,7 @@ def _show_claims(session: Session, app: Detent, name: str, moved: Moved) -> None
     float,
 )
 @flag("--none", "Lift the limit.", to="lift")
+@reason_option
 @click.pass_obj
 def limit_queue(
     session: Session,
@@ -119,6 +120,7 @@ def limit_queue(
     per: float,
     burst: float | None,
     lift: bool,
+    reason: str | None,
 ) -> None:
     """Limit the jobs of a queue, for all workers together.
 
@@ -129,7 +131,7 @@ def limit_queue(
     if burst is not None and rate is None:
         raise click.UsageError("--burst goes with --rate.")
     with session.open() as app:
-        row = app.queues.limit(name, Limit(concurrency=concurrency, rate=rate, per=per, burst=burst))
+        row = app.queues.limit(name, Limit(concurrency=concurrency, rate=rate, per=per, burst=burst), reason=reason)
     bounds = [f"{concurrency} at once"] if concurrency is not None else []
     bounds += [f"{_rate(row)}, burst {row.burst:g}"] if rate is not None else []
     session.answer(output.to_object(row), f"limit {line(row.key)}: {', '.join(bounds) or 'no bounds'}")

@@ -62,6 +62,7 @@ def get(session: Session, app: Detent, name: str) -> None:
 @tenant_option
 @option("--queue", "Queue of the jobs. Default: the task's own.", "NAME")
 @option("--priority", "Priority of the jobs. Default: the task's own.", int)
+@reason_option
 @with_tasks
 def set_(session: Session, app: Detent, name: str, cron: str, task: str, arguments: str, **options: Any) -> None:
     """Create a schedule, or change the one of that name. Needs an application.

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from detent.errors import DetentError, NotFound
 from detent.model.alert_records import (
+    AlertPlace,
     AlertRow,
     Asked,
     Delivery,
@@ -44,8 +45,11 @@ class AlertVerbs(Protocol):
         message: str,
         facts: str | None = None,
         value: float | None = None,
+        actor: str = "system",
+        reason: str | None = None,
     ) -> Moved:
-        """Raise an alert, with one sentence and `facts` as a JSON object.
+        """Raise an alert, with one sentence and `facts` as a JSON object. Without a `reason`, the record has the
+        sentence.
 
         - Not firing yet: it fires, on record (entity `alert`), and a notice is written.
         - Firing already: it is counted, and keeps the newest message. There is no further notice.
@@ -69,8 +73,13 @@ class AlertVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def alert_list(self, state: str | None = None, limit: int = 100) -> list[AlertRow]:
-        """Return alerts (in that state): firing ones first, the newest of each first."""
+    def alert_get(self, policy: str, scope: str) -> AlertRow | None:
+        """Return an alert, None if it is not on record."""
+        ...
+
+    @verb("viewer")
+    def alert_list(self, state: str | None = None, limit: int = 100, after: AlertPlace | None = None) -> list[AlertRow]:
+        """Return up to `limit` alerts (in that state) after a place: firing ones first, the newest of each first."""
         ...
 
     # -- policies ----------------------------------------------------------------------------------------------

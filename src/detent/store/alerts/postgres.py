@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detent.errors import DetentError, NotFound
 from detent.model.alert_records import (
+    AlertPlace,
     AlertRow,
     Asked,
     Delivery,
@@ -22,18 +23,22 @@ from detent.model.alert_records import (
     alert_id,
 )
 from detent.model.records import Moved
-from detent.store.postgres.statement import Row, Statement, flags, named, numbers, texts
+from detent.store.postgres.statement import Row, Statement, flags, moment, named, numbers, texts
 from detent.store.postgres.verb_base import VerbBase, runs, runs_each
 
 __all__ = ["PostgresAlerts"]
 
 _FIELDS = AlertRow.__struct_fields__
-_RAISE = "SELECT detent.alert_raise_v1(%s::text, %s::text, %s::text, %s::text, %s::text, %s::double precision)"
+_RAISE = """
+SELECT detent.alert_raise_v2(%s::text, %s::text, %s::text, %s::text, %s::text, %s::double precision, %s::text, %s::text)
+"""
 _RESOLVE = """
 SELECT now_state, changed FROM detent.alert_resolve_v1(%s::text, %s::text, %s::text, %s::double precision, %s::text)
 """
 _ACK = "SELECT now_state, changed FROM detent.alert_ack_v1(%s::text, %s::text, %s::text, %s::text)"
-_LIST = f"SELECT {', '.join(_FIELDS)} FROM detent.alert_list_v1(%s::text, %s::integer)"
+_ALERTS = f"SELECT {', '.join(_FIELDS)} FROM"
+_GET = f"{_ALERTS} detent.alert_get_v1(%s::text, %s::text)"
+_LIST = f"{_ALERTS} detent.alert_list_v2(%s::text, %s::integer, %s::text, %s::timestamptz, %s::text, %s::text)"
 
 _PUT = """
 SELECT detent.alert_policy_put_v1(%s::text, %s::text, %s::text, %s::text, %s::double precision, %s::double precision,
@@ -63,14 +68,21 @@ _SWEEP = "SELECT detent.alert_sweep_v1(%s::double precision, %s::double precisio
 
 
 def alert_raise(
-    policy: str, scope: str, severity: Severity, message: str, facts: str | None = None, value: float | None = None
+    policy: str,
+    scope: str,
+    severity: Severity,
+    message: str,
+    facts: str | None = None,
+    value: float | None = None,
+    actor: str = "system",
+    reason: str | None = None,
 ) -> Statement[Moved]:
 
     def decode(rows: Sequence[Row]) -> Moved:
         began = rows[0][0]
         return Moved(alert_id(policy, scope), "off" if began is None else "firing", bool(began))
 
-    return Statement(_RAISE, (policy, scope, severity, message, facts, value), decode)
+    return Statement(_RAISE, (policy, scope, severity, message, facts, value, actor, reason), decode)
 
 
 def alert_resolve(policy: str, scope: str, message: str, calm: float = 0.0, actor: str = "system") -> Statement[Moved]:
@@ -87,10 +99,21 @@ def alert_ack(policy: str, scope: str, actor: str, reason: str | None = None) ->
     )
 
 
-def alert_list(state: str | None = None, limit: int = 100) -> Statement[list[AlertRow]]:
-    return Statement(
-        _LIST, (state, limit), lambda rows: [AlertRow(**named(_FIELDS, row)) for row in rows], writes=False
-    )
+def alert_get(policy: str, scope: str) -> Statement[AlertRow | None]:
+    return Statement(_GET, (policy, scope), lambda rows: next(iter(_alerts(rows)), None), writes=False)
+
+
+def alert_list(
+    state: str | None = None, limit: int = 100, after: AlertPlace | None = None
+) -> Statement[list[AlertRow]]:
+    place: tuple[str | None, ...] = (None, None, None, None)
+    if after is not None:
+        place = (after.state, moment(after.since, field="after"), after.policy, after.scope)
+    return Statement(_LIST, (state, limit, *place), _alerts, writes=False)
+
+
+def _alerts(rows: Sequence[Row]) -> list[AlertRow]:
+    return [AlertRow(**named(_FIELDS, row)) for row in rows]
 
 
 def alert_policy_put(item: Policy, actor: str, reason: str | None = None) -> Statement[Moved]:
@@ -173,6 +196,7 @@ class PostgresAlerts(VerbBase):
     alert_raise = runs(alert_raise)
     alert_resolve = runs(alert_resolve)
     alert_ack = runs(alert_ack)
+    alert_get = runs(alert_get)
     alert_list = runs(alert_list)
     alert_policy_put = runs(alert_policy_put)
     alert_policy_drop = runs(alert_policy_drop)

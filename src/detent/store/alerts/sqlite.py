@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from detent.errors import DetentError, NotFound
-from detent.model.alert_records import AlertRow, Severity, alert_id
-from detent.model.clock import from_micros
+from detent.model.alert_records import AlertPlace, AlertRow, Severity, alert_id
+from detent.model.clock import from_micros, to_micros
 from detent.model.records import Moved
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import VerbBase, micros
@@ -17,7 +17,10 @@ _MESSAGE_MAX = 2000
 _FIELDS = AlertRow.__struct_fields__
 _ROW = f"SELECT {', '.join(_FIELDS)} FROM detent_alert"
 _OF = f"{_ROW} WHERE policy = ? AND scope = ?"
-_LIST = f"{_ROW} WHERE :state IS NULL OR state = :state ORDER BY state, since DESC, policy, scope LIMIT :limit"
+_NEWEST = "ORDER BY since DESC, policy DESC, scope DESC LIMIT :limit"
+_LIST = f"{_ROW} WHERE state = :state {_NEWEST}"
+_LIST_AFTER = f"{_ROW} WHERE state = :state AND (since, policy, scope) < (:since, :policy, :scope) {_NEWEST}"
+_STATES = ("firing", "resolved")
 _POLICY = "SELECT enabled, severity FROM detent_alert_policy WHERE name = ?"
 _NEW = """
 INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, told_at)
@@ -65,6 +68,8 @@ class SqliteAlerts(VerbBase):
         message: str,
         facts: str | None = None,
         value: float | None = None,
+        actor: str = "system",
+        reason: str | None = None,
     ) -> Moved:
         name = alert_id(policy, scope)
         for enabled, of_policy in self._db.rows(_POLICY, (policy,)):
@@ -84,9 +89,8 @@ class SqliteAlerts(VerbBase):
             self._db.change(_ONCE_MORE, told)
             return Moved(name, "firing", False)
         self._db.change(_NEW if was is None else _ANEW, told)
-        self._log_alert(
-            name, None if was is None else "resolved", "firing", "raise", "system", told["message"], facts, now
-        )
+        stood, why = None if was is None else "resolved", told["message"] if reason is None else reason
+        self._log_alert(name, stood, "firing", "raise", actor, why, facts, now)
         self._db.change(_NOTICE, told | {"kind": "firing"})
         return Moved(name, "firing", True)
 
@@ -115,8 +119,24 @@ class SqliteAlerts(VerbBase):
             self._log_alert(name, "firing", "firing", "acknowledge", actor, reason, None, now)
         return Moved(name, was["state"], changed)
 
-    def alert_list(self, state: str | None = None, limit: int = 100) -> list[AlertRow]:
-        return [_alert(row) for row in self._db.rows(_LIST, {"state": state, "limit": limit})]
+    def alert_get(self, policy: str, scope: str) -> AlertRow | None:
+        return next((_alert(row) for row in self._db.rows(_OF, (policy, scope))), None)
+
+    def alert_list(self, state: str | None = None, limit: int = 100, after: AlertPlace | None = None) -> list[AlertRow]:
+        found: list[AlertRow] = []
+        for of_state in _STATES:
+            if of_state != (state or of_state) or (after is not None and of_state < after.state):
+                continue
+            chosen: dict[str, Any] = {"state": of_state, "limit": limit - len(found)}
+            if after is not None and of_state == after.state:
+                since = to_micros(after.since, field="after")
+                rows = self._db.rows(
+                    _LIST_AFTER, chosen | {"since": since, "policy": after.policy, "scope": after.scope}
+                )
+            else:
+                rows = self._db.rows(_LIST, chosen)
+            found += map(_alert, rows)
+        return found
 
     def _alert(self, policy: str, scope: str) -> dict[str, Any] | None:
         found = self._db.rows(_OF, (policy, scope))

@@ -179,7 +179,7 @@ BEGIN
        AND (b.failed > coalesce(b.tolerate_count, coalesce(b.tolerate_share, 0) * (b.applied + b.failed)) OR rest <> 'applied' AND b.critical IS NOT NULL) THEN
       told := 'Run ' || b.id || ' of ' || b.batch || ' is ' || rest || ': ' || b.failed || ' targets failed, ' || b.applied || ' were applied'
               || coalesce('. It was stopped by a critical error: ' || b.critical, '');
-      PERFORM detent.alert_raise_v1('run_' || rest, 'run:' || b.id, CASE rest WHEN 'failed' THEN 'critical' ELSE 'warning' END, told,
+      PERFORM detent.alert_raise_v2('run_' || rest, 'run:' || b.id, CASE rest WHEN 'failed' THEN 'critical' ELSE 'warning' END, told,
                                     detent.batch_run_facts(b), b.failed);
       PERFORM detent.alert_resolve_v1(CASE rest WHEN 'failed' THEN 'run_partial' ELSE 'run_failed' END, 'run:' || b.id,
                                       'Run ' || b.id || ' of ' || b.batch || ' is ' || rest);
@@ -216,7 +216,7 @@ CREATE OR REPLACE FUNCTION detent.batch_run_mismatches() RETURNS trigger LANGUAG
 SET search_path = pg_catalog, detent, pg_temp AS $$
 BEGIN
   IF NEW.mismatches > 0 THEN
-    PERFORM detent.alert_raise_v1(
+    PERFORM detent.alert_raise_v2(
       'mismatches_found', 'run:' || NEW.id, 'warning',
       'Run ' || NEW.id || ' of ' || NEW.batch || ': ' || NEW.mismatches || ' of ' || NEW.applied || ' targets no longer match what was applied',
       detent.batch_run_facts(NEW), NEW.mismatches);

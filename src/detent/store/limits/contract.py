@@ -38,10 +38,10 @@ class LimitVerbs(Protocol):
     """Limits."""
 
     @verb("client")
-    def limit_put(self, item: NewLimit) -> None:
-        """Create or change a limit. Its tasks and queues are added to those it has; one that had another limit moves to
-        this one. Running jobs count. A pause and the breaker stay as they are, and so do the tokens, up to the new
-        burst. A limit without any bound can only be paused."""
+    def limit_put(self, item: NewLimit, actor: str = "client", reason: str | None = None) -> None:
+        """Create or change a limit; on record if it is new or its bounds change. Its tasks and queues are added to
+        those it has; one that had another limit moves to this one. Running jobs count. A pause and the breaker stay as
+        they are, and so do the tokens, up to the new burst. A limit without any bound can only be paused."""
         ...
 
     @verb("viewer")

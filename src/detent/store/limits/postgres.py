@@ -15,8 +15,8 @@ from detent.store.postgres.verb_base import VerbBase, runs, runs_each
 __all__ = ["PostgresLimits"]
 
 _PUT = """
-SELECT detent.limit_put_v1(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
-                           %s::text[], %s::text[])
+SELECT detent.limit_put_v2(%s::text, %s::double precision, %s::double precision, %s::double precision, %s::integer,
+                           %s::text[], %s::text[], %s::text, %s::text, %s::text)
 """
 _LIST = f"""
 SELECT {", ".join(LimitRow.__struct_fields__)}
@@ -33,9 +33,10 @@ SELECT ord, tokens, instead FROM detent.limit_charge_v1(%s::bigint[], %s::intege
 """
 
 
-def limit_put(item: NewLimit) -> Statement[None]:
+def limit_put(item: NewLimit, actor: str = "client", reason: str | None = None) -> Statement[None]:
     bounds = (item.rate, float(item.per), float(item.burst), item.concurrency_max)
-    return Statement(_PUT, (item.key, *bounds, texts(item.tasks), texts(item.queues)), lambda rows: None)
+    params = (item.key, *bounds, texts(item.tasks), texts(item.queues), actor, reason, item.bounds_text)
+    return Statement(_PUT, params, lambda rows: None)
 
 
 def limit_list(chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> Statement[list[LimitRow]]:

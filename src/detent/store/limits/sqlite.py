@@ -27,6 +27,10 @@ UPDATE detent_rate_limit
        template = CASE WHEN key <> :template THEN template END, refilled_at = max(refilled_at, :now)
  WHERE key = :key
 """
+_LOG_BOUNDS = """
+INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+VALUES ('limit', ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 _WITH_BOUNDS_OF = "SELECT key FROM detent_rate_limit WHERE key = :key OR template = :key"
 _MEMBER = """
 INSERT INTO detent_limit_member (kind, name, limit_key) VALUES (?, ?, ?)
@@ -119,9 +123,10 @@ _LIMITS_GO = (
 class SqliteLimits(SqliteLimitRoom):
     """The verbs of limits."""
 
-    def limit_put(self, item: NewLimit) -> None:
+    def limit_put(self, item: NewLimit, actor: str = "client", reason: str | None = None) -> None:
         """Tokens stay in the bucket, up to the new burst."""
         now = self._now()
+        self._log_bounds(item, self._limit(item.key), actor, reason, now)
         bounds = {name: getattr(item, name) for name in ("rate", "per", "burst", "concurrency_max")} | {"now": now}
         self._db.change(_NEW, bounds | {"key": item.key})
         for (key,) in self._db.rows(_WITH_BOUNDS_OF, {"key": item.key}):
@@ -134,6 +139,19 @@ class SqliteLimits(SqliteLimitRoom):
         for (key,) in self._db.rows(_KEYS_RUNNING, {"tasks": lists["tasks"]}):
             self._make(key, item.key, now)
         self._db.change(_RUNNING_ALREADY, {"key": item.key, **lists})
+
+    def _log_bounds(self, item: NewLimit, was: LimitState | None, actor: str, reason: str | None, now: int) -> None:
+        """Record a new limit, or one whose bounds change."""
+        wanted = (item.rate, item.per, item.burst, item.concurrency_max)
+        if was is not None and (was.rate, was.per, was.burst, was.concurrency_max) == wanted:
+            return
+        stands = "closed"
+        if was is not None and was.held_at is not None:
+            stands = "paused"
+        elif was is not None and was.open_until is not None:
+            stands = "half open"
+        before, trigger = (None, "create") if was is None else (stands, "change")
+        self._db.change(_LOG_BOUNDS, (item.key, before, stands, trigger, actor, reason, item.bounds_text, now))
 
     def limit_list(self, chosen: LimitFilter = ALL_LIMITS, after: str = "", limit: int = LIMITS_MAX) -> list[LimitRow]:
         now = self._now()

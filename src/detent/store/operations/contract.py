@@ -43,6 +43,8 @@ class OperationVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
-        """Return operations (of that state), newest first."""
+    def operation_list(
+        self, state: str | None = None, limit: int = 100, before_id: int | None = None
+    ) -> list[OperationRow]:
+        """Return up to `limit` operations (of that state), newest first, with ids below `before_id`."""
         ...

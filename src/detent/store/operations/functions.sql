@@ -153,13 +153,22 @@ BEGIN
 END $$;
 
 -- operation_list: operations, the newest first.
--- takes:   the state (null is any), how many
+-- takes:   the state (null is any), how many, below which id (null: from the newest)
 -- gives:   operations
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.operation_list_v1(p_state text, p_limit integer) RETURNS SETOF detent.operation
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION detent.operation_list_v2(p_state text, p_limit integer, p_before_id bigint) RETURNS SETOF detent.operation
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  below bigint := coalesce(p_before_id, 9223372036854775807);
 BEGIN
-  RETURN QUERY
-    SELECT o.* FROM detent.operation o WHERE p_state IS NULL OR o.state = p_state ORDER BY o.id DESC LIMIT p_limit;
+  IF p_state IS NULL THEN
+    RETURN QUERY SELECT o.* FROM detent.operation o WHERE o.id < below ORDER BY o.id DESC LIMIT p_limit;
+  ELSE
+    -- A range of the index by state: with an equality, the planner may walk along all operations by id instead.
+    RETURN QUERY
+      SELECT o.* FROM detent.operation o WHERE (o.state, o.id) >= (p_state, 0) AND (o.state, o.id) < (p_state, below)
+       ORDER BY o.state DESC, o.id DESC LIMIT p_limit;
+  END IF;
 END $$;

@@ -24,7 +24,7 @@ _STEP = f"""
 _SKIP = f"{_ROW} detent.operation_skip_v1(%s::bigint)"
 _CANCEL = "SELECT detent.operation_cancel_v1(%s::bigint, %s::text, %s::text)"
 _GET = f"{_ROW} detent.operation_get_v1(%s::bigint)"
-_LIST = f"{_ROW} detent.operation_list_v1(%s::text, %s::integer)"
+_LIST = f"{_ROW} detent.operation_list_v2(%s::text, %s::integer, %s::bigint)"
 
 
 def operation_start(item: NewOperation) -> Statement[OperationRow]:
@@ -64,8 +64,10 @@ def operation_get(operation_id: int) -> Statement[OperationRow | None]:
     return Statement(_GET, (operation_id,), lambda rows: next(iter(_operations(rows)), None), writes=False)
 
 
-def operation_list(state: str | None = None, limit: int = 100) -> Statement[list[OperationRow]]:
-    return Statement(_LIST, (state, limit), _operations, writes=False)
+def operation_list(
+    state: str | None = None, limit: int = 100, before_id: int | None = None
+) -> Statement[list[OperationRow]]:
+    return Statement(_LIST, (state, limit, before_id), _operations, writes=False)
 
 
 def _operations(rows: Sequence[Row]) -> list[OperationRow]:

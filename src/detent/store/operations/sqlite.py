@@ -60,7 +60,8 @@ UPDATE detent_operation
 _CANCEL = "UPDATE detent_operation SET state = 'cancelled', finished_at = ? WHERE id = ?"
 _ROW = f"SELECT {', '.join(COLUMNS)} FROM detent_operation"
 _GET = f"{_ROW} WHERE id = ?"
-_LIST = f"{_ROW} WHERE :state IS NULL OR state = :state ORDER BY id DESC LIMIT :limit"
+_LIST = f"{_ROW} WHERE id < :below ORDER BY id DESC LIMIT :limit"
+_LIST_OF_STATE = f"{_ROW} WHERE state = :state AND id < :below ORDER BY id DESC LIMIT :limit"
 
 Answer = Cancelled | Moved | DetentError
 
@@ -139,8 +140,11 @@ class SqliteOperations(SqliteMoves):
         found = self._db.rows(_GET, (operation_id,))
         return _operation(found[0]) if found else None
 
-    def operation_list(self, state: str | None = None, limit: int = 100) -> list[OperationRow]:
-        return [_operation(row) for row in self._db.rows(_LIST, {"state": state, "limit": limit})]
+    def operation_list(
+        self, state: str | None = None, limit: int = 100, before_id: int | None = None
+    ) -> list[OperationRow]:
+        chosen = {"state": state, "limit": limit, "below": 2**63 - 1 if before_id is None else before_id}
+        return [_operation(row) for row in self._db.rows(_LIST if state is None else _LIST_OF_STATE, chosen)]
 
 
 def _asked(row: OperationRow) -> dict[str, Any]:

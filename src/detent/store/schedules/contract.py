@@ -18,7 +18,7 @@ class ScheduleVerbs(Protocol):
     """Schedules and their ticks; declarations of schedules and limits."""
 
     @verb("client")
-    def schedule_put(self, item: NewSchedule) -> ScheduleRow:
+    def schedule_put(self, item: NewSchedule, actor: str = "client", reason: str | None = None) -> ScheduleRow:
         """Create or change a schedule, on record. The next tick stays unless cron or zone changed, and so does a pause.
         Putting the same again is a no-op."""
         ...

@@ -1,12 +1,12 @@
 -- schedule_put: create or change a schedule.
--- takes:   its columns
+-- takes:   its columns, who, why
 -- gives:   the schedule as it is then
 -- locks:   its row
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.schedule_put_v1(
+CREATE OR REPLACE FUNCTION detent.schedule_put_v2(
   p_name text, p_tenant text, p_cron text, p_zone text, p_catch_up text, p_task text, p_payload text, p_queue text,
   p_priority smallint, p_attempts_max integer, p_dead_letter boolean, p_idempotent boolean, p_unique_pending boolean,
-  p_limit_key text, p_next_at timestamptz, p_cost integer DEFAULT NULL
+  p_limit_key text, p_next_at timestamptz, p_cost integer, p_actor text, p_reason text
 ) RETURNS SETOF detent.schedule
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
             p_dead_letter, p_idempotent, p_unique_pending, p_limit_key, p_cost, p_next_at, t)
     ON CONFLICT (name) DO NOTHING;
   IF FOUND THEN
-    PERFORM detent.schedule_log(p_name, p_tenant, NULL, 'active', 'create', 'client', NULL, t);
+    PERFORM detent.schedule_log(p_name, p_tenant, NULL, 'active', 'create', p_actor, p_reason, t);
   ELSE
     SELECT s.* INTO was FROM detent.schedule s WHERE s.name = p_name FOR UPDATE;
     UPDATE detent.schedule s
@@ -36,7 +36,7 @@ BEGIN
             p_dead_letter, p_idempotent, p_unique_pending, p_limit_key, p_cost);
     IF FOUND THEN
       stands := CASE WHEN was.paused_at IS NULL THEN 'active' ELSE 'paused' END;
-      PERFORM detent.schedule_log(p_name, p_tenant, stands, stands, 'change', 'client', NULL, t);
+      PERFORM detent.schedule_log(p_name, p_tenant, stands, stands, 'change', p_actor, p_reason, t);
     END IF;
   END IF;
   RETURN QUERY SELECT s.* FROM detent.schedule s WHERE s.name = p_name;

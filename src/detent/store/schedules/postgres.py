@@ -18,20 +18,20 @@ __all__ = ["PostgresSchedules"]
 _FIELDS = ScheduleRow.__struct_fields__
 _ROW = ", ".join(_FIELDS)
 _PUT = f"""
-SELECT {_ROW} FROM detent.schedule_put_v1(
+SELECT {_ROW} FROM detent.schedule_put_v2(
   %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text, %s::smallint, %s::integer,
-  %s::boolean, %s::boolean, %s::boolean, %s::text, %s::timestamptz, %s::integer)
+  %s::boolean, %s::boolean, %s::boolean, %s::text, %s::timestamptz, %s::integer, %s::text, %s::text)
 """
 _FIRE = """
 SELECT detent.schedule_fire_v1(%s::text, %s::timestamptz, %s::timestamptz[], %s::bigint[], %s::timestamptz)
 """
 
 
-def schedule_put(item: NewSchedule) -> Statement[ScheduleRow]:
+def schedule_put(item: NewSchedule, actor: str = "client", reason: str | None = None) -> Statement[ScheduleRow]:
     params = (
         *(item.name, item.tenant, item.cron, item.zone, item.catch_up, item.task, item.payload, item.queue),
         *(item.priority, item.attempts_max, item.dead_letter, item.idempotent, item.unique_pending, item.limit_key),
-        *(moment(item.next_at, field="next_at"), item.cost),
+        *(moment(item.next_at, field="next_at"), item.cost, actor, reason),
     )
     return Statement(_PUT, params, lambda rows: _schedules(rows)[0])
 

@@ -68,18 +68,18 @@ SELECT d.kind, d.name, d.fingerprint, d.at FROM detent_declaration d
 class SqliteSchedules(SqliteEnqueue):
     """The verbs of schedules and declarations."""
 
-    def schedule_put(self, item: NewSchedule) -> ScheduleRow:
+    def schedule_put(self, item: NewSchedule, actor: str = "client", reason: str | None = None) -> ScheduleRow:
         now = self._now()
         fields = {name: getattr(item, name) for name in NewSchedule.__struct_fields__}
         fields |= {"next_at": to_micros(item.next_at, field="next_at"), "now": now}
         was = self._schedule(item.name)
         if was is None:
             self._db.change(_NEW, fields)
-            self._log_schedule(item.tenant, item.name, None, "active", "create", "client", None, now)
+            self._log_schedule(item.tenant, item.name, None, "active", "create", actor, reason, now)
         elif any(getattr(was, name) != getattr(item, name) for name in _CALLED_FOR):
             self._db.change(_CHANGE, fields)
             state = _state(was)
-            self._log_schedule(item.tenant, item.name, state, state, "change", "client", None, now)
+            self._log_schedule(item.tenant, item.name, state, state, "change", actor, reason, now)
         found = self._schedule(item.name)
         assert found is not None
         return found

@@ -1,11 +1,12 @@
 -- alert_raise: raise an alert.
--- takes:   the policy, the scope (empty: the whole database), the severity, a message, facts as JSON, the value
+-- takes:   the policy, the scope (empty: the whole database), the severity, a message, facts as JSON, the value; who, and why
+--          (null: the message)
 -- gives:   true if it starts to fire; false if it fired already; null if its policy is switched off
 -- locks:   the alert's row, until the transaction ends
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.alert_raise_v1(
+CREATE OR REPLACE FUNCTION detent.alert_raise_v2(
   p_policy text, p_scope text, p_severity text, p_message text, p_facts text DEFAULT NULL,
-  p_value double precision DEFAULT NULL
+  p_value double precision DEFAULT NULL, p_actor text DEFAULT 'system', p_reason text DEFAULT NULL
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
@@ -41,7 +42,7 @@ BEGIN
      WHERE a.policy = p_policy AND a.scope = p_scope;
     EXIT;
   END LOOP;
-  PERFORM detent.alert_log(p_policy, p_scope, was.state, 'firing', 'raise', 'system', told, p_facts, t);
+  PERFORM detent.alert_log(p_policy, p_scope, was.state, 'firing', 'raise', p_actor, coalesce(p_reason, told), p_facts, t);
   PERFORM detent.alert_tell(p_policy, p_scope, 'firing', told, t);
   RETURN true;
 END $$;
@@ -101,17 +102,48 @@ BEGIN
   END IF;
 END $$;
 
+-- alert_get: an alert.
+-- takes:   the policy, the scope
+-- gives:   its row
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.alert_get_v1(p_policy text, p_scope text) RETURNS SETOF detent.alert
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY SELECT a.* FROM detent.alert a WHERE a.policy = p_policy AND a.scope = p_scope;
+END $$;
+
 -- alert_list: alerts.
--- takes:   a state (null is any), how many
+-- takes:   a state (null is any), how many; the place to continue after: state, since, policy, scope (null: the beginning)
 -- gives:   firing alerts first, the newest of each state first
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.alert_list_v1(p_state text, p_limit integer) RETURNS SETOF detent.alert
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+CREATE OR REPLACE FUNCTION detent.alert_list_v2(
+  p_state text, p_limit integer, p_after_state text, p_after_since timestamptz, p_after_policy text, p_after_scope text
+) RETURNS SETOF detent.alert
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  left_over integer := p_limit;
+  found_    integer;
+  of_state  text;
 BEGIN
-  RETURN QUERY
-    SELECT a.* FROM detent.alert a WHERE p_state IS NULL OR a.state = p_state
-     ORDER BY a.state COLLATE "C", a.since DESC, a.policy COLLATE "C", a.scope COLLATE "C" LIMIT p_limit;
+  FOREACH of_state IN ARRAY '{firing,resolved}'::text[] LOOP
+    CONTINUE WHEN of_state <> coalesce(p_state, of_state) OR of_state < p_after_state;
+    IF of_state = p_after_state THEN
+      RETURN QUERY
+        SELECT a.* FROM detent.alert a
+         WHERE a.state = of_state
+           AND (a.since, a.policy COLLATE "C", a.scope COLLATE "C") < (p_after_since, p_after_policy, p_after_scope)
+         ORDER BY a.since DESC, a.policy COLLATE "C" DESC, a.scope COLLATE "C" DESC LIMIT left_over;
+    ELSE
+      RETURN QUERY
+        SELECT a.* FROM detent.alert a WHERE a.state = of_state
+         ORDER BY a.since DESC, a.policy COLLATE "C" DESC, a.scope COLLATE "C" DESC LIMIT left_over;
+    END IF;
+    GET DIAGNOSTICS found_ = ROW_COUNT;
+    left_over := left_over - found_;
+  END LOOP;
 END $$;
 
 -- alert_policy_put: set a policy.

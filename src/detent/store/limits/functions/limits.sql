@@ -1,22 +1,32 @@
 -- limit_put: create or change a limit.
 -- takes:   the key, jobs per seconds, burst, how many at once (null: no bound), and its tasks and queues; those
---          that it has already stay
+--          that it has already stay; who, why, and the bounds as JSON for the record
 -- gives:   nothing
 -- locks:   the limit's row, and those of the keys that have its bounds
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.limit_put_v1(
+CREATE OR REPLACE FUNCTION detent.limit_put_v2(
   p_key text, p_rate double precision, p_per double precision, p_burst double precision, p_concurrency_max integer,
-  p_tasks text[], p_queues text[]
+  p_tasks text[], p_queues text[], p_actor text, p_reason text, p_bounds text
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 DECLARE
-  t timestamptz := detent.clock();
+  t      timestamptz := detent.clock();
+  was    detent.rate_limit;
+  is_new boolean;
+  stands text;
 BEGIN
   INSERT INTO detent.rate_limit AS l (key, rate, per, burst, concurrency_max, tokens, refilled_at)
     VALUES (p_key, p_rate, p_per, p_burst, p_concurrency_max, p_burst, t)
     ON CONFLICT (key) DO NOTHING;
+  is_new := FOUND;
   -- In the lock order of a claim: limits of tasks and queues before those of keys.
-  PERFORM 1 FROM detent.rate_limit l WHERE l.key = p_key FOR UPDATE;
+  SELECT l.* INTO was FROM detent.rate_limit l WHERE l.key = p_key FOR UPDATE;
+  IF is_new OR (was.rate, was.per, was.burst, was.concurrency_max) IS DISTINCT FROM (p_rate, p_per, p_burst, p_concurrency_max) THEN
+    stands := CASE WHEN was.held_at IS NOT NULL THEN 'paused' WHEN was.open_until IS NOT NULL THEN 'half open' ELSE 'closed' END;
+    INSERT INTO detent.transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, metadata, at)
+      VALUES ('limit', p_key, CASE WHEN NOT is_new THEN stands END, stands, CASE WHEN is_new THEN 'create' ELSE 'change' END,
+              p_actor, p_reason, p_bounds, t);
+  END IF;
   PERFORM 1 FROM detent.rate_limit l WHERE l.template = p_key ORDER BY l.key FOR UPDATE;
   UPDATE detent.rate_limit l
      SET rate = p_rate, per = p_per, burst = p_burst, concurrency_max = p_concurrency_max,

@@ -539,6 +539,7 @@ CREATE TABLE detent.operation (
   CONSTRAINT operation_state_known CHECK (state IN ('running', 'done', 'cancelled')),
   CONSTRAINT operation_finished_has_time CHECK ((state = 'running') = (finished_at IS NULL))
 );
+CREATE INDEX operation_by_state ON detent.operation (state, id);
 
 -- Limits: the bucket of tokens as of refilled_at, the pause and the circuit breaker.
 -- template  the limit whose bounds this one has, for limits by key; NULL: its own
@@ -608,7 +609,7 @@ CREATE TABLE detent.alert (
   CONSTRAINT alert_acknowledged_by_somebody CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL)),
   CONSTRAINT alert_counts_from_one CHECK (episode >= 1 AND raised >= 1)
 );
-CREATE INDEX alert_firing ON detent.alert (since, policy, scope) WHERE state = 'firing';
+CREATE INDEX alert_by_state ON detent.alert (state, since, policy COLLATE "C", scope COLLATE "C");
 CREATE INDEX alert_resolved ON detent.alert (resolved_at) WHERE resolved_at IS NOT NULL;
 
 -- Alert policies that differ from the defaults in the code.

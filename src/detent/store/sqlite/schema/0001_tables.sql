@@ -530,6 +530,7 @@ CREATE TABLE detent_operation (
   CONSTRAINT operation_state_known CHECK (state IN ('running', 'done', 'cancelled')),
   CONSTRAINT operation_finished_has_time CHECK ((state = 'running') = (finished_at IS NULL))
 ) STRICT;
+CREATE INDEX detent_operation_by_state ON detent_operation (state, id);
 
 -- Limits: the bucket of tokens as of refilled_at, the pause and the circuit breaker.
 -- template  the limit whose bounds this one has, for limits by key; NULL: its own
@@ -599,7 +600,7 @@ CREATE TABLE detent_alert (
   CONSTRAINT alert_acknowledged_by_somebody CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL)),
   CONSTRAINT alert_counts_from_one CHECK (episode >= 1 AND raised >= 1)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX detent_alert_firing ON detent_alert (since, policy, scope) WHERE state = 'firing';
+CREATE INDEX detent_alert_by_state ON detent_alert (state, since, policy, scope);
 CREATE INDEX detent_alert_resolved ON detent_alert (resolved_at) WHERE resolved_at IS NOT NULL;
 
 -- Alert policies that differ from the defaults in the code.
