@@ -115,7 +115,12 @@ def test_percentiles_are_near(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "field"),
-    [({"since": datetime(2026, 1, 1)}, "since"), ({"since": "24h"}, "since"), ({"task": ""}, "task")],  # noqa: DTZ001
+    [
+        ({"since": datetime(2026, 1, 1)}, "since"),  # noqa: DTZ001
+        ({"since": datetime(2026, 1, 1, tzinfo=UTC)}, "since"),
+        ({"since": "24h"}, "since"),
+        ({"task": ""}, "task"),
+    ],
 )
 def test_what_cannot_be_meant_is_refused(app: Detent, asked: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
@@ -124,8 +129,10 @@ def test_what_cannot_be_meant_is_refused(app: Detent, asked: dict[str, Any], fie
 
 
 def test_a_window_begins_with_an_hour(app: Detent) -> None:
-    found = app.figures(since=datetime(2026, 1, 2, 3, 45, tzinfo=UTC))
-    assert (found.since, found.tasks, found.ops_success_rate) == (datetime(2026, 1, 2, 3, tzinfo=UTC), [], None)
+    since = app.store.now() - timedelta(days=31)
+    found = app.figures(since=since)
+    begin = since.replace(minute=0, second=0, microsecond=0)
+    assert (found.since, found.tasks, found.ops_success_rate) == (begin, [], None)
     assert app.figures().since <= app.figures().until - timedelta(hours=24)
 
 

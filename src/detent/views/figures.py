@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from detent.declare.settings import Settings
+from detent.errors import InvalidInput
 from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.figure_records import (
@@ -27,6 +28,7 @@ from detent.store.contract import Verbs
 __all__ = ["durations", "figures_since"]
 
 _WINDOW = timedelta(hours=24)
+_KEPT = timedelta(days=31)
 _GIVEN_BACK = frozenset({"released", "snoozed", "throttled"})
 _ENDS_OF_OPS = ("succeeded", "failed", "cancelled")
 
@@ -36,12 +38,14 @@ K = TypeVar("K")
 
 def figures_since(verbs: Verbs, since: datetime | None, task: str | None, settings: Settings) -> Figures:
     """Return the figures of one task or of all, from the beginning of the hour of `since` until now. Without `since`,
-    they are those of the last 24 hours. `InvalidInput`."""
+    they are those of the last 24 hours. `InvalidInput`, also for a time before the 31 days for which they are kept."""
+    until = verbs.now()
     if since is not None:
         to_micros(since, field="since")
+        if since < until - _KEPT - timedelta(hours=1):
+            raise InvalidInput("since", since.isoformat(), f"at most {_KEPT.days} days ago: figures are kept that long")
     if task is not None:
         json_codec.text(task, field="task", bytes_max=settings.name_max)
-    until = verbs.now()
     begin = (until - _WINDOW if since is None else since).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     counts = verbs.figures(begin, task)
     tasks = [_task(name, rows) for name, rows in _grouped(counts, lambda one: one.task)]

@@ -46,7 +46,8 @@ BEGIN
   SELECT o.* INTO op FROM detent.operation o WHERE o.id = p_id FOR UPDATE;
   IF op.state = 'running' THEN
     IF op.looked_at = 0 AND (p_key IS NOT NULL OR p_run_id IS NOT NULL OR p_correlation_id IS NOT NULL) THEN
-      -- Only the range that has such jobs. The addition keeps the planner from reading all jobs for the least and greatest id.
+      -- Only the range that has such jobs, found once, by the first step: it reads one index entry for each job of the run. The
+      -- index is by time, and ids are not in the order of time, so the least id is not the first entry. The addition keeps the planner from reading all jobs for the least and greatest id.
       SELECT min(u.id + 0) AS low, max(u.id + 0) AS high INTO bounds
         FROM (SELECT k.job_id AS id FROM detent.job_key k WHERE k.tenant = coalesce(p_tenant, '') AND k.key = p_key
               UNION ALL

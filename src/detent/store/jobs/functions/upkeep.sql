@@ -68,6 +68,8 @@ END $$;
 -- job_expire: cancel pending jobs whose expiry has passed.
 -- takes:   how many at most
 -- gives:   their ids, the longest expired first
+-- time:    the clock is read before the rows. A job that expires in between is left for the next call, and job_now never gives
+--          a time before those on the job's row, so the record is in order
 -- locks:   exactly the ready and waiting rows it takes, then their jobs; rows that others hold are skipped
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_expire_v1(p_limit integer) RETURNS SETOF bigint
