@@ -84,6 +84,13 @@ def drain(session: Session, app: Detent, worker_id: str, reason: str | None) -> 
 @option("--name", "Name of the worker. Default: host name and process id.", "NAME")
 @option("--lease", "Duration of a lease on a job.", duration, default="30s")
 @option("--grace", "Time for running jobs to finish.", duration, default="30s")
+@option("--cancel-grace", "Time for a cancelled job to stop before its process is killed.", duration, default="10s")
+@option(
+    "--held-up-max",
+    "Maximum time that a process may hold the lock of an SQLite database while its interpreter is held.",
+    duration,
+    default="10s",
+)
 @flag("--drain", "End when no job is left.")
 @option("--max-jobs", "Replace a process after this many jobs; 0 is never.", int, default=0)
 @option("--metrics-port", "Serve metrics for Prometheus on this port; 0 takes any. Default: none.", int)
