@@ -158,14 +158,18 @@ def test_a_result_that_is_kept_for_a_time_is_no_more_when_that_is_over(shop: Sho
 
 def test_what_a_task_says_no_more_is_forgotten(shop: Shop) -> None:
     """R1, J13: by the next worker that starts with the code as it is now; tasks of others stay as they are."""
-    shop.store.times_put([TaskTimes(task="welcome", stale_after=1.0), TaskTimes(task="of another", result_ttl=1.0)])
+    shop.store.task_times_put(
+        [TaskTimes(task="welcome", stale_after=1.0), TaskTimes(task="of another", result_ttl=1.0)]
+    )
 
     @shop.app.task(name="quiet", aliases=["hushed"], stale_after=5, stalled_after=math.inf, result_ttl=60)
     def quiet(ctx: Context) -> None: ...
 
     for _ in range(2):
         shop.app.put_declared()
-        assert [(one.task, one.stale_after, one.stalled_after, one.result_ttl) for one in shop.store.times_list()] == [
+        assert [
+            (one.task, one.stale_after, one.stalled_after, one.result_ttl) for one in shop.store.task_times_list()
+        ] == [
             ("hushed", 5.0, 1e9, 60.0),
             ("of another", None, None, 1.0),
             ("quiet", 5.0, 1e9, 60.0),

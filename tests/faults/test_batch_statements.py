@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.model.batch_records import BatchRunRow, Portion, Previewed, Stepped
+from detent.model.batch_records import ActionPortion, BatchRunRow, Previewed, Stepped
 from detent.store.contract import Store
 from tests.contract.batches.sample_batch_runs import (
     DRIVE,
@@ -36,7 +36,7 @@ def test_a_step_killed_anywhere_moves_each_target_once(store: Store, whole: bool
         (driver,) = claim(store, tasks=[DRIVE])
         holder, action_id = (driver.job_id, driver.attempt), int(driver.payload[len('{"action":') : -1])
         portion = store.batch_portion(action_id, 10)
-        assert isinstance(portion, Portion)
+        assert isinstance(portion, ActionPortion)
         jobs = stepping(store, portion)
         died = killed_at(k, lambda: store.batch_step(holder, action_id, 0, portion.to_cursor, jobs, True), after=after)
         assert broken(store) == [], (k, after)

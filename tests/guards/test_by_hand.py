@@ -137,14 +137,14 @@ def test_what_a_job_came_to_is_written_once(store: Store, prompt: Prompt, found:
 def test_who_can_tell_of_an_effect_is_said_by_the_attempt_in_progress(store: Store, prompt: Prompt, found: str) -> None:
     """C5, C7: by hand nobody makes a job one that a probe may bring back, and nobody takes back that it was begun."""
     job_id = brought_to(store, found)
-    for told_by in ("'probe'", "'marker'", "'nobody'"):
-        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = {told_by} WHERE id = {job_id}")
+    for evidence in ("'probe'", "'marker'", "'nobody'"):
+        prompt.refuses(f"UPDATE {{job}} SET effect_evidence = {evidence} WHERE id = {job_id}")
     if found == "running":
         store.effect_begin(job_id, 1, "marker")
-        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = NULL WHERE id = {job_id}")
+        prompt.refuses(f"UPDATE {{job}} SET effect_evidence = NULL WHERE id = {job_id}")
         abort(store, store.claim_find(_lease_of(store, job_id))[0], "error")
-        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = NULL WHERE id = {job_id}")
-        prompt.refuses(f"UPDATE {{job}} SET effect_told_by = 'probe' WHERE id = {job_id}")
+        prompt.refuses(f"UPDATE {{job}} SET effect_evidence = NULL WHERE id = {job_id}")
+        prompt.refuses(f"UPDATE {{job}} SET effect_evidence = 'probe' WHERE id = {job_id}")
 
 
 def test_what_a_job_was_asked_to_do_is_written_once(store: Store, prompt: Prompt) -> None:
@@ -310,9 +310,9 @@ def test_a_result_goes_through_its_door_and_by_no_other_way(store: Store, prompt
     finish(store, claim_one(store), '"kept"')
     drop = f"UPDATE {{job}} SET result = NULL, result_dropped_at = {prompt.now()} WHERE id = {job_id}"
     prompt.refuses(drop)
-    store.times_put([TaskTimes(task="mail.send", result_ttl=900_000_000.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=900_000_000.0)])
     prompt.refuses(drop)
-    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
     for change in (
         "result = NULL",
         "result = '7'",

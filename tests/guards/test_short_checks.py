@@ -22,7 +22,7 @@ JOBS = f"""
   SELECT * FROM (VALUES {STATES}) AS a (state), {TIMES} AS b (finished_at), {TIMES} AS c (committed_at),
     (VALUES (-1), (0), (1), (2)) AS d (attempt), (VALUES (-2), (-1), (0), (1), (2), (3)) AS e (ended),
     (VALUES (-1), (0), (1), (2), (3)) AS f (spared),
-    (VALUES (NULL), ('probe'), ('marker'), ('rumour')) AS g (effect_told_by)
+    (VALUES (NULL), ('probe'), ('marker'), ('rumour')) AS g (effect_evidence)
 """
 EXECUTIONS = f"SELECT * FROM (VALUES {OUTCOMES_AND_MORE}) AS a (outcome), (VALUES {STATES}) AS b (next_state)"
 

@@ -24,6 +24,7 @@ EXPORTED = [
     "AsyncRun",
     "AsyncTransactionClient",
     "AsyncTx",
+    "AsyncWorker",
     "BatchRun",
     "Call",
     "Cancelled",

@@ -18,7 +18,7 @@ SHORTER = {
     "job_running_has_open_attempt",
     "job_attempts_in_order",
     "job_commit_is_of_a_running_or_succeeded_job",
-    "job_effect_told_by_known",
+    "job_effect_evidence_known",
 }
 """CHECKs that say the same in fewer words on PostgreSQL: tests/guards/test_short_checks.py tries every combination."""
 INDEX = re.compile(r"^CREATE (?:UNIQUE )?INDEX (?:detent_)?(\w+) ON (.+);$", re.MULTILINE)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from detent.model.batch_records import BatchFilter, Holder, NewAction, NewBatchRun, Portion, Previewed, Stepped
+from detent.model.batch_records import ActionPortion, BatchFilter, Holder, NewAction, NewBatchRun, Previewed, Stepped
 from detent.model.clock import TurnableClock
 from detent.store.contract import Store, Verbs
 from detent.store.open import open_store
@@ -70,7 +70,7 @@ def _held(store: Store, task: str) -> Holder:
 def step(verbs: Any, run: Run) -> None:
     """Move a portion of the action's targets."""
     portion = verbs.batch_portion(run.action, PORTION)
-    assert isinstance(portion, Portion)
+    assert isinstance(portion, ActionPortion)
     jobs = stepping(verbs, portion)
     done = verbs.batch_step(run.driver, run.action, portion.action.cursor, portion.to_cursor, jobs, portion.last)
     assert isinstance(done, Stepped)

@@ -25,7 +25,7 @@ PAGE = 10
 _NUMBERS = "WITH RECURSIVE number (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM number WHERE n < {last})"
 _FILLS = (
     """
-INSERT INTO {p}alert (policy, scope, severity, state, message, since, last_at, told_at, resolved_at)
+INSERT INTO {p}alert (policy, scope, severity, state, message, since, last_at, notified_at, resolved_at)
 SELECT 'mine', 's' || n, 'warning', CASE WHEN n % 2 = 0 THEN 'firing' ELSE 'resolved' END, 'm', {at}, {at}, {at},
        CASE WHEN n % 2 = 1 THEN {at} END FROM number
 """,

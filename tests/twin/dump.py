@@ -57,7 +57,7 @@ TABLES: dict[str, Kept] = {
     "rate_limit": Kept(of.RateLimit),
     "limit_member": Kept(of.LimitMember),
     "limit_slot": Kept(of.LimitSlot),
-    "untold": Kept(of.Untold),
+    "failure_report": Kept(of.FailureReport),
     "watch": Kept(of.Watch),
 }
 BATCHES = {"batch_run", "target", "batch_action", "batch_choice", "reconciliation", "mismatch"}

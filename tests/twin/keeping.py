@@ -87,20 +87,20 @@ class WholeModel(Model):
 
     # -- workers and services ----------------------------------------------------------------------------------
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
-        free = [row for row in self.untold.values() if row.taken_until is None or row.taken_until <= self.clock]
+    def failure_report_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+        free = [row for row in self.failure_report.values() if row.taken_until is None or row.taken_until <= self.clock]
         taken = sorted((row.job_id, row.attempt) for row in free if row.task in tasks)[:limit]
-        self.untold_keep(taken, seconds)
+        self.failure_report_keep(taken, seconds)
         return taken
 
-    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+    def failure_report_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
         for one in failures:
-            if one in self.untold:
-                self.untold[one] = self.untold[one]._replace(taken_until=self.clock + micros(seconds))
+            if one in self.failure_report:
+                self.failure_report[one] = self.failure_report[one]._replace(taken_until=self.clock + micros(seconds))
 
-    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+    def failure_report_done(self, failures: Sequence[tuple[int, int]]) -> None:
         for one in failures:
-            self.untold.pop(one, None)
+            self.failure_report.pop(one, None)
 
     def worker_seen(self, seen: WorkerSeen) -> Agenda:
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
@@ -120,11 +120,11 @@ class WholeModel(Model):
             promote_at=_earliest(row.due_at for row in self.waiting.values() if row.limit_key is None),
             expire_at=_earliest(at for at in expiries if at is not None),
             reap_at=_earliest(row.expires_at for row in self.lease.values()),
-            stir=sum(row.expires_at for row in self.lease.values()) or None,
+            lease_checksum=sum(row.expires_at for row in self.lease.values()) or None,
             schedule_at=_earliest(row.next_at for row in self.schedule.values() if row.paused_at is None),
             operations=any(row.state == "running" for row in self.operation.values()),
             recovery=bool(self.recovery),
-            untold=bool(self.untold),
+            failure_reports=bool(self.failure_report),
         )
 
     def worker_gone(self, worker_id: int) -> None:
@@ -338,7 +338,7 @@ class WholeModel(Model):
 
     # -- silence -----------------------------------------------------------------------------------------------
 
-    def times_put(self, items: Sequence[TaskTimes]) -> None:
+    def task_times_put(self, items: Sequence[TaskTimes]) -> None:
         for item in items:
             row = Times(item.task, item.stale_after, item.stalled_after, item.result_ttl)
             self.task_times.pop(item.task, None)

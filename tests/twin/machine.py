@@ -323,9 +323,9 @@ class Twin(RuleBasedStateMachine):
     def settle(self, place: int, done: bool, actor: str, result: str | None) -> None:
         self.everywhere("effect_settle", self.id_of(place), done, actor, "looked", result)
 
-    @action(held=True, ref=some.refs, told_by=st.sampled_from(("probe", "marker")))
-    def begin_effect(self, ref: tuple[int, int], told_by: str) -> None:
-        self.everywhere("effect_begin", *self.attempt_of(ref), told_by)
+    @action(held=True, ref=some.refs, evidence=st.sampled_from(("probe", "marker")))
+    def begin_effect(self, ref: tuple[int, int], evidence: str) -> None:
+        self.everywhere("effect_begin", *self.attempt_of(ref), evidence)
 
     @action(verb=st.sampled_from(("job_promote", "job_expire")), limit=some.limits)
     def serve(self, verb: str, limit: int) -> None:

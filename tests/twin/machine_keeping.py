@@ -131,7 +131,7 @@ class WholeTwin(Twin):
         limit=some.limits,
     )
     def times(self, after_id: int, limit: int, **said: Any) -> None:
-        self.everywhere("times_put", [TaskTimes(**said)])
+        self.everywhere("task_times_put", [TaskTimes(**said)])
         self.everywhere("result_drop", after_id, limit)
 
     # -- limits ------------------------------------------------------------------------------------------------
@@ -194,13 +194,13 @@ class WholeTwin(Twin):
     @action(
         limit=some.limits,
         seconds=st.sampled_from((1.0, 60.0)),
-        then=st.sampled_from((None, "untold_keep", "untold_done")),
+        then=st.sampled_from((None, "failure_report_keep", "failure_report_done")),
     )
     def tell_failures(self, limit: int, seconds: float, then: str | None) -> None:
         """Of the failures that are taken, some are told to the end."""
-        taken = self.everywhere("untold_take", some.TASKS, limit, seconds)
+        taken = self.everywhere("failure_report_take", some.TASKS, limit, seconds)
         if then and taken:
-            self.everywhere(then, taken, *((2 * seconds,) if then == "untold_keep" else ()))
+            self.everywhere(then, taken, *((2 * seconds,) if then == "failure_report_keep" else ()))
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class WholeTwin(Twin):
         self.looked_at("schedule_due", limit)
         self.looked_at("operation_list", None, limit)
         self.looked_at("recovery_list")
-        self.looked_at("times_list")
+        self.looked_at("task_times_list")
         self.looked_at("job_prunable", from_micros(self.model.clock), 0, limit, ("succeeded", "cancelled"))
         self.looked_at("limit_list")
         self.looked_at("limit_list", LimitFilter(keys=("shop",), tasks=("mail",), queues=("slow",)), "", limit)

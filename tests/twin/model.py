@@ -32,6 +32,7 @@ from detent.model.records import (
     Commit,
     Committed,
     EffectBegun,
+    EffectEvidence,
     Enqueued,
     Finish,
     Finished,
@@ -42,7 +43,6 @@ from detent.model.records import (
     Reaped,
     Renewal,
     Started,
-    ToldBy,
 )
 from tests.twin.limits import Limits
 from tests.twin.rows import (
@@ -218,14 +218,14 @@ class Model(Limits):
                 answers.append(Started(job_id, attempt))
         return answers
 
-    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+    def effect_begin(self, job_id: int, attempt: int, evidence: EffectEvidence) -> EffectBegun | DetentError:
         job = self.job.get(job_id)
         if job is not None and job.committed_at is not None:
             return AlreadyCommitted(job_id, job.attempt)
         if lost := self.lost(job_id, attempt):
             return lost
         self.mark_started(self.job[job_id])
-        self.job[job_id] = self.job[job_id]._replace(effect_told_by=told_by)
+        self.job[job_id] = self.job[job_id]._replace(effect_evidence=evidence)
         return EffectBegun(job_id, attempt, self.job[job_id].nonce)
 
     def lease_renew(self, lease_ids: Sequence[int], lease: float, begun: Mapping[int, float] = {}) -> list[Renewal]:
@@ -470,7 +470,7 @@ class Model(Limits):
         for job_id in old:
             self.free_slots(self.job.pop(job_id))
             self.dead.pop(job_id, None)
-        self.untold = {place: row for place, row in self.untold.items() if row.job_id not in old}
+        self.failure_report = {place: row for place, row in self.failure_report.items() if row.job_id not in old}
         self.execution = {place: row for place, row in self.execution.items() if row.job_id not in old}
         self.event = {place: row for place, row in self.event.items() if row.job_id not in old}
         self.transition_log = [row for row in self.transition_log if row.job_id not in old]

@@ -43,7 +43,7 @@ class Job(NamedTuple):
     leased_at: int | None = None
     started_at: int | None = None
     committed_at: int | None = None
-    effect_told_by: str | None = None
+    effect_evidence: str | None = None
     result_dropped_at: int | None = None
 
     @property
@@ -279,7 +279,7 @@ class Watch(NamedTuple):
     gap_to: int | None = None
 
 
-class Untold(NamedTuple):
+class FailureReport(NamedTuple):
     job_id: int
     attempt: int
     task: str

@@ -25,6 +25,7 @@ from tests.twin.rows import (
     Dead,
     Event,
     Execution,
+    FailureReport,
     Horizon,
     Job,
     JobKey,
@@ -33,7 +34,6 @@ from tests.twin.rows import (
     Queue,
     Ready,
     TransitionLog,
-    Untold,
     Waiting,
     Watch,
 )
@@ -63,7 +63,7 @@ class Record:
         self.event: dict[tuple[int, int], Event] = {}
         self.dead: dict[int, Dead] = {}
         self.watch: list[Watch] = [Watch()]
-        self.untold: dict[tuple[int, int], Untold] = {}
+        self.failure_report: dict[tuple[int, int], FailureReport] = {}
         self.horizon: list[Horizon] = []
 
     def now_for(self, job: Job) -> int:
@@ -159,7 +159,7 @@ class Record:
                 outcome = "unknown"
             else:
                 outcome, state, reason = "unknown", "quarantined", "unknown"
-        elif job.effect_told_by == "marker" and would_rest(job, item, free):
+        elif job.effect_evidence == "marker" and would_rest(job, item, free):
             outcome, state, reason = "unknown", "quarantined", "unknown"
         elif job.cancel_requested_at is not None:
             state = "cancelled"
@@ -185,7 +185,7 @@ class Record:
         if state == "quarantined":
             self.dead[job.id] = Dead(job.id, job.tenant, job.queue, job.task, reason, now)
         if state in ("quarantined", "failed"):
-            self.untold[job.id, job.attempt] = Untold(job.id, job.attempt, job.task)
+            self.failure_report[job.id, job.attempt] = FailureReport(job.id, job.attempt, job.task)
         return Aborted(job.id, job.attempt, outcome, state)
 
     def ended(
@@ -318,7 +318,7 @@ def claimed(job: Job) -> Claimed:
 
 def told_by_probe(job: Job, item: Abort) -> bool:
     """Whether an unknown effect goes back for the task's probe: one attempt beyond the last is granted for it."""
-    if job.effect_told_by != "probe" or item.fatal:
+    if job.effect_evidence != "probe" or item.fatal:
         return False
     return item.outcome == "unknown" or job.attempt - job.spared <= job.attempts_max
 

@@ -15,7 +15,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from detent.model.alert_records import MEASURES, Policy, Route, Told
+from detent.model.alert_records import MEASURES, DeliveryOutcome, Policy, Route
 from detent.store.contract import Store
 from detent.testing.postgres import Cluster
 from detent.testing.stores import StoreClock, plain_connection, table, turnable_store
@@ -71,8 +71,8 @@ def do(store: Store, clock: StoreClock, step: tuple[Any, ...]) -> Any:
             sink, becomes = arguments
             found, room = store.alert_take(sink, 3, 2, 30.0)
             if becomes:
-                told = [Told(notice_n=one.notice.n, state=becomes, error="e", delay=5.0) for one in found]
-                store.alert_told(sink, told)
+                told = [DeliveryOutcome(notice_n=one.notice.n, state=becomes, error="e", delay=5.0) for one in found]
+                store.alert_outcomes_put(sink, told)
             return [(one.notice.alert_id, one.notice.kind, one.notice.episode, one.tries) for one in found], room
         case _:
             return str(getattr(store, verb)(*arguments))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from detent.alerts.sink_options import SinkOptions
 from detent.alerts.sinks import LogSink, Outcome, Sink
-from detent.model.alert_records import Delivery, Told
+from detent.model.alert_records import Delivery, DeliveryOutcome
 from detent.model.clock import Clock, SystemClock
 from detent.store.contract import Store
 
@@ -63,14 +63,14 @@ def deliver(store: Store, sink: Sink, timeout: float, clock: Clock | None = None
             outcome = sink.send([one.notice for one in message])
             behind = [one for later in messages for one in later]
             if not outcome.ok:
-                store.alert_told(name, _refused(sink, message, outcome, behind))
+                store.alert_outcomes_put(name, _refused(sink, message, outcome, behind))
                 return taken
             *others, last = message
-            told = [Told(notice_n=one.notice.n, state="summarised") for one in others]
-            store.alert_told(name, [*told, Told(notice_n=last.notice.n, state="sent")])
+            told = [DeliveryOutcome(notice_n=one.notice.n, state="summarised") for one in others]
+            store.alert_outcomes_put(name, [*told, DeliveryOutcome(notice_n=last.notice.n, state="sent")])
             taken += 1
             if behind and clock.monotonic() - began_at > _SEND_WITHIN:
-                store.alert_told(name, _returned(behind, 0.0))
+                store.alert_outcomes_put(name, _returned(behind, 0.0))
                 break
 
 
@@ -81,7 +81,9 @@ def _messages(found: list[Delivery], room: int) -> list[list[Delivery]]:
     return [*([one] for one in found[: room - 1]), found[room - 1 :]]
 
 
-def _refused(sink: Sink, message: Sequence[Delivery], outcome: Outcome, behind: Sequence[Delivery]) -> list[Told]:
+def _refused(
+    sink: Sink, message: Sequence[Delivery], outcome: Outcome, behind: Sequence[Delivery]
+) -> list[DeliveryOutcome]:
     """Return the new state of a message that was not accepted, and of those behind it, which wait as long as it
     does."""
     tries = message[0].tries
@@ -95,11 +97,13 @@ def _refused(sink: Sink, message: Sequence[Delivery], outcome: Outcome, behind: 
         "giving up on it" if given_up else f"trying again in {pause:g} s",
     )
     told = [
-        Told(notice_n=one.notice.n, state="failed" if given_up else "pending", error=outcome.said, delay=pause)
+        DeliveryOutcome(
+            notice_n=one.notice.n, state="failed" if given_up else "pending", error=outcome.said, delay=pause
+        )
         for one in message
     ]
     return [*told, *_returned(behind, 0.0 if given_up else pause)]
 
 
-def _returned(deliveries: Sequence[Delivery], pause: float) -> list[Told]:
-    return [Told(notice_n=one.notice.n, state="pending", delay=pause, tried=False) for one in deliveries]
+def _returned(deliveries: Sequence[Delivery], pause: float) -> list[DeliveryOutcome]:
+    return [DeliveryOutcome(notice_n=one.notice.n, state="pending", delay=pause, tried=False) for one in deliveries]

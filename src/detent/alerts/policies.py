@@ -35,7 +35,7 @@ _POSSIBLE: dict[Measure, tuple[Each, ...]] = {
     "throttled": ("whole", "queue", "task"),
     "breaker_open": ("limit",),
     "oldest_ready": ("whole", "queue", "task"),
-    "untold": ("whole",),
+    "undelivered": ("whole",),
 }
 
 

@@ -218,11 +218,11 @@ class Registry:
 
     def _put_times(self) -> None:
         store = self._engine().store
-        known = {one.task: one for one in store.times_list()}
+        known = {one.task: one for one in store.task_times_list()}
         declared = [_times(name, task.options) for name, task in sorted(self.tasks.items())]
         changed = [one for one in declared if known.get(one.task, TaskTimes(task=one.task)) != one]
         if changed:
-            store.times_put(changed)
+            store.task_times_put(changed)
 
 
 def _declare(

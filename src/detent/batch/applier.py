@@ -19,7 +19,7 @@ from detent.declare.signals import Conflict, Critical, Fatal
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, TransitionRace
 from detent.model import json_codec
-from detent.model.batch_records import BatchRunRow, Portion, TargetJob, TargetRow
+from detent.model.batch_records import ActionPortion, BatchRunRow, TargetJob, TargetRow
 from detent.model.records import NewJob
 from detent.model.stored_text import message_text
 
@@ -57,7 +57,7 @@ class Stepper:
             if unwrap(stepped).done:
                 return
 
-    def _jobs(self, run: BatchRunRow, portion: Portion) -> list[TargetJob]:
+    def _jobs(self, run: BatchRunRow, portion: ActionPortion) -> list[TargetJob]:
         """Return new jobs for the targets that have none. A retried target keeps its job."""
         if portion.action.action == "retry_failed":
             return []

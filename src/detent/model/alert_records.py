@@ -15,6 +15,7 @@ __all__ = [
     "AlertRow",
     "Asked",
     "Delivery",
+    "DeliveryOutcome",
     "DeliveryRow",
     "Each",
     "Figure",
@@ -24,14 +25,13 @@ __all__ = [
     "PolicyRow",
     "Route",
     "Severity",
-    "Told",
     "alert_id",
 ]
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 """In ascending order."""
-Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready", "untold"]
+Measure = Literal["event", "success_rate", "dead_letters", "throttled", "breaker_open", "oldest_ready", "undelivered"]
 MEASURES: tuple[Measure, ...] = (
     "event",
     "success_rate",
@@ -39,7 +39,7 @@ MEASURES: tuple[Measure, ...] = (
     "throttled",
     "breaker_open",
     "oldest_ready",
-    "untold",
+    "undelivered",
 )
 Each = Literal["whole", "queue", "task", "limit"]
 EACH: tuple[Each, ...] = ("whole", "queue", "task", "limit")
@@ -61,7 +61,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
 
     `episode` counts how often it has started to fire. Of the current or last episode: `since` is its start, `raised`
     counts how often it was raised, `last_at` is when it was last raised, with the message, facts (JSON) and value of
-    that time, and `told_at` is when the last notification was written.
+    that time, and `notified_at` is when the last notification was written.
     """
 
     policy: str
@@ -75,7 +75,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
     raised: int
     since: datetime
     last_at: datetime
-    told_at: datetime
+    notified_at: datetime
     resolved_at: datetime | None
     acknowledged_at: datetime | None
     acknowledged_by: str | None
@@ -165,7 +165,7 @@ class Route(Struct, frozen=True):
     severities: tuple[Severity, ...]
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class DeliveryOutcome(Struct, frozen=True, kw_only=True):
     """The result of a delivery: sent, part of a summary, given up, or to be tried again after `delay` seconds. If
     `tried` is False, it was returned without being sent, which does not count as a try."""
 

@@ -11,6 +11,7 @@ from detent.model.records import NewJob
 
 __all__ = [
     "BATCH_ACTIONS",
+    "ActionPortion",
     "ActionRow",
     "BatchAction",
     "BatchFilter",
@@ -20,7 +21,6 @@ __all__ = [
     "NewAction",
     "NewBatchRun",
     "Observed",
-    "Portion",
     "Previewed",
     "ReconciliationRow",
     "Stepped",
@@ -207,7 +207,7 @@ class ActionRow(Struct, frozen=True, kw_only=True):
     done_at: datetime | None
 
 
-class Portion(Struct, frozen=True, kw_only=True):
+class ActionPortion(Struct, frozen=True, kw_only=True):
     """The next targets of an action: those in (action.cursor, to_cursor] that it has to move; `last` if none follow.
     For `apply`, and for `roll_back` if `revert_job_id` is None, each target needs a new job; otherwise its job is
     retried."""

@@ -15,13 +15,13 @@ __all__ = [
     "PAGE_TASK",
     "PIPELINE_ENDED",
     "PIPELINE_TASKS",
+    "ConsolidationStep",
     "NewPage",
     "NewPartition",
     "NewPipelineRun",
     "PageStored",
     "PartitionRow",
     "PipelineRunRow",
-    "Portion",
     "PrunedRuns",
     "WatermarkRow",
 ]
@@ -146,10 +146,10 @@ class PageStored(Struct, frozen=True):
     last_page: bool
 
 
-PortionKind = Literal["portion", "finish", "nothing", "over", "used_up"]
+ConsolidationKind = Literal["portion", "finish", "nothing", "over", "used_up"]
 
 
-class Portion(Struct, frozen=True):
+class ConsolidationStep(Struct, frozen=True):
     """What a consolidating job has to do next.
 
     - `portion`: consolidate these records.
@@ -159,7 +159,7 @@ class Portion(Struct, frozen=True):
     - `used_up`: the tries of portion `n` are used up; 0 is the end of the run.
     """
 
-    kind: PortionKind
+    kind: ConsolidationKind
     n: int = 0
     tries: int = 0  # including this one
     records: tuple[tuple[str, str], ...] = ()

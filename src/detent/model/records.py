@@ -23,6 +23,7 @@ __all__ = [
     "Committed",
     "Count",
     "EffectBegun",
+    "EffectEvidence",
     "Enqueued",
     "EventRow",
     "ExecutionRow",
@@ -47,7 +48,6 @@ __all__ = [
     "RepairStep",
     "ResultsDropped",
     "Started",
-    "ToldBy",
     "TransitionRow",
     "Violation",
 ]
@@ -152,7 +152,7 @@ class Started(Struct, frozen=True):
     attempt: int
 
 
-ToldBy = Literal["probe", "marker"]
+EffectEvidence = Literal["probe", "marker"]
 """What can tell whether an effect has happened: the probe of the task, or a marker in the other database."""
 
 

@@ -64,12 +64,12 @@ class Agenda(Struct, frozen=True, kw_only=True):
     promote_at: datetime | None = None  # a waiting job becomes due
     expire_at: datetime | None = None  # a pending job expires
     reap_at: datetime | None = None  # a lease expires
-    stir: int | None = None  # a number that changes when a lease is taken, renewed or removed, among the first hundred
+    lease_checksum: int | None = None  # changes when a lease is taken, renewed or removed, among the first hundred
     schedule_at: datetime | None = None  # a schedule has its next tick
     reconcile_at: datetime | None = None  # a reconciliation is due
     operations: bool = False  # an operation is running
     recovery: bool = False  # a queue has automatic recovery
-    untold: bool = False  # failure hooks are to be called for jobs that the reaper ended
+    failure_reports: bool = False  # failure hooks are to be called for jobs that the reaper ended
     firing: bool = False  # an alert is firing
     notices: bool = False  # a notice waits for its sink
     drain_requested_by: str | None = None  # who asked this worker to drain

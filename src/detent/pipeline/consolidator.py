@@ -17,7 +17,7 @@ from detent.declare.signals import Fatal, Snooze, Throttled
 from detent.errors import DatabaseError, DetentError, LeaseLost
 from detent.errors.database import OUTAGES
 from detent.model.alert_records import Severity
-from detent.model.pipeline_records import ELSEWHERE, PipelineRunRow, Portion
+from detent.model.pipeline_records import ELSEWHERE, ConsolidationStep, PipelineRunRow
 from detent.model.records import Moved
 from detent.pipeline.run_jobs import TimeSlice, read_run, value_of
 from detent.pipeline.transaction import TransactionCaller, open_transaction
@@ -55,7 +55,7 @@ class Consolidator:
                 case "over" | "nothing":
                     return
                 case "used_up":
-                    what = f"Portion {portion.n}" if portion.n else "The end of the run"
+                    what = f"ConsolidationStep {portion.n}" if portion.n else "The end of the run"
                     raise Fatal(f"{what} was tried {portion.tries} times without success.")
                 case "portion":
                     await self._take_over(ctx, value, run_id, portion)
@@ -67,7 +67,7 @@ class Consolidator:
                     assert_never(portion.kind)
             slice_.give_way()
 
-    async def _take_over(self, ctx: Context, value: Any, run_id: int, portion: Portion) -> None:
+    async def _take_over(self, ctx: Context, value: Any, run_id: int, portion: ConsolidationStep) -> None:
         items = self._items(run_id, portion)
 
         def done(verbs: Verbs) -> DetentError | Moved:
@@ -81,10 +81,10 @@ class Consolidator:
             raise
         except Exception as error:
             if portion.tries >= self._engine.settings.consolidate_tries:
-                raise Fatal(f"Portion {portion.n} failed {portion.tries} times.") from error
+                raise Fatal(f"ConsolidationStep {portion.n} failed {portion.tries} times.") from error
             raise
 
-    def _items(self, run_id: int, portion: Portion) -> list[Any]:
+    def _items(self, run_id: int, portion: ConsolidationStep) -> list[Any]:
         """Return the arguments of `consolidate`: (key, data), or only keys if the pipeline has `stage`. `Fatal` if the
         code has gained or lost `stage` since the records were staged."""
         stages = self._pipeline.stages

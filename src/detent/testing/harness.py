@@ -149,10 +149,10 @@ class Harness:
             self.app.operations.get(operation.id).wait()
             made += 1
         build_ops_recovery_service(self.store).run(self.clock.monotonic())
-        failures = self.store.untold_take(sorted(self.app.tasks), _BATCH, self.lease)
+        failures = self.store.failure_report_take(sorted(self.app.tasks), _BATCH, self.lease)
         for job_id, _ in failures:
             self.app.tell_failure(job_id)
-        self.store.untold_done(failures)
+        self.store.failure_report_done(failures)
         return made + len(failures) > 0
 
     def _retain(self) -> None:

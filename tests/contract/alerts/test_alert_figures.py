@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.model.alert_records import Figure, Route, Told
+from detent.model.alert_records import DeliveryOutcome, Figure, Route
 from detent.model.limit_records import NewLimit
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -72,12 +72,12 @@ def test_of_events_nothing_is_measured(store: Store) -> None:
 
 def test_what_is_not_told_yet(store: Store) -> None:
     """M2: whether there is anything to tell."""
-    assert store.alert_figures("untold", "whole", 0) == []
+    assert store.alert_figures("undelivered", "whole", 0) == []
     store.alert_raise("low", "", "warning", "low")
-    assert store.alert_figures("untold", "whole", 0) == [Figure("", 1.0, 1)]
+    assert store.alert_figures("undelivered", "whole", 0) == [Figure("", 1.0, 1)]
     store.alert_spread([ALL, Route("mail", ("warning",))])
-    assert store.alert_figures("untold", "whole", 0) == [Figure("", 2.0, 2)]
+    assert store.alert_figures("undelivered", "whole", 0) == [Figure("", 2.0, 2)]
     for sink in ("hook", "mail"):
         ((taken,), _) = store.alert_take(sink, 10, 10, 60)
-        store.alert_told(sink, [Told(notice_n=taken.notice.n, state="sent")])
-    assert store.alert_figures("untold", "whole", 0) == []
+        store.alert_outcomes_put(sink, [DeliveryOutcome(notice_n=taken.notice.n, state="sent")])
+    assert store.alert_figures("undelivered", "whole", 0) == []

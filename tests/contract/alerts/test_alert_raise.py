@@ -38,7 +38,7 @@ def test_it_fires_on_record_and_is_to_be_told(store: Store, clock: StoreClock, s
         raised=1,
         since=clock.now(),
         last_at=clock.now(),
-        told_at=clock.now(),
+        notified_at=clock.now(),
         resolved_at=None,
         acknowledged_at=None,
         acknowledged_by=None,

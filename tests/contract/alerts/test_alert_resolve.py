@@ -17,7 +17,7 @@ def test_it_is_resolved_on_record_and_to_be_told(store: Store, clock: StoreClock
         "run_partial/run:7", "resolved", True
     )
     (row,) = store.alert_list("resolved")
-    assert row.resolved_at == row.told_at == clock.now()
+    assert row.resolved_at == row.notified_at == clock.now()
     line = store.transitions("alert", "run_partial/run:7")[-1]
     assert (line.from_state, line.to_state, line.trigger, line.actor, line.reason) == (
         *("firing", "resolved", "resolve", "ana", "all are applied"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from detent.model.alert_records import Told
+from detent.model.alert_records import DeliveryOutcome
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock, another_store
 from tests.contract.alerts.sample_policies import ALL
@@ -54,7 +54,9 @@ def test_what_was_told_is_not_told_again(store: Store, clock: StoreClock) -> Non
     """M2"""
     raised(store, 2)
     first, second = numbers(store)
-    store.alert_told("hook", [Told(notice_n=first, state="sent"), Told(notice_n=second, state="summarised")])
+    store.alert_outcomes_put(
+        "hook", [DeliveryOutcome(notice_n=first, state="sent"), DeliveryOutcome(notice_n=second, state="summarised")]
+    )
     clock.advance(3600)
     assert numbers(store) == []
 
@@ -64,8 +66,10 @@ def test_only_so_many_messages_in_a_minute(store: Store, clock: StoreClock) -> N
     raised(store, 6)
     found, room = store.alert_take("hook", 3, 100, 60)
     assert (len(found), room) == (6, 3)
-    sent = [Told(notice_n=one.notice.n, state="sent" if at < 3 else "summarised") for at, one in enumerate(found)]
-    store.alert_told("hook", sent)
+    sent = [
+        DeliveryOutcome(notice_n=one.notice.n, state="sent" if at < 3 else "summarised") for at, one in enumerate(found)
+    ]
+    store.alert_outcomes_put("hook", sent)
     store.alert_raise("more", "", "warning", "more")
     store.alert_spread([ALL])
     assert store.alert_take("hook", 3, 100, 60) == ([], 0)
@@ -78,7 +82,7 @@ def test_what_comes_after_one_that_waits_stays_after_it(store: Store, clock: Sto
     """M2: a sink that is down gets everything in order later."""
     raised(store, 1)
     (first,) = numbers(store)
-    store.alert_told("hook", [Told(notice_n=first, state="pending", error="no answer", delay=30)])
+    store.alert_outcomes_put("hook", [DeliveryOutcome(notice_n=first, state="pending", error="no answer", delay=30)])
     store.alert_raise("more", "", "warning", "more")
     store.alert_spread([ALL])
     assert numbers(store) == []

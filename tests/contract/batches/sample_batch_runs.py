@@ -8,11 +8,11 @@ from typing import Any
 
 from detent.errors import DetentError
 from detent.model.batch_records import (
+    ActionPortion,
     BatchRunRow,
     Holder,
     NewAction,
     NewBatchRun,
-    Portion,
     Previewed,
     ReconciliationRow,
     Stepped,
@@ -136,7 +136,7 @@ def cancel(store: Store, run_id: int, actor: str = "cy", reason: str | None = "a
     return store.batch_cancel(run_id, new_job(store, id=next(NUMBERS), task=STOP, run_id=run_id), actor, reason)
 
 
-def stepping(store: Store, portion: Portion) -> list[TargetJob]:
+def stepping(store: Store, portion: ActionPortion) -> list[TargetJob]:
     """The jobs that the targets of a portion need."""
     action = portion.action
     task = APPLY if action.action == "apply" else REVERT
@@ -156,7 +156,7 @@ def drive(store: Store, *, limit: int = 100) -> Stepped:
     action_id = int(claimed.payload.removeprefix('{"action":').removesuffix("}"))
     while True:
         portion = store.batch_portion(action_id, limit)
-        assert isinstance(portion, Portion), portion
+        assert isinstance(portion, ActionPortion), portion
         answer = store.batch_step(
             holder, action_id, portion.action.cursor, portion.to_cursor, stepping(store, portion), portion.last
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from detent.errors import NotFound
-from detent.model.batch_records import NewAction, Portion
+from detent.model.batch_records import ActionPortion, NewAction
 from detent.store.contract import Store
 from tests.contract.batches.sample_batch_runs import DRIVE, act, applied_run, previewed_run
 from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.contract.refusals import refused
 
 
-def portion(store: Store, limit: int) -> Portion:
+def portion(store: Store, limit: int) -> ActionPortion:
     """Of the action whose job is there."""
     (driver,) = claim(store, tasks=[DRIVE])
     found = store.batch_portion(int(driver.payload.removeprefix('{"action":').removesuffix("}")), limit)
-    assert isinstance(found, Portion)
+    assert isinstance(found, ActionPortion)
     return found
 
 
@@ -25,7 +25,7 @@ def test_the_next_targets_in_order(store: Store) -> None:
     assert [target.ref for target in found.targets] == ["a", "c"]
     assert (found.action.cursor, found.to_cursor, found.last) == (0, 3, False)
     again = store.batch_portion(found.action.id, 10)
-    assert isinstance(again, Portion)
+    assert isinstance(again, ActionPortion)
     assert ([target.ref for target in again.targets], again.to_cursor, again.last) == (["a", "c", "d"], 4, True)
 
 
@@ -52,5 +52,5 @@ def test_an_action_that_has_nothing_left(store: Store) -> None:
     item = NewAction(id=store.ids_reserve(1), run_id=made.id, action="apply", actor="ben", refs=("a",))
     store.batch_act(item, new_job(store, task=DRIVE, run_id=made.id))
     found = store.batch_portion(item.id, 1)
-    assert isinstance(found, Portion)
+    assert isinstance(found, ActionPortion)
     assert (found.to_cursor, found.last) == (1, False)

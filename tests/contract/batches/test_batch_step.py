@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import InvalidInput, LeaseLost, NotFound, TransitionRace
-from detent.model.batch_records import Holder, Portion, Stepped
+from detent.model.batch_records import ActionPortion, Holder, Stepped
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.batches.sample_batch_runs import (
@@ -28,10 +28,10 @@ def begun(store: Store) -> tuple[Holder, int]:
     return (driver.job_id, driver.attempt), int(driver.payload.removeprefix('{"action":').removesuffix("}"))
 
 
-def next_of(store: Store, action_id: int, limit: int) -> Portion:
+def next_of(store: Store, action_id: int, limit: int) -> ActionPortion:
     """The next portion."""
     found = store.batch_portion(action_id, limit)
-    assert isinstance(found, Portion)
+    assert isinstance(found, ActionPortion)
     return found
 
 

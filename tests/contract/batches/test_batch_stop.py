@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import LeaseLost, NotFound
-from detent.model.batch_records import BatchRunRow, Holder, Portion, Stepped
+from detent.model.batch_records import ActionPortion, BatchRunRow, Holder, Stepped
 from detent.model.records import Abort
 from detent.store.contract import Store
 from tests.contract.batches.sample_batch_runs import (
@@ -80,7 +80,7 @@ def test_the_action_hands_out_no_more(store: Store, untouched: Untouched) -> Non
     (driver,) = claim(store, tasks=[DRIVE])
     action_id = int(driver.payload.removeprefix('{"action":').removesuffix("}"))
     first = store.batch_portion(action_id, 1)
-    assert isinstance(first, Portion)
+    assert isinstance(first, ActionPortion)
     store.batch_step((driver.job_id, driver.attempt), action_id, 0, 1, stepping(store, first), False)
     holder = held(store, APPLY)
     stop(store, holder, made.id)

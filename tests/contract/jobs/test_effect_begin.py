@@ -35,8 +35,8 @@ def test_it_starts_the_attempt_and_tells_the_job_apart(store: Store, clock: Stor
     held = claim_one(store)
     clock.advance(2)
     told: tuple[Literal["probe", "marker"], ...] = ("probe", "probe", "marker")
-    for told_by in told:
-        assert store.effect_begin(job_id, held.attempt, told_by) == EffectBegun(job_id, held.attempt, 77)
+    for evidence in told:
+        assert store.effect_begin(job_id, held.attempt, evidence) == EffectBegun(job_id, held.attempt, 77)
         clock.advance(1)
     assert job(store, job_id).started_at == clock.now() - timedelta(seconds=3)
 

@@ -95,7 +95,7 @@ def test_the_longest_silent_first_of_one_queue_and_no_more_than_asked(store: Sto
 
 def test_what_a_task_says_of_itself_goes_before(store: Store, clock: StoreClock) -> None:
     """R1: a task that works in silence for long, and one that never should; also where the queue says never."""
-    store.times_put(
+    store.task_times_put(
         [
             TaskTimes(task="quick", stale_after=10.0, stalled_after=60.0),
             TaskTimes(task="patient", stalled_after=3600.0),

@@ -18,7 +18,7 @@ def with_result(store: Store, result: str | None = '"kept"', task: str = "mail.s
 
 def test_the_result_goes_and_the_job_stays(store: Store, clock: StoreClock) -> None:
     """J13: when the time is over that its task says, and not before; nothing else of the job changes."""
-    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
     first, other = with_result(store), with_result(store, task="mail.drop")
     clock.advance(30)
     later = with_result(store)
@@ -36,7 +36,7 @@ def test_the_result_goes_and_the_job_stays(store: Store, clock: StoreClock) -> N
 
 def test_what_has_no_result_to_drop_is_left_alone(store: Store, clock: StoreClock, untouched: Untouched) -> None:
     """L3: no result, none any more, not succeeded, or no time for it."""
-    store.times_put([TaskTimes(task="mail.send", result_ttl=1.0), TaskTimes(task="mail.drop", stale_after=1.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=1.0), TaskTimes(task="mail.drop", stale_after=1.0)])
     with_result(store)
     with_result(store, None)
     with_result(store, task="mail.drop")
@@ -50,7 +50,7 @@ def test_what_has_no_result_to_drop_is_left_alone(store: Store, clock: StoreCloc
 
 
 def test_it_walks_in_portions(store: Store, clock: StoreClock) -> None:
-    store.times_put([TaskTimes(task="mail.send", result_ttl=1.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=1.0)])
     jobs = [with_result(store) for _ in range(3)]
     clock.advance(1)
     assert store.result_drop(0, 2) == ResultsDropped(2, jobs[1])

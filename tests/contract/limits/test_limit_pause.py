@@ -25,7 +25,7 @@ def test_nothing_begins_and_what_runs_goes_on(store: Store, clock: StoreClock) -
     finish(store, held)
     (row,) = store.limit_list()
     assert row.held_at is not None
-    (line,) = store.transitions("limit", "shop")
+    _made, line = store.transitions("limit", "shop")
     assert (line.from_state, line.to_state, line.actor, line.reason) == ("closed", "paused", "ana", "their sale")
 
 
@@ -42,7 +42,7 @@ def test_a_reset_ends_it(store: Store) -> None:
     enqueue(store)
     assert store.limit_reset("shop", "bob") == Moved("shop", "closed", True)
     assert claim_one(store)
-    assert [line.to_state for line in store.transitions("limit", "shop")] == ["paused", "closed"]
+    assert [line.trigger for line in store.transitions("limit", "shop")] == ["create", "pause", "reset"]
 
 
 def test_a_limit_put_again_stays_paused(store: Store) -> None:

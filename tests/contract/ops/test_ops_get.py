@@ -26,7 +26,7 @@ def test_a_run_that_went_stale_or_silent_keeps_who_had_it(store: Store, clock: S
         row = ops_run(store, job_id)
         assert (row.state, row.outcome, row.claimed_by) == (state, "expired", "ana")
         assert (row.started_at, row.finished_at, row.cancelled_by) == (claimed_at, clock.now(), None)
-    assert store.untold_take(["ops.run"], 10, 60) == []
+    assert store.failure_report_take(["ops.run"], 10, 60) == []
 
 
 def test_a_pruned_run_is_gone_whole(store: Store, clock: StoreClock) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from detent.model.pipeline_records import (
+    ConsolidationStep,
     NewPage,
     NewPartition,
     NewPipelineRun,
     PageStored,
     PartitionRow,
     PipelineRunRow,
-    Portion,
 )
 from detent.model.records import Claimed, Moved
 from detent.store.contract import Store
@@ -125,7 +125,7 @@ def consolidating(store: Store, records: Mapping[str, str], **overrides: Any) ->
     return run_of(store, run.id), held
 
 
-def block_done(store: Store, run_id: int, held: Claimed, portion: Portion) -> None:
+def block_done(store: Store, run_id: int, held: Claimed, portion: ConsolidationStep) -> None:
     """The portion is consolidated."""
     assert isinstance(store.portion_done(run_id, portion.n, held.job_id, held.attempt), Moved)
 
@@ -135,7 +135,7 @@ def completed(store: Store, records: Mapping[str, str], **overrides: Any) -> Pip
     run, held = consolidating(store, records, **overrides)
     while True:
         portion = store.portion_take(run.id, held.job_id, held.attempt, 3)
-        assert isinstance(portion, Portion)
+        assert isinstance(portion, ConsolidationStep)
         if portion.kind == "finish":
             break
         block_done(store, run.id, held, portion)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import LeaseLost
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -17,7 +17,7 @@ def test_retired_once(store: Store, clock: StoreClock, untouched: Untouched) -> 
     clock.advance(60)
     run, held = consolidating(store, {"b": "2"}, retires=True, full=True)
     portion = store.portion_take(run.id, held.job_id, held.attempt, 3)
-    assert isinstance(portion, Portion)
+    assert isinstance(portion, ConsolidationStep)
     with untouched():
         refused(store.gone_done(run.id, held.job_id, held.attempt, ["a"]), LeaseLost)
     block_done(store, run.id, held, portion)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.errors import LeaseLost
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Claimed
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -26,8 +26,8 @@ OLD = {"a": "1", "b": "1", "c": "1"}
 
 def ending(store: Store, run_id: int, held: Claimed) -> None:
     """Consolidate everything and be the one who ends the run."""
-    while (portion := store.portion_take(run_id, held.job_id, held.attempt, 3)) != Portion("finish", 0, 1):
-        assert isinstance(portion, Portion)
+    while (portion := store.portion_take(run_id, held.job_id, held.attempt, 3)) != ConsolidationStep("finish", 0, 1):
+        assert isinstance(portion, ConsolidationStep)
         block_done(store, run_id, held, portion)
 
 

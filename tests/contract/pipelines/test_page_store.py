@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.errors import DetentError, LeaseLost, NotFound
-from detent.model.pipeline_records import ELSEWHERE, PageStored, Portion
+from detent.model.pipeline_records import ELSEWHERE, ConsolidationStep, PageStored
 from detent.model.records import Moved
 from detent.store.contract import Store, Verbs
 from detent.testing.stores import StoreClock
@@ -99,7 +99,7 @@ def test_together_with_the_holders_own_statements(store: Store, clock: StoreCloc
     finish(store, held)
     taker = claim_of(store, "consolidate")
     portion = store.portion_take(run.id, taker.job_id, taker.attempt, 3)
-    assert isinstance(portion, Portion)
+    assert isinstance(portion, ConsolidationStep)
     assert portion.records == (("x", ELSEWHERE), ("y", ELSEWHERE))
     with store.holders_block(taker.job_id, taker.attempt, lambda verbs: Moved("", "", False)) as tx:
         assert tx.execute("SELECT count(*) FROM mine")[0] == [(0,)]

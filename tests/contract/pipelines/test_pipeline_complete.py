@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.errors import LeaseLost
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Moved
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -16,7 +16,7 @@ def test_the_watermark_is_the_time_before_the_first_fetch(store: Store, clock: S
     run, held = consolidating(store, {"a": "1"})
     clock.advance(20)
     portion = store.portion_take(run.id, held.job_id, held.attempt, 3)
-    assert isinstance(portion, Portion)
+    assert isinstance(portion, ConsolidationStep)
     block_done(store, run.id, held, portion)
     store.portion_take(run.id, held.job_id, held.attempt, 3)
     assert store.pipeline_complete(run.id, held.job_id, held.attempt) == Moved(str(run.id), "completed", True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.errors import DetentError, LeaseLost
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Moved
 from detent.store.contract import Store, Verbs
 from detent.testing.stores import StoreClock
@@ -18,7 +18,7 @@ def test_once(store: Store, untouched: Untouched) -> None:
     """P4: the second time it is not in these hands any more."""
     run, held = consolidating(store, {"a": "1"})
     portion = store.portion_take(run.id, held.job_id, held.attempt, 3)
-    assert isinstance(portion, Portion)
+    assert isinstance(portion, ConsolidationStep)
     assert store.portion_done(run.id, portion.n, held.job_id, held.attempt) == Moved(f"{run.id}/1", "done", True)
     assert run_of(store, run.id).consolidated == 1
     with untouched():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.errors import LeaseLost, NotFound
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Outcome
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
@@ -31,11 +31,11 @@ def test_in_the_order_of_the_keys_and_then_the_end(store: Store) -> None:
     taken = []
     for _ in range(3):
         portion = store.portion_take(run.id, held.job_id, held.attempt, 3)
-        assert isinstance(portion, Portion)
+        assert isinstance(portion, ConsolidationStep)
         taken.append([key for key, _ in portion.records])
         block_done(store, run.id, held, portion)
     assert taken == [["a", "b"], ["c", "d"], ["e"]]
-    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == Portion("finish", 0, 1)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == ConsolidationStep("finish", 0, 1)
     assert run_of(store, run.id).consolidated == 5
 
 
@@ -55,14 +55,14 @@ def test_each_portion_to_one_job(store: Store) -> None:
     one, two = claim(store, tasks=["detent.pipeline.consolidate/p"])
     first = store.portion_take(run.id, one.job_id, one.attempt, 3)
     second = store.portion_take(run.id, two.job_id, two.attempt, 3)
-    assert isinstance(first, Portion)
-    assert isinstance(second, Portion)
+    assert isinstance(first, ConsolidationStep)
+    assert isinstance(second, ConsolidationStep)
     assert (len(first.records), len(second.records)) == (3, 2)
     block_done(store, run.id, two, second)
-    assert store.portion_take(run.id, two.job_id, two.attempt, 3) == Portion("nothing")
+    assert store.portion_take(run.id, two.job_id, two.attempt, 3) == ConsolidationStep("nothing")
     block_done(store, run.id, one, first)
-    assert store.portion_take(run.id, one.job_id, one.attempt, 3) == Portion("finish", 0, 1)
-    assert store.portion_take(run.id, two.job_id, two.attempt, 3) == Portion("nothing")
+    assert store.portion_take(run.id, one.job_id, one.attempt, 3) == ConsolidationStep("finish", 0, 1)
+    assert store.portion_take(run.id, two.job_id, two.attempt, 3) == ConsolidationStep("nothing")
 
 
 def test_what_a_dead_job_held_is_taken_again_and_not_for_ever(store: Store, clock: StoreClock) -> None:
@@ -73,11 +73,11 @@ def test_what_a_dead_job_held_is_taken_again_and_not_for_ever(store: Store, cloc
     store.lease_reap(10)
     held = claim_of(store, "consolidate")
     again = store.portion_take(run.id, held.job_id, held.attempt, 2)
-    assert isinstance(again, Portion)
+    assert isinstance(again, ConsolidationStep)
     assert (again.n, again.tries, len(again.records)) == (1, 2, 5)
     abort(store, held, error="boom")
     held = claim_of(store, "consolidate")
-    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("used_up", 1, 2)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("used_up", 1, 2)
     abort(store, held, error="no tries left", fatal=True)
     row = run_of(store, run.id)
     assert (row.state, row.error, row.consolidated) == ("failed", "no tries left", 0)
@@ -91,15 +91,15 @@ def test_a_try_that_was_given_back_does_not_count(store: Store, outcome: Outcome
     run, held = consolidating(store, FIVE)
     for _ in range(3):
         taken = store.portion_take(run.id, held.job_id, held.attempt, 2)
-        assert isinstance(taken, Portion)
+        assert isinstance(taken, ConsolidationStep)
         assert (taken.kind, taken.tries) == ("portion", 1)
         abort(store, held, outcome)
         held = claim_of(store, "consolidate")
     taken = store.portion_take(run.id, held.job_id, held.attempt, 2)
-    assert isinstance(taken, Portion)
+    assert isinstance(taken, ConsolidationStep)
     block_done(store, run.id, held, taken)
     for _ in range(3):
-        assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
+        assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("finish", 0, 1)
         abort(store, held, outcome)
         held = claim_of(store, "consolidate")
 
@@ -107,14 +107,14 @@ def test_a_try_that_was_given_back_does_not_count(store: Store, outcome: Outcome
 def test_the_end_of_a_run_is_not_tried_for_ever(store: Store, clock: StoreClock) -> None:
     """P4: a job that dies again and again when it ends the run fails it; getting on begins the count anew."""
     run, held = consolidating(store, {})
-    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("finish", 0, 1)
     clock.advance(LEASE + 1)
     store.lease_reap(10)
     held = claim_of(store, "consolidate")
-    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 2)
-    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("used_up", 0, 2)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("finish", 0, 2)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("used_up", 0, 2)
     store.gone_done(run.id, held.job_id, held.attempt, [])
-    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == Portion("finish", 0, 1)
+    assert store.portion_take(run.id, held.job_id, held.attempt, 2) == ConsolidationStep("finish", 0, 1)
 
 
 def test_of_a_run_that_is_over(store: Store) -> None:
@@ -122,7 +122,7 @@ def test_of_a_run_that_is_over(store: Store) -> None:
     run = completed(store, {"a": "1"})
     fanned_out(store)
     held = claim_of(store, "page")
-    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == Portion("over")
+    assert store.portion_take(run.id, held.job_id, held.attempt, 3) == ConsolidationStep("over")
 
 
 def test_only_by_the_holder(store: Store, untouched: Untouched) -> None:

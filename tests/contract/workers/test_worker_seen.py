@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from detent.model.alert_records import Route, Told
+from detent.model.alert_records import DeliveryOutcome, Route
 from detent.model.clock import to_micros
 from detent.model.service_records import Agenda, NewOperation, WorkerRow
 from detent.store.contract import Store
@@ -60,7 +60,7 @@ def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClo
         promote_at=began + timedelta(seconds=5),
         expire_at=began + timedelta(seconds=9),
         reap_at=began + timedelta(seconds=3),
-        stir=to_micros(began + timedelta(seconds=3), field="reap_at"),
+        lease_checksum=to_micros(began + timedelta(seconds=3), field="reap_at"),
         schedule_at=store.schedule_list()[0].next_at,
         operations=True,
         recovery=True,
@@ -69,18 +69,18 @@ def test_it_hears_what_there_is_to_do_besides_jobs(store: Store, clock: StoreClo
 
 def test_it_hears_that_jobs_come_and_go(store: Store, clock: StoreClock) -> None:
     """W3: when a lease is taken, is renewed or goes, whichever it is; not when nothing happened."""
-    told = [store.worker_seen(worker()).stir]
+    told = [store.worker_seen(worker()).lease_checksum]
     for lease in (30.0, 90.0, 60.0):
         enqueue(store)
         claim(store, lease=lease, lease_id=int(lease))
-        told.append(store.worker_seen(worker()).stir)
+        told.append(store.worker_seen(worker()).lease_checksum)
     clock.advance(1)
-    assert store.worker_seen(worker()).stir == told[-1]
+    assert store.worker_seen(worker()).lease_checksum == told[-1]
     store.lease_renew([60], 60.0)
-    told.append(store.worker_seen(worker()).stir)
+    told.append(store.worker_seen(worker()).lease_checksum)
     clock.advance(50)
     assert store.lease_reap(10).leases == 1
-    told.append(store.worker_seen(worker()).stir)
+    told.append(store.worker_seen(worker()).lease_checksum)
     assert told[0] is None
     assert len(set(told)) == len(told)
 
@@ -106,7 +106,7 @@ def test_it_hears_of_alerts_until_they_are_told_and_over(store: Store) -> None:
     store.alert_spread([Route("log", ("warning",))])
     assert heard() == (True, True)
     (delivery,), _ = store.alert_take("log", 10, 10, 60.0)
-    store.alert_told("log", [Told(notice_n=delivery.notice.n, state="sent")])
+    store.alert_outcomes_put("log", [DeliveryOutcome(notice_n=delivery.notice.n, state="sent")])
     assert heard() == (True, False)
     store.alert_resolve("low", "", "well")
     store.alert_spread([])

@@ -41,7 +41,8 @@ def job_that_costs_less_than_nothing(owner: Owner, life: Life) -> None:
 @corrupts("checks_hold", "running", heals=False)
 def effect_told_by_a_stranger(owner: Owner, life: Life) -> None:
     owner.plant(
-        f"UPDATE {{job}} SET effect_told_by = 'eve' WHERE id = {life['running']}", without=["job_effect_told_by_known"]
+        f"UPDATE {{job}} SET effect_evidence = 'eve' WHERE id = {life['running']}",
+        without=["job_effect_evidence_known"],
     )
 
 

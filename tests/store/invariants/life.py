@@ -159,7 +159,7 @@ def _services(life: Life) -> None:
     store.operation_start(operation)
     store.operation_step(operation.id, 100)
     store.recovery_set("mail", 60.0, 600.0, "ana")
-    store.times_put([TaskTimes(task="summary", result_ttl=60.0)])
+    store.task_times_put([TaskTimes(task="summary", result_ttl=60.0)])
     store.declaration_put("schedule", "nightly", "f1", False)
     clock.advance(1)
 

@@ -58,7 +58,7 @@ TABLES = (
     "service",
     "worker",
     "queue",
-    "untold",
+    "failure_report",
     "ops_environment",
     "token",
     "waiting_due",

@@ -53,7 +53,17 @@ PAGES = [PageDamage(thing, spoil) for thing in _THINGS for spoil in (zeroed, of_
 
 _BESIDE_JOBS = (
     *("schedule", "rate_limit", "limit_slot", "alert", "alert_policy", "alert_notice", "alert_delivery", "operation"),
-    *("recovery", "task_times", "untold", "batch_run", "target", "pipeline_run", "partition", "watermark", "ops_run"),
+    *(
+        "recovery",
+        "task_times",
+        "failure_report",
+        "batch_run",
+        "target",
+        "pipeline_run",
+        "partition",
+        "watermark",
+        "ops_run",
+    ),
     *("service", "worker", "declaration", "horizon"),
 )
 PAGES_BESIDE_JOBS = [PageDamage(thing, zeroed) for thing in _BESIDE_JOBS]

@@ -113,7 +113,7 @@ def test_two_workers_tell_it_once(store: Store, store_url: str, clock: StoreCloc
         for thread in threads:
             thread.join()
         hook.wait_for(2)
-        eventually(lambda: not store.alert_figures("untold", "whole", 0))
+        eventually(lambda: not store.alert_figures("undelivered", "whole", 0))
         for one in both:
             one.close()
         for one_store in stores:
@@ -130,7 +130,7 @@ def test_it_is_one_of_the_services(store: Store, caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.INFO, "detent.alerts"):
         services.tick_alone(0.0)
         eventually(lambda: "WARNING: low: low" in caplog.text)
-    eventually(lambda: not store.alert_figures("untold", "whole", 0))
+    eventually(lambda: not store.alert_figures("undelivered", "whole", 0))
     services.close()
 
 

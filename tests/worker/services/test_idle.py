@@ -136,8 +136,8 @@ def test_the_world_is_looked_at_when_it_is_due(store: Store, life: Life) -> None
     assert 300.0 <= round(waited, 6) <= 300.0 + 60.0
 
 
-def heard(seconds: float, stir: int | None) -> Agenda:
-    return Agenda(now=START + timedelta(seconds=seconds), stir=stir)
+def heard(seconds: float, lease_checksum: int | None) -> Agenda:
+    return Agenda(now=START + timedelta(seconds=seconds), lease_checksum=lease_checksum)
 
 
 def test_a_change_is_looked_at_at_once_and_again_when_it_must_be_over() -> None:

@@ -12,7 +12,7 @@ LONG = Growth(bytes=70 << 20, is_long=True, readers=(4242,))
 SHORT = Growth(bytes=1 << 20, is_long=False)
 
 
-class Told:
+class DeliveryOutcome:
     """A real store with a log of any length: to write a long one takes too long for both databases."""
 
     def __init__(self, store: Store) -> None:
@@ -32,7 +32,7 @@ def firing(store: Store) -> list[str]:
 
 def test_a_log_that_stays_long_raises_an_alert_until_it_is_short(store: Store) -> None:
     """M2: also if the worker that raised it is gone."""
-    told = Told(store)
+    told = DeliveryOutcome(store)
     service = LogGrowth(cast(Store, told))
     told.found = LONG
     service.run(0.0)
@@ -47,7 +47,7 @@ def test_a_log_that_stays_long_raises_an_alert_until_it_is_short(store: Store) -
 
 
 def test_where_the_server_looks_after_its_log_nothing_is_asked(store: Store) -> None:
-    told = Told(store)
+    told = DeliveryOutcome(store)
     told.found = None
     service = LogGrowth(cast(Store, told))
     service.run(0.0)

@@ -98,7 +98,7 @@ class TestRetention:
 
 def test_results_go_when_their_time_is_over(store: Store, clock: StoreClock) -> None:
     """J13: with the walk of every hour, also where jobs are kept for ever."""
-    store.times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
+    store.task_times_put([TaskTimes(task="mail.send", result_ttl=60.0)])
     jobs = []
     for _ in range(3):
         jobs.append(enqueue(store))

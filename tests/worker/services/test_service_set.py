@@ -417,7 +417,7 @@ def silent(recovery: Recovery) -> list[tuple[int, str]]:
 
 def test_a_tasks_own_times_decide_which_jobs_are_stopped(store: Store, clock: StoreClock) -> None:
     """R1: before those of its queue; a queue that asks a person first goes on asking."""
-    store.times_put([TaskTimes(task="mail.send", stale_after=30.0)])
+    store.task_times_put([TaskTimes(task="mail.send", stale_after=30.0)])
     allowed, _ = enqueue(store, queue="a"), enqueue(store, queue="b")
     recovery = Recovery(store)
     recovery.leases = leases_of(store, claim(store, lease=86_400.0))

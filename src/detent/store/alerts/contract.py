@@ -17,6 +17,7 @@ from detent.model.alert_records import (
     AlertRow,
     Asked,
     Delivery,
+    DeliveryOutcome,
     DeliveryRow,
     Each,
     Figure,
@@ -25,7 +26,6 @@ from detent.model.alert_records import (
     PolicyRow,
     Route,
     Severity,
-    Told,
 )
 from detent.model.records import Moved
 from detent.store.verb import verb
@@ -122,7 +122,7 @@ class AlertVerbs(Protocol):
         - `throttled`: attempts in the window that the other side throttled
         - `breaker_open`: 1 for each limit whose breaker is not closed
         - `oldest_ready`: seconds that the oldest due job has waited, without paused queues
-        - `untold`: notices that are not delivered yet
+        - `undelivered`: notices that are not delivered yet
         - `event`: nothing
         """
         ...
@@ -145,14 +145,14 @@ class AlertVerbs(Protocol):
         """Take up to `limit` deliveries for a sink, in order, and return how many messages it may send now: at most
         `minute_max` in any minute.
 
-        No other caller gets them for `seconds`; after that they are free again unless `alert_told` was called. Empty if
-        another caller has some, if no message may be sent now, or while the first one waits to be retried: the order is
-        kept.
+        No other caller gets them for `seconds`; after that they are free again unless `alert_outcomes_put` was called.
+        Empty if another caller has some, if no message may be sent now, or while the first one waits to be retried: the
+        order is kept.
         """
         ...
 
     @verb("worker")
-    def alert_told(self, sink: str, items: Sequence[Told]) -> None:
+    def alert_outcomes_put(self, sink: str, items: Sequence[DeliveryOutcome]) -> None:
         """Record the outcome of deliveries that were taken. One that is no longer pending stays as it is."""
         ...
 

@@ -10,6 +10,7 @@ from detent.model.alert_records import (
     AlertRow,
     Asked,
     Delivery,
+    DeliveryOutcome,
     DeliveryRow,
     Each,
     Figure,
@@ -19,7 +20,6 @@ from detent.model.alert_records import (
     PolicyRow,
     Route,
     Severity,
-    Told,
     alert_id,
 )
 from detent.model.records import Moved
@@ -60,7 +60,8 @@ SELECT {", ".join(_NOTICE)}, tries, room
   FROM detent.alert_take_v1(%s::text, %s::integer, %s::integer, %s::double precision)
 """
 _TOLD = """
-SELECT detent.alert_told_v1(%s::text, %s::bigint[], %s::text[], %s::text[], %s::double precision[], %s::boolean[])
+SELECT detent.alert_outcomes_put_v1(%s::text, %s::bigint[], %s::text[], %s::text[], %s::double precision[],
+                                    %s::boolean[])
 """
 _DELIVERY = DeliveryRow.__struct_fields__
 _DELIVERIES = f"SELECT {', '.join(_DELIVERY)} FROM detent.alert_deliveries_v1(%s::text, %s::text, %s::integer)"
@@ -166,7 +167,7 @@ def alert_take(sink: str, minute_max: int, limit: int, seconds: float) -> Statem
     return Statement(_TAKE, (sink, minute_max, limit, float(seconds)), decode)
 
 
-def _told(sink: str, items: Sequence[Told]) -> Statement[None]:
+def _told(sink: str, items: Sequence[DeliveryOutcome]) -> Statement[None]:
     lists = (
         numbers(item.notice_n for item in items),
         texts(item.state for item in items),
@@ -209,6 +210,6 @@ class PostgresAlerts(VerbBase):
     alert_deliveries = runs(alert_deliveries)
     alert_sweep = runs(alert_sweep)
 
-    def alert_told(self, sink: str, items: Sequence[Told]) -> None:
+    def alert_outcomes_put(self, sink: str, items: Sequence[DeliveryOutcome]) -> None:
         if items:
             self._session.run(_told(sink, items))

@@ -23,13 +23,13 @@ _LIST_AFTER = f"{_ROW} WHERE state = :state AND (since, policy, scope) < (:since
 _STATES = ("firing", "resolved")
 _POLICY = "SELECT enabled, severity FROM detent_alert_policy WHERE name = ?"
 _NEW = """
-INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, told_at)
+INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, notified_at)
 VALUES (:policy, :scope, :severity, 'firing', :message, :facts, :value, :now, :now, :now)
 """
 _ANEW = """
 UPDATE detent_alert
    SET severity = :severity, state = 'firing', episode = episode + 1, message = :message, facts = :facts,
-       value = :value, raised = 1, since = :now, last_at = :now, told_at = :now, resolved_at = NULL,
+       value = :value, raised = 1, since = :now, last_at = :now, notified_at = :now, resolved_at = NULL,
        acknowledged_at = NULL, acknowledged_by = NULL, acknowledged_reason = NULL
  WHERE policy = :policy AND scope = :scope AND state = 'resolved'
 """
@@ -39,7 +39,7 @@ UPDATE detent_alert
  WHERE policy = :policy AND scope = :scope AND state = 'firing'
 """
 _OVER = """
-UPDATE detent_alert SET state = 'resolved', resolved_at = :now, told_at = :now
+UPDATE detent_alert SET state = 'resolved', resolved_at = :now, notified_at = :now
  WHERE policy = :policy AND scope = :scope AND state = 'firing'
 """
 _ACK = """
@@ -158,5 +158,5 @@ class SqliteAlerts(VerbBase):
 
 def _alert(row: Row) -> AlertRow:
     fields = dict(zip(_FIELDS, row, strict=True))
-    times = ("since", "last_at", "told_at", "resolved_at", "acknowledged_at")
+    times = ("since", "last_at", "notified_at", "resolved_at", "acknowledged_at")
     return AlertRow(**fields | {name: fields[name] and from_micros(fields[name]) for name in times})

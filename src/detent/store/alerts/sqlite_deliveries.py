@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from detent.model.alert_records import Delivery, DeliveryRow, Notice, Route, Told
+from detent.model.alert_records import Delivery, DeliveryOutcome, DeliveryRow, Notice, Route
 from detent.model.clock import from_micros
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
@@ -46,8 +46,8 @@ SELECT d.sink, a.kind, a.episode, a.message, a.at, d.state, d.tries, d.due_at, d
  WHERE a.policy = ? AND a.scope = ? ORDER BY a.n DESC, d.sink LIMIT ?
 """
 _REMIND = """
-UPDATE detent_alert SET told_at = :now
- WHERE state = 'firing' AND acknowledged_at IS NULL AND told_at <= :before
+UPDATE detent_alert SET notified_at = :now
+ WHERE state = 'firing' AND acknowledged_at IS NULL AND notified_at <= :before
 RETURNING policy, scope
 """
 _STILL = """
@@ -70,7 +70,7 @@ _ERROR_MAX = 2000
 
 
 class SqliteAlertDeliveries(VerbBase):
-    """`alert_spread`, `alert_take`, `alert_told`, `alert_deliveries` and `alert_sweep`."""
+    """`alert_spread`, `alert_take`, `alert_outcomes_put`, `alert_deliveries` and `alert_sweep`."""
 
     def alert_spread(self, routes: Sequence[Route]) -> int:
         now, made = self._now(), 0
@@ -94,7 +94,7 @@ class SqliteAlertDeliveries(VerbBase):
         self._db.change(_TAKEN, (now + micros(seconds), sink, ids_json(one.notice.n for one in found)))
         return found, minute_max - sent
 
-    def alert_told(self, sink: str, items: Sequence[Told]) -> None:
+    def alert_outcomes_put(self, sink: str, items: Sequence[DeliveryOutcome]) -> None:
         now = self._now()
         for item in items:
             told = {"state": item.state, "notice": item.notice_n, "sink": sink, "now": now}

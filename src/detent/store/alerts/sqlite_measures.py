@@ -92,7 +92,7 @@ SELECT {key} AS scope, (:now - min((SELECT r.ready_at FROM detent_ready r
  WHERE NOT EXISTS (SELECT 1 FROM detent_queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)
  GROUP BY scope ORDER BY scope
 """
-_UNTOLD = """
+_UNDELIVERED = """
 SELECT '', n, n FROM (
   SELECT (SELECT count(*) FROM (SELECT 1 FROM detent_alert_notice WHERE NOT spread LIMIT :most))
        + (SELECT count(*) FROM (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending' LIMIT :most)) AS n)
@@ -104,7 +104,7 @@ _BY: dict[Measure, str] = {
     "throttled": _THROTTLED,
     "breaker_open": _OPEN,
     "oldest_ready": _OLDEST,
-    "untold": _UNTOLD,
+    "undelivered": _UNDELIVERED,
 }
 _KEYS: dict[Each, str] = {"whole": "''", "queue": "queue", "task": "task", "limit": "''"}
 _FIGURES = {(measure, each): sql.format(key=key) for measure, sql in _BY.items() for each, key in _KEYS.items()}

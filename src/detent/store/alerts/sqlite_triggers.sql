@@ -18,13 +18,13 @@ BEGIN
            substr(NEW.message, 1, 2000), NEW.facts, max(NEW.at, coalesce(a.last_at, NEW.at))
       FROM (SELECT 1) LEFT JOIN detent_alert a ON a.policy = NEW.policy AND a.scope = NEW.scope
      WHERE a.state IS NOT 'firing';
-  INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, told_at)
+  INSERT INTO detent_alert (policy, scope, severity, state, message, facts, value, since, last_at, notified_at)
     VALUES (NEW.policy, NEW.scope, coalesce((SELECT p.severity FROM detent_alert_policy p WHERE p.name = NEW.policy), NEW.severity),
             'firing', substr(NEW.message, 1, 2000), NEW.facts, NEW.value, NEW.at, NEW.at, NEW.at)
     ON CONFLICT (policy, scope) DO UPDATE
       SET severity = excluded.severity, state = 'firing', episode = episode + 1, message = excluded.message, facts = excluded.facts,
           value = excluded.value, raised = 1, since = max(excluded.since, last_at), last_at = max(excluded.last_at, last_at),
-          told_at = max(excluded.told_at, last_at), resolved_at = NULL, acknowledged_at = NULL, acknowledged_by = NULL,
+          notified_at = max(excluded.notified_at, last_at), resolved_at = NULL, acknowledged_at = NULL, acknowledged_by = NULL,
           acknowledged_reason = NULL
       WHERE state = 'resolved';
   INSERT INTO detent_alert_notice (policy, scope, episode, kind, severity, message, facts, value, since, at)
@@ -40,7 +40,7 @@ BEGIN
     SELECT 'alert', policy || CASE scope WHEN '' THEN '' ELSE '/' || scope END, 'firing', 'resolved', 'resolve', 'system',
            substr(NEW.message, 1, 2000), max(NEW.at, last_at)
       FROM detent_alert WHERE policy = NEW.policy AND scope = NEW.scope;
-  UPDATE detent_alert SET state = 'resolved', resolved_at = max(NEW.at, last_at), told_at = max(NEW.at, last_at)
+  UPDATE detent_alert SET state = 'resolved', resolved_at = max(NEW.at, last_at), notified_at = max(NEW.at, last_at)
    WHERE policy = NEW.policy AND scope = NEW.scope;
   INSERT INTO detent_alert_notice (policy, scope, episode, kind, severity, message, facts, value, since, at)
     SELECT policy, scope, episode, 'resolved', severity, substr(NEW.message, 1, 2000), facts, value, since, resolved_at

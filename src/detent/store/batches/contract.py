@@ -41,6 +41,7 @@ from detent.errors import (
     TransitionRace,
 )
 from detent.model.batch_records import (
+    ActionPortion,
     BatchFilter,
     BatchRunRow,
     Holder,
@@ -48,7 +49,6 @@ from detent.model.batch_records import (
     NewAction,
     NewBatchRun,
     Observed,
-    Portion,
     Previewed,
     ReconciliationRow,
     Stepped,
@@ -114,7 +114,7 @@ class BatchVerbs(Protocol):
         ...
 
     @verb("worker", NotFound, reads=True)
-    def batch_portion(self, action_id: int, limit: int) -> Portion | DetentError:
+    def batch_portion(self, action_id: int, limit: int) -> ActionPortion | DetentError:
         """Return the next `limit` targets that an action has to move. `NotFound`."""
         ...
 

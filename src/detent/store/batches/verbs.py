@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from detent.errors import DetentError, IdConflict, InvalidInput, NotFound, TransitionRace
 from detent.model.batch_records import (
+    ActionPortion,
     BatchRunRow,
     Holder,
     NewAction,
     NewBatchRun,
     Observed,
-    Portion,
     Previewed,
     ReconciliationRow,
     Stepped,
@@ -115,14 +115,14 @@ def batch_act(tables: BatchTables, item: NewAction, driver: NewJob) -> BatchRunR
     return _there(tables, item.run_id)
 
 
-def batch_portion(tables: BatchTables, action_id: int, limit: int) -> Portion | DetentError:
+def batch_portion(tables: BatchTables, action_id: int, limit: int) -> ActionPortion | DetentError:
     action = tables._batch_action(action_id)
     if action is None:
         return NotFound("batch_action", str(action_id))
     found = tables._batch_next(action, limit)
     is_last = len(found) < limit
     end = found[-1].n if found and not is_last else _there(tables, action.run_id).total
-    return Portion(action=action, to_cursor=max(end, action.cursor), last=is_last, targets=tuple(found))
+    return ActionPortion(action=action, to_cursor=max(end, action.cursor), last=is_last, targets=tuple(found))
 
 
 def batch_step(

@@ -29,6 +29,7 @@ from detent.model.records import (
     Commit,
     Committed,
     EffectBegun,
+    EffectEvidence,
     Enqueued,
     Finish,
     Finished,
@@ -37,7 +38,6 @@ from detent.model.records import (
     NewJob,
     Renewal,
     Started,
-    ToldBy,
 )
 from detent.model.service_records import IdentityRow
 from detent.store.verb import verb
@@ -109,7 +109,7 @@ class JobVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost, AlreadyCommitted)
-    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+    def effect_begin(self, job_id: int, attempt: int, evidence: EffectEvidence) -> EffectBegun | DetentError:
         """Record, before the attempt acts outside of this database, who can tell afterwards whether the effect has
         happened: the task's `probe`, or a `marker` in another database. If the worker dies, the rules for attempts that
         end without success depend on it. Starts the attempt. Only by the holder; `AlreadyCommitted` if any attempt has

@@ -88,18 +88,18 @@ class JobUpkeepVerbs(Protocol):
     ) -> list[SilentRow]:
         """Return jobs in flight (of that queue, under these leases; None is any) under a valid lease that show no sign
         of life, the longest silent first: not started `stale_after` seconds after the claim, or without an event for
-        `stalled_after` seconds since they started. None is never; the times of a task (`times_put`) take precedence.
-        Jobs that are committed or have a cancel request are left out."""
+        `stalled_after` seconds since they started. None is never; the times of a task (`task_times_put`) take
+        precedence. Jobs that are committed or have a cancel request are left out."""
         ...
 
     @verb("client")
-    def times_put(self, items: Sequence[TaskTimes]) -> None:
+    def task_times_put(self, items: Sequence[TaskTimes]) -> None:
         """Store the times that tasks declare. A task that declares none (any more) gets the defaults. Repeating it is a
         no-op."""
         ...
 
     @verb("viewer")
-    def times_list(self) -> list[TaskTimes]:
+    def task_times_list(self) -> list[TaskTimes]:
         """Return the tasks that declare times, by name."""
         ...
 
@@ -124,7 +124,7 @@ class JobUpkeepVerbs(Protocol):
     # -- failures that the application has not been told of ----------------------------------------------------
 
     @verb("worker")
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+    def failure_report_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
         """Take up to `limit` failures of these tasks whose failure hooks have not run: job and attempt, by id.
 
         A failure is an attempt that brought its job to quarantined or failed; its ending puts it on the list in the
@@ -134,12 +134,12 @@ class JobUpkeepVerbs(Protocol):
         ...
 
     @verb("worker")
-    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+    def failure_report_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
         """Keep failures that were taken for `seconds` from now. Those that are done already stay done."""
         ...
 
     @verb("worker")
-    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+    def failure_report_done(self, failures: Sequence[tuple[int, int]]) -> None:
         """Remove failures from the list: their hooks have run. Repeating it is a no-op."""
         ...
 

@@ -16,13 +16,13 @@ from detent.model.records import (
     Commit,
     Committed,
     EffectBegun,
+    EffectEvidence,
     Finish,
     Finished,
     NewEvent,
     Reaped,
     Renewal,
     Started,
-    ToldBy,
 )
 from detent.store.jobs.postgres_enqueue import new_jobs, refusal
 from detent.store.postgres.statement import Row, Statement, flags, numbers, texts
@@ -32,7 +32,7 @@ from detent.store.row_errors import cause_of
 __all__ = ["PostgresAttempts", "commit_check", "event_append", "job_commit", "job_mark", "mark_refused"]
 
 _START = "SELECT ord, instead FROM detent.job_start_v1(%s::bigint[], %s::integer[])"
-_BEGIN = "SELECT instead, committed_attempt, nonce FROM detent.effect_begin_v1(%s::bigint, %s::integer, %s::text)"
+_BEGIN = "SELECT instead, committed_attempt, nonce FROM detent.effect_begin_v2(%s::bigint, %s::integer, %s::text)"
 _RENEW = """
 SELECT lease_id, cancel_requested, cancel_attempts
   FROM detent.lease_renew_v3(%s::bigint[], %s::double precision, %s::bigint[], %s::bigint[])
@@ -78,12 +78,12 @@ def job_start(items: Sequence[tuple[int, int]]) -> Statement[list[Started | Dete
     return Statement(_START, (numbers(item[0] for item in items), numbers(item[1] for item in items)), decode)
 
 
-def effect_begin(job_id: int, attempt: int, told_by: ToldBy) -> Statement[EffectBegun | DetentError]:
+def effect_begin(job_id: int, attempt: int, evidence: EffectEvidence) -> Statement[EffectBegun | DetentError]:
     def decode(rows: Sequence[Row]) -> EffectBegun | DetentError:
         found, committed_attempt, nonce = rows[0]
         return _not_holding(job_id, attempt, found, committed_attempt) or EffectBegun(job_id, attempt, nonce)
 
-    return Statement(_BEGIN, (job_id, attempt, told_by), decode)
+    return Statement(_BEGIN, (job_id, attempt, evidence), decode)
 
 
 def lease_renew(

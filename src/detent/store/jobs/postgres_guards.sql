@@ -78,13 +78,13 @@ CREATE OR REPLACE TRIGGER job_goes BEFORE DELETE ON detent.job FOR EACH ROW EXEC
 CREATE OR REPLACE FUNCTION detent.effect_guard() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 BEGIN
-  RAISE EXCEPTION 'DT041 job %: effect_told_by is set by the attempt that is in progress, and stays', OLD.id
+  RAISE EXCEPTION 'DT041 job %: effect_evidence is set by the attempt that is in progress, and stays', OLD.id
     USING ERRCODE = 'DT041';
 END $$;
 
-CREATE OR REPLACE TRIGGER job_effect AFTER UPDATE OF effect_told_by ON detent.job
-  FOR EACH ROW WHEN (NEW.effect_told_by IS DISTINCT FROM OLD.effect_told_by
-    AND (NEW.effect_told_by IS NULL OR OLD.state <> 'running' OR NEW.state <> 'running' OR NEW.started_at IS NULL))
+CREATE OR REPLACE TRIGGER job_effect AFTER UPDATE OF effect_evidence ON detent.job
+  FOR EACH ROW WHEN (NEW.effect_evidence IS DISTINCT FROM OLD.effect_evidence
+    AND (NEW.effect_evidence IS NULL OR OLD.state <> 'running' OR NEW.state <> 'running' OR NEW.started_at IS NULL))
   EXECUTE FUNCTION detent.effect_guard();
 
 CREATE OR REPLACE FUNCTION detent.result_guard() RETURNS trigger LANGUAGE plpgsql

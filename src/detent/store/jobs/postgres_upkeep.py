@@ -24,16 +24,16 @@ SELECT {", ".join(_SILENT)}
 """
 _TIMES = TaskTimes.__struct_fields__
 _PUT_TIMES = """
-SELECT detent.times_put_v1(%s::text[], %s::double precision[], %s::double precision[], %s::double precision[])
+SELECT detent.task_times_put_v1(%s::text[], %s::double precision[], %s::double precision[], %s::double precision[])
 """
-_LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent.times_list_v1()"
+_LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent.task_times_list_v1()"
 _RECOVERY = RecoveryRow.__struct_fields__
 _SET_RECOVERY = (
     "SELECT detent.recovery_set_v1(%s::text, %s::double precision, %s::double precision, %s::text, %s::text)"
 )
 _LIST_RECOVERY = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
 _UNTOLD_TAKE = "SELECT job_id, attempt FROM detent.untold_take_v2(%s::text[], %s::integer, %s::double precision)"
-_UNTOLD_KEEP = "SELECT detent.untold_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
+_UNTOLD_KEEP = "SELECT detent.failure_report_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
 _UNTOLD_DONE = "SELECT detent.untold_done_v2(%s::bigint[], %s::integer[])"
 _PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
 _PRUNABLE = "SELECT ids, next_id FROM detent.job_prunable_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text[])"
@@ -83,12 +83,12 @@ def job_silent(
     )
 
 
-def times_put(items: Sequence[TaskTimes]) -> Statement[None]:
+def task_times_put(items: Sequence[TaskTimes]) -> Statement[None]:
     columns = [[getattr(item, name) for item in items] for name in ("stale_after", "stalled_after", "result_ttl")]
     return Statement(_PUT_TIMES, (texts([item.task for item in items]), *columns), lambda rows: None)
 
 
-def times_list() -> Statement[list[TaskTimes]]:
+def task_times_list() -> Statement[list[TaskTimes]]:
     return Statement(_LIST_TIMES, (), lambda rows: [TaskTimes(**named(_TIMES, row)) for row in rows], writes=False)
 
 
@@ -106,17 +106,17 @@ def recovery_list() -> Statement[list[RecoveryRow]]:
     )
 
 
-def untold_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
+def failure_report_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
     return Statement(
         _UNTOLD_TAKE, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows]
     )
 
 
-def untold_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
+def failure_report_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
     return Statement(_UNTOLD_KEEP, (*_columns(failures), float(seconds)), lambda rows: None)
 
 
-def untold_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
+def failure_report_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
     return Statement(_UNTOLD_DONE, _columns(failures), lambda rows: None)
 
 
@@ -179,12 +179,12 @@ class PostgresUpkeep(VerbBase):
     job_promote_each = requeues(runs(job_promote_each))
     job_expire_each = runs(job_expire_each)
     job_silent = runs(job_silent)
-    times_list = runs(times_list)
+    task_times_list = runs(task_times_list)
     recovery_set = runs(recovery_set)
     recovery_list = runs(recovery_list)
-    untold_take = runs(untold_take)
-    untold_keep = runs(untold_keep)
-    untold_done = runs(untold_done)
+    failure_report_take = runs(failure_report_take)
+    failure_report_keep = runs(failure_report_keep)
+    failure_report_done = runs(failure_report_done)
     job_prune = runs(job_prune)
     job_prunable = runs(job_prunable)
     result_drop = runs(result_drop)
@@ -193,10 +193,10 @@ class PostgresUpkeep(VerbBase):
     identity_list = runs(identity_list)
     identity_renew = runs(identity_renew)
 
-    def times_put(self, items: Sequence[TaskTimes]) -> None:
+    def task_times_put(self, items: Sequence[TaskTimes]) -> None:
         """Write nothing if there are no tasks."""
         if items:
-            self._session.run(times_put(items))
+            self._session.run(task_times_put(items))
 
     def job_drop(self, ids: Sequence[int], before: datetime, actor: str) -> int:
         """Record no horizon if there are no jobs."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from detent.errors import DetentError
 from detent.model.clock import from_micros
-from detent.model.records import EffectBegun, ToldBy
+from detent.model.records import EffectBegun, EffectEvidence
 from detent.model.service_records import IdentityRow
 from detent.store.jobs.sqlite_endings import SqliteEndings
 
 __all__ = ["SqliteEffects"]
 
 _BEGIN = """
-UPDATE detent_job SET started_at = coalesce(started_at, ?), effect_told_by = ?
+UPDATE detent_job SET started_at = coalesce(started_at, ?), effect_evidence = ?
  WHERE id = ? AND attempt = ? AND state = 'running' AND committed_at IS NULL
 RETURNING nonce
 """
@@ -29,12 +29,12 @@ VALUES ('database', 'identity', ?, ?, 'renew', ?, ?, ?)
 class SqliteEffects(SqliteEndings):
     """`effect_begin`, `identity_list` and `identity_renew`."""
 
-    def effect_begin(self, job_id: int, attempt: int, told_by: ToldBy) -> EffectBegun | DetentError:
+    def effect_begin(self, job_id: int, attempt: int, evidence: EffectEvidence) -> EffectBegun | DetentError:
         now = self._now()
         job = self._may_commit(job_id, attempt, now)
         if isinstance(job, DetentError):
             return job
-        begun = self._db.rows(_BEGIN, (max(now, job.last_at), told_by, job_id, attempt))
+        begun = self._db.rows(_BEGIN, (max(now, job.last_at), evidence, job_id, attempt))
         self._expect(len(begun), 1, [job_id], "running")
         return EffectBegun(job_id, attempt, begun[0][0])
 

@@ -90,7 +90,7 @@ UPDATE detent_job
 """
 _NEW_DEAD = "INSERT INTO detent_dead (job_id, tenant, queue, task, reason, quarantined_at) VALUES (?, ?, ?, ?, ?, ?)"
 _NEW_UNTOLD = """
-INSERT INTO detent_untold (job_id, attempt, task) VALUES (?, ?, ?) ON CONFLICT (job_id, attempt) DO NOTHING
+INSERT INTO detent_failure_report (job_id, attempt, task) VALUES (?, ?, ?) ON CONFLICT (job_id, attempt) DO NOTHING
 """
 _ENDED = "SELECT outcome, next_state FROM detent_execution WHERE job_id = ? AND attempt = ?"
 _SPARED_AS_EXPIRED = """
@@ -432,14 +432,14 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
     expires_at = job.expires_at
     free |= outcome in _GIVEN_BACK
     if outcome == "unknown" or (outcome in _MAY_BE_UNKNOWN and not job.idempotent and job.started_at is not None):
-        asked = job.effect_told_by == "probe" and not item.fatal
+        asked = job.effect_evidence == "probe" and not item.fatal
         if asked and (outcome == "unknown" or used <= job.attempts_max):
             # An effect that may have happened must not expire unseen.
             state, spared, expires_at = "pending", spared + (outcome == "unknown"), None
             outcome = "unknown"
         else:
             outcome, state, reason = "unknown", "quarantined", "unknown"
-    elif job.effect_told_by == "marker" and _would_rest(job, item, used, free):
+    elif job.effect_evidence == "marker" and _would_rest(job, item, used, free):
         outcome, state, reason = "unknown", "quarantined", "unknown"
     elif job.cancel_requested_at is not None or _is_stale(job, outcome):
         state = "cancelled"

@@ -24,11 +24,11 @@ BEGIN
   SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once');
 END;
 
-CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_told_by ON detent_job
-WHEN NEW.effect_told_by IS NOT OLD.effect_told_by
-  AND (NEW.effect_told_by IS NULL OR OLD.state <> 'running' OR NEW.state <> 'running' OR NEW.started_at IS NULL)
+CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_evidence ON detent_job
+WHEN NEW.effect_evidence IS NOT OLD.effect_evidence
+  AND (NEW.effect_evidence IS NULL OR OLD.state <> 'running' OR NEW.state <> 'running' OR NEW.started_at IS NULL)
 BEGIN
-  SELECT RAISE(ABORT, 'DT041 effect_told_by of a job is set by the attempt that is in progress, and stays');
+  SELECT RAISE(ABORT, 'DT041 effect_evidence of a job is set by the attempt that is in progress, and stays');
 END;
 
 CREATE TRIGGER detent_job_result AFTER UPDATE OF result_dropped_at ON detent_job

@@ -56,7 +56,7 @@ _GO = (
     DELETE FROM detent_unsuccessful
      WHERE state IN ('failed', 'cancelled') AND job_id IN (SELECT value FROM json_each(?))
     """,
-    "DELETE FROM detent_untold WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM detent_failure_report WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
 )
 _SPANS = "SELECT DISTINCT created_at, id >> 10 FROM detent_job WHERE id IN (SELECT value FROM json_each(?))"

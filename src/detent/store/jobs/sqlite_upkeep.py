@@ -59,12 +59,12 @@ SELECT lane_id, due_at, job_id, holds_key, expires_at FROM detent_waiting
 """
 TO_READY = "INSERT INTO detent_ready (lane_id, ready_at, job_id, holds_key, expires_at) VALUES (?, ?, ?, ?, ?)"
 _NOT_WAITING = "DELETE FROM detent_waiting WHERE job_id IN (SELECT value FROM json_each(?))"
-_UNTOLD = """
-SELECT job_id, attempt FROM detent_untold
+_UNDELIVERED = """
+SELECT job_id, attempt FROM detent_failure_report
  WHERE task = :task AND coalesce(taken_until <= :now, true) ORDER BY job_id, attempt LIMIT :limit
 """
-_KEEP = "UPDATE detent_untold SET taken_until = ? WHERE job_id = ? AND attempt = ?"
-_TOLD = "DELETE FROM detent_untold WHERE job_id = ? AND attempt = ?"
+_KEEP = "UPDATE detent_failure_report SET taken_until = ? WHERE job_id = ? AND attempt = ?"
+_TOLD = "DELETE FROM detent_failure_report WHERE job_id = ? AND attempt = ?"
 
 
 class SqliteUpkeep(VerbBase):
@@ -95,7 +95,7 @@ class SqliteUpkeep(VerbBase):
         }
         return [SilentRow(**_timed(_SILENT, row, "since")) for row in self._db.rows(_FIND, where)]
 
-    def times_put(self, items: Sequence[TaskTimes]) -> None:
+    def task_times_put(self, items: Sequence[TaskTimes]) -> None:
         said = {name: rest for name, *rest in self._db.rows(_LIST_TIMES)}
         for item in items:
             times = [item.stale_after, item.stalled_after, item.result_ttl]
@@ -104,7 +104,7 @@ class SqliteUpkeep(VerbBase):
             elif said.get(item.task) != times:
                 self._db.change(_PUT_TIMES, (item.task, *times))
 
-    def times_list(self) -> list[TaskTimes]:
+    def task_times_list(self) -> list[TaskTimes]:
         return [TaskTimes(**dict(zip(_TIMES, row, strict=True))) for row in self._db.rows(_LIST_TIMES)]
 
     def recovery_set(
@@ -132,19 +132,19 @@ class SqliteUpkeep(VerbBase):
     def recovery_list(self) -> list[RecoveryRow]:
         return [RecoveryRow(**_timed(_RECOVERY, row, "changed_at")) for row in self._db.rows(_LIST)]
 
-    def untold_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
+    def failure_report_take(self, tasks: Sequence[str], limit: int, seconds: float) -> list[tuple[int, int]]:
         """Read task by task, since the index is by task."""
         chosen = {"now": self._now(), "limit": limit}
-        found = [row for task in dict.fromkeys(tasks) for row in self._db.rows(_UNTOLD, chosen | {"task": task})]
+        found = [row for task in dict.fromkeys(tasks) for row in self._db.rows(_UNDELIVERED, chosen | {"task": task})]
         taken = sorted((job_id, attempt) for job_id, attempt in found)[:limit]
-        self.untold_keep(taken, seconds)
+        self.failure_report_keep(taken, seconds)
         return taken
 
-    def untold_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
+    def failure_report_keep(self, failures: Sequence[tuple[int, int]], seconds: float) -> None:
         until = self._now() + micros(seconds)
         self._db.change_many(_KEEP, [(until, *failure) for failure in failures])
 
-    def untold_done(self, failures: Sequence[tuple[int, int]]) -> None:
+    def failure_report_done(self, failures: Sequence[tuple[int, int]]) -> None:
         self._db.change_many(_TOLD, failures)
 
 

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, NotRetryable, RunInProgress
 from detent.model.pipeline_records import (
+    ConsolidationStep,
     NewPage,
     NewPartition,
     NewPipelineRun,
     PageStored,
     PartitionRow,
     PipelineRunRow,
-    Portion,
     PrunedRuns,
     WatermarkRow,
 )
@@ -55,7 +55,7 @@ class PipelineVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost, NotFound)
-    def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
+    def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> ConsolidationStep | DetentError:
         """Take what a consolidating job does next: a portion without a living holder, else a new one of the next
         staged records in the order of their keys, else the end of the run. A portion is taken at most `tries_max`
         times, and so is the end of the run unless it made progress; a try whose attempt was given back (released,

@@ -9,14 +9,14 @@ from typing import TypeVar
 from detent.errors import DetentError, IdConflict, InvalidTransition, LeaseLost, NotFound, RunInProgress
 from detent.lifecycle.library import PIPELINE_RUN
 from detent.model.pipeline_records import (
+    ConsolidationKind,
+    ConsolidationStep,
     NewPage,
     NewPartition,
     NewPipelineRun,
     PageStored,
     PartitionRow,
     PipelineRunRow,
-    Portion,
-    PortionKind,
     PrunedRuns,
     WatermarkRow,
 )
@@ -131,13 +131,17 @@ def page_store(item: NewPage) -> Statement[PageStored | DetentError]:
     return Statement(_PAGE, params, _unless_lost(item.job_id, item.attempt, answer))
 
 
-def portion_take(run_id: int, job_id: int, attempt: int, tries_max: int) -> Statement[Portion | DetentError]:
+def portion_take(run_id: int, job_id: int, attempt: int, tries_max: int) -> Statement[ConsolidationStep | DetentError]:
     def answer(
-        kind: PortionKind | None, n: int | None, tries: int | None, keys: list[str] | None, datas: list[str] | None
-    ) -> Portion | DetentError:
+        kind: ConsolidationKind | None,
+        n: int | None,
+        tries: int | None,
+        keys: list[str] | None,
+        datas: list[str] | None,
+    ) -> ConsolidationStep | DetentError:
         if kind is None:
             return NotFound("pipeline_run", str(run_id))
-        return Portion(kind, n or 0, tries or 0, tuple(zip(keys or (), datas or (), strict=True)))
+        return ConsolidationStep(kind, n or 0, tries or 0, tuple(zip(keys or (), datas or (), strict=True)))
 
     return Statement(_TAKE, (run_id, job_id, attempt, tries_max), _unless_lost(job_id, attempt, answer))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from detent.errors import DetentError, LeaseLost, NotFound
-from detent.model.pipeline_records import Portion
+from detent.model.pipeline_records import ConsolidationStep
 from detent.model.records import Moved
 from detent.store.pipelines.sqlite import SqlitePipelines
 
@@ -87,7 +87,7 @@ _BEGIN = "INSERT INTO detent_watermark (value, run_id, moved_at, tenant, name) V
 class SqliteConsolidation(SqlitePipelines):
     """The verbs of the consolidation."""
 
-    def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> Portion | DetentError:
+    def portion_take(self, run_id: int, job_id: int, attempt: int, tries_max: int) -> ConsolidationStep | DetentError:
         """Take a portion that an earlier job left, else a new one, else the end of the run."""
         now = self._now()
         job = self._jobs([job_id]).get(job_id)
@@ -97,31 +97,31 @@ class SqliteConsolidation(SqlitePipelines):
         if run is None:
             return NotFound("pipeline_run", str(run_id))
         if run["state"] != "consolidating":
-            return Portion("over")
+            return ConsolidationStep("over")
         self._start(job, now)
         me: dict[str, Any] = {"run": run_id, "job": job_id, "attempt": attempt, "now": now}
         if free := self._db.rows(_FREE, {"run": run_id, "job": job_id, "now": now}):
             n, first, last, tries = free[0]
             if tries >= tries_max:
-                return Portion("used_up", n, tries)
+                return ConsolidationStep("used_up", n, tries)
             self._db.change(_TAKE, {"run": run_id, "job": job_id, "attempt": attempt, "n": n, "tries": tries + 1})
-            return Portion("portion", n, tries + 1, self._records(run_id, first, last))
+            return ConsolidationStep("portion", n, tries + 1, self._records(run_id, first, last))
         if (portion := self._cut(run, me)) is not None:
             return portion
         if self._db.rows(_OPEN, {"run": run_id}):
-            return Portion("nothing")
+            return ConsolidationStep("nothing")
         other = {"other_job": run["finisher_job_id"], "other_attempt": run["finisher_attempt"]}
         if run["finisher_job_id"] != job_id and self._db.rows(_FINISHER, other | {"now": now})[0][0]:
-            return Portion("nothing")
+            return ConsolidationStep("nothing")
         tries = run["finisher_tries"]
         if tries and self._db.rows(_FINISHER_GIVEN_BACK, other)[0][0]:
             tries -= 1
         if tries >= tries_max:
-            return Portion("used_up", 0, tries)
+            return ConsolidationStep("used_up", 0, tries)
         self._db.change(_FINISH, {"run": run_id, "job": job_id, "attempt": attempt, "tries": tries + 1})
-        return Portion("finish", 0, tries + 1)
+        return ConsolidationStep("finish", 0, tries + 1)
 
-    def _cut(self, run: Mapping[str, Any], me: Mapping[str, Any]) -> Portion | None:
+    def _cut(self, run: Mapping[str, Any], me: Mapping[str, Any]) -> ConsolidationStep | None:
         """Make a portion for this job out of the next records that are in none."""
         bounds = {"run": me["run"], "after": run["cut_key"], "size": run["portion_size"]}
         ((first, last, records),) = self._db.rows(_NEXT, bounds)
@@ -132,7 +132,7 @@ class SqliteConsolidation(SqlitePipelines):
         told = {"run": me["run"], "n": n, "last": last}
         self._db.change(insert, told | {"first": first, "records": records, "job": me["job"], "attempt": me["attempt"]})
         self._db.change(move, told)
-        return Portion("portion", n, 1, self._records(me["run"], first, last))
+        return ConsolidationStep("portion", n, 1, self._records(me["run"], first, last))
 
     def _records(self, run_id: int, first: str, last: str) -> tuple[tuple[str, str], ...]:
         return tuple((key, data) for key, data in self._db.rows(_RECORDS, (run_id, first, last)))

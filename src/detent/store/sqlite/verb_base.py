@@ -102,7 +102,7 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
        j.committed_at, j.cancel_requested_at, j.limit_key,
        max(j.created_at, coalesce(j.leased_at, 0), coalesce(j.started_at, 0), coalesce(j.committed_at, 0),
            coalesce(j.finished_at, 0), coalesce(j.cancel_requested_at, 0)),
-       l.expires_at, coalesce(l.worker, ''), j.effect_told_by, max(j.created_at, j.due_at), j.finished_at
+       l.expires_at, coalesce(l.worker, ''), j.effect_evidence, max(j.created_at, j.due_at), j.finished_at
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
 _LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ?"
@@ -161,7 +161,7 @@ class Job(NamedTuple):
     last_at: int
     lease_expires_at: int | None
     lease_worker: str
-    effect_told_by: str | None
+    effect_evidence: str | None
     queued_at: int
     finished_at: int | None
 

@@ -17,7 +17,7 @@ _SEEN = f"""
 SELECT {", ".join(Agenda.__struct_fields__)}
   FROM detent.worker_seen_v2(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
                              %s::boolean),
-       LATERAL detent.agenda_v2()
+       LATERAL detent.agenda_v3()
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM"
 _LIST = f"{_WORKERS} detent.worker_list_v1(%s::double precision, %s::bigint, %s::integer)"

@@ -36,7 +36,7 @@ _LATEST = to_micros(datetime(9000, 1, 1, tzinfo=UTC), field="latest")
 _TERM_MAX = micros(3_600)
 """Longer than any service is taken for. A term that ends later is damage, and must not block the service."""
 _TIMES = ("promote_at", "expire_at", "reap_at", "schedule_at", "reconcile_at")
-_SIGNS = ("operations", "recovery", "untold", "firing", "notices")
+_SIGNS = ("operations", "recovery", "failure_reports", "firing", "notices")
 _AGENDA = """
 SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        (SELECT min(at) FROM (SELECT min(expires_at) AS at FROM detent_ready WHERE expires_at IS NOT NULL
@@ -46,12 +46,12 @@ SELECT (SELECT min(due_at) FROM detent_waiting WHERE limit_key IS NULL),
        (SELECT min(reconcile_at) FROM detent_batch_run WHERE reconcile_at IS NOT NULL),
        EXISTS (SELECT 1 FROM detent_operation WHERE state = 'running'),
        EXISTS (SELECT 1 FROM detent_recovery),
-       EXISTS (SELECT 1 FROM detent_untold),
+       EXISTS (SELECT 1 FROM detent_failure_report),
        EXISTS (SELECT 1 FROM detent_alert WHERE state = 'firing'),
        EXISTS (SELECT 1 FROM detent_alert_notice WHERE NOT spread)
          OR EXISTS (SELECT 1 FROM detent_alert_delivery WHERE state = 'pending'),
-       held.stir
-  FROM (SELECT min(expires_at) AS first_at, sum(expires_at % 4503599627370496) AS stir
+       held.lease_checksum
+  FROM (SELECT min(expires_at) AS first_at, sum(expires_at % 4503599627370496) AS lease_checksum
           FROM (SELECT expires_at FROM detent_lease ORDER BY expires_at LIMIT 100)) held
 """
 _GONE = "DELETE FROM detent_worker WHERE id = ?"
@@ -90,10 +90,10 @@ class SqliteWorkers(VerbBase):
             self._db.change(_NEW, told | {"now": now})
             self._db.change(_FORGET, (now - _FORGOTTEN_AFTER,))
         drain_requested_by, drain_reason = asked[0] if asked else (None, None)
-        *found, stir = self._db.rows(_AGENDA)[0]
+        *found, lease_checksum = self._db.rows(_AGENDA)[0]
         times = {name: _agenda_time(at) for name, at in zip(_TIMES, found, strict=False)}
         signs = {name: bool(sign) for name, sign in zip(_SIGNS, found[len(_TIMES) :], strict=True)}
-        fields: dict[str, Any] = {"now": from_micros(now), "stir": stir} | times | signs
+        fields: dict[str, Any] = {"now": from_micros(now), "lease_checksum": lease_checksum} | times | signs
         return Agenda(**fields, drain_requested_by=drain_requested_by, drain_reason=drain_reason)
 
     def worker_gone(self, worker_id: int) -> None:

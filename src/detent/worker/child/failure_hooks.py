@@ -62,7 +62,7 @@ class FailureHooks:
             done = self._changed.wait_for(lambda: self._served >= mine, seconds)
         if not done:
             with suppress(DatabaseError):
-                self._store.untold_keep(self._rest, 0)
+                self._store.failure_report_keep(self._rest, 0)
 
     def _serve(self) -> None:
         while True:
@@ -70,7 +70,7 @@ class FailureHooks:
                 self._changed.wait_for(lambda: self._served < self._asked)
                 asked = self._asked
             try:
-                while failures := self._store.untold_take(sorted(self._app.tasks), _BATCH, _TERM):
+                while failures := self._store.failure_report_take(sorted(self._app.tasks), _BATCH, _TERM):
                     self._handle(failures)
             except DatabaseError as error:
                 self._backoff.failed("calling failure hooks", error)
@@ -81,7 +81,7 @@ class FailureHooks:
 
     def _handle(self, failures: Sequence[_Failure]) -> None:
         if not self._app.hears_failures:
-            self._store.untold_done(failures)
+            self._store.failure_report_done(failures)
             return
         done: list[_Failure] = []
         removed_at = self._clock.monotonic()
@@ -100,13 +100,13 @@ class FailureHooks:
         while wait([call], _TERM / 3).not_done:
             if self._clock.monotonic() - began_at < _KEPT_MAX:
                 with suppress(DatabaseError):
-                    self._store.untold_keep(kept, _TERM)
+                    self._store.failure_report_keep(kept, _TERM)
 
     def _remove(self, done: Sequence[_Failure]) -> None:
         """Remove failures from the list, and retry until it works: otherwise the hooks would be called again."""
         while True:
             try:
-                self._store.untold_done(done)
+                self._store.failure_report_done(done)
                 return
             except DatabaseError as error:
                 self._backoff.failed("calling failure hooks", error)

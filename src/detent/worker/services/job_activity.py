@@ -28,7 +28,7 @@ class JobActivity:
 
     def update(self, agenda: Agenda) -> None:
         """Take the newest agenda."""
-        if self._last is None or agenda.stir != self._last.stir:
+        if self._last is None or agenda.lease_checksum != self._last.lease_checksum:
             self._changed_at = agenda.now
         self._last = agenda
 
@@ -42,7 +42,7 @@ class JobActivity:
         """Whether no jobs have come or gone in the last few seconds."""
         if self._last is None or self._changed_at is None:
             return False
-        return self._last.stir is None or self._last.now >= self._changed_at + _CALM_AFTER
+        return self._last.lease_checksum is None or self._last.now >= self._changed_at + _CALM_AFTER
 
     def next_look(self, agenda: Agenda, looked_at: datetime | None) -> datetime | None:
         """Return when a service that last looked at `looked_at` should look again: at once after a change, and once
@@ -53,4 +53,4 @@ class JobActivity:
 
     def _ended_by(self, agenda: Agenda) -> datetime:
         changed_at = self._changed_at or agenda.now
-        return changed_at if agenda.stir is None else changed_at + _TAIL
+        return changed_at if agenda.lease_checksum is None else changed_at + _TAIL

@@ -129,7 +129,7 @@ class Retention:
                 before = hour - timedelta(days=self._keep.others)
                 self._walks.append(_Walk(partial(self._prune_batches, before), by_job=False))
             self._walks += [_Walk(partial(self._prune, *one)) for one in sorted(horizons)]
-            if any(task.result_ttl is not None for task in self._store.times_list()):
+            if any(task.result_ttl is not None for task in self._store.task_times_list()):
                 self._walks.append(_Walk(self._drop_results))
             self._walks.append(_Walk(partial(self._prune_runs, hour), by_job=False))
             self._walks += [_Walk(step, by_job=False) for step in self._other_passes(hour)]

@@ -13,4 +13,6 @@ _EVERY = 2.0
 
 def build_failure_service(found: Callable[[], None]) -> Service:
     """Return the service that calls `found` every two seconds while there are failures on the list, in every worker."""
-    return Service("failures", _EVERY, lambda _now: found(), at=lambda agenda: agenda.now if agenda.untold else None)
+    return Service(
+        "failures", _EVERY, lambda _now: found(), at=lambda agenda: agenda.now if agenda.failure_reports else None
+    )

@@ -22,7 +22,7 @@ BEGIN
   END IF;
   grave := coalesce(said.severity, p_severity);
   LOOP
-    INSERT INTO detent.alert (policy, scope, severity, state, message, facts, value, since, last_at, told_at)
+    INSERT INTO detent.alert (policy, scope, severity, state, message, facts, value, since, last_at, notified_at)
       VALUES (p_policy, p_scope, grave, 'firing', told, p_facts, p_value, t, t, t)
       ON CONFLICT (policy, scope) DO NOTHING;
     EXIT WHEN FOUND;
@@ -37,13 +37,13 @@ BEGIN
     END IF;
     UPDATE detent.alert a
        SET severity = grave, state = 'firing', episode = a.episode + 1, message = told, facts = p_facts,
-           value = p_value, raised = 1, since = t, last_at = t, told_at = t, resolved_at = NULL,
+           value = p_value, raised = 1, since = t, last_at = t, notified_at = t, resolved_at = NULL,
            acknowledged_at = NULL, acknowledged_by = NULL, acknowledged_reason = NULL
      WHERE a.policy = p_policy AND a.scope = p_scope;
     EXIT;
   END LOOP;
   PERFORM detent.alert_log(p_policy, p_scope, was.state, 'firing', 'raise', p_actor, coalesce(p_reason, told), p_facts, t);
-  PERFORM detent.alert_tell(p_policy, p_scope, 'firing', told, t);
+  PERFORM detent.alert_notify(p_policy, p_scope, 'firing', told, t);
   RETURN true;
 END $$;
 
@@ -70,10 +70,10 @@ BEGIN
   IF was.policy IS NULL OR t - was.last_at < make_interval(secs => p_calm) THEN
     RETURN;
   END IF;
-  UPDATE detent.alert a SET state = 'resolved', resolved_at = t, told_at = t
+  UPDATE detent.alert a SET state = 'resolved', resolved_at = t, notified_at = t
    WHERE a.policy = p_policy AND a.scope = p_scope;
   PERFORM detent.alert_log(p_policy, p_scope, 'firing', 'resolved', 'resolve', p_actor, told, NULL, t);
-  PERFORM detent.alert_tell(p_policy, p_scope, 'resolved', told, t);
+  PERFORM detent.alert_notify(p_policy, p_scope, 'resolved', told, t);
   now_state := 'resolved';
   changed := true;
 END $$;
@@ -134,12 +134,12 @@ BEGIN
       RETURN QUERY
         SELECT a.* FROM detent.alert a
          WHERE a.state = of_state
-           AND (a.since, a.policy COLLATE "C", a.scope COLLATE "C") < (p_after_since, p_after_policy, p_after_scope)
-         ORDER BY a.since DESC, a.policy COLLATE "C" DESC, a.scope COLLATE "C" DESC LIMIT left_over;
+           AND (a.since, a.policy, a.scope) < (p_after_since, p_after_policy, p_after_scope)
+         ORDER BY a.since DESC, a.policy DESC, a.scope DESC LIMIT left_over;
     ELSE
       RETURN QUERY
         SELECT a.* FROM detent.alert a WHERE a.state = of_state
-         ORDER BY a.since DESC, a.policy COLLATE "C" DESC, a.scope COLLATE "C" DESC LIMIT left_over;
+         ORDER BY a.since DESC, a.policy DESC, a.scope DESC LIMIT left_over;
     END IF;
     GET DIAGNOSTICS found_ = ROW_COUNT;
     left_over := left_over - found_;
@@ -237,7 +237,7 @@ BEGIN
 END $$;
 
 -- Write a notice of an alert as it is now, to be delivered later.
-CREATE OR REPLACE FUNCTION detent.alert_tell(p_policy text, p_scope text, p_kind text, p_message text, t timestamptz)
+CREATE OR REPLACE FUNCTION detent.alert_notify(p_policy text, p_scope text, p_kind text, p_message text, t timestamptz)
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

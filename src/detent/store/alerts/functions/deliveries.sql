@@ -59,13 +59,13 @@ BEGIN
      WHERE d.sink = p_sink AND d.notice_n = ANY (mine) ORDER BY a.n;
 END $$;
 
--- alert_told: record the outcome of deliveries that were taken.
+-- alert_outcomes_put: record the outcome of deliveries that were taken.
 -- takes:   the sink, and for each its notice, its state, the error, after how many seconds it is retried, and
 --          whether it was tried at all
 -- gives:   nothing
 -- locks:   their rows
 -- refuses: nothing; deliveries that are no longer pending stay as they are
-CREATE OR REPLACE FUNCTION detent.alert_told_v1(
+CREATE OR REPLACE FUNCTION detent.alert_outcomes_put_v1(
   p_sink text, p_notices bigint[], p_states text[], p_errors text[], p_delays double precision[], p_tried boolean[]
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
@@ -114,11 +114,11 @@ DECLARE
 BEGIN
   FOR a IN
     SELECT k.* FROM detent.alert k
-     WHERE k.state = 'firing' AND k.acknowledged_at IS NULL AND k.told_at <= t - make_interval(secs => p_remind_after)
+     WHERE k.state = 'firing' AND k.acknowledged_at IS NULL AND k.notified_at <= t - make_interval(secs => p_remind_after)
      ORDER BY k.policy COLLATE "C", k.scope COLLATE "C" FOR UPDATE SKIP LOCKED
   LOOP
-    UPDATE detent.alert k SET told_at = t WHERE k.policy = a.policy AND k.scope = a.scope;
-    PERFORM detent.alert_tell(a.policy, a.scope, 'still', a.message, t);
+    UPDATE detent.alert k SET notified_at = t WHERE k.policy = a.policy AND k.scope = a.scope;
+    PERFORM detent.alert_notify(a.policy, a.scope, 'still', a.message, t);
     reminded := reminded + 1;
   END LOOP;
   old := ARRAY(SELECT k.n FROM detent.alert_notice k WHERE k.at < long_ago ORDER BY k.at, k.n LIMIT 1000);

@@ -104,7 +104,7 @@ BEGIN
                 FROM (SELECT * FROM standing LIMIT 10000) s JOIN detent.lane l ON l.id = s.lane_id
                WHERE NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)) x
        GROUP BY x.k ORDER BY x.k COLLATE "C";
-  WHEN 'untold' THEN
+  WHEN 'undelivered' THEN
     RETURN QUERY
       SELECT ''::text, x.n::double precision, x.n FROM (
         SELECT (SELECT count(*) FROM (SELECT 1 FROM detent.alert_notice a WHERE NOT a.spread LIMIT 10000) s)

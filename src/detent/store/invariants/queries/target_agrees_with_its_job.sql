@@ -4,7 +4,7 @@ SELECT 'target' AS entity, g.run_id || '/' || g.n AS entity_id,
   FROM detent.target g JOIN detent.job j ON j.id = g.apply_job_id
  WHERE CASE j.state WHEN 'pending' THEN g.state <> 'queued' WHEN 'running' THEN g.state <> 'applying'
                     WHEN 'succeeded' THEN g.state NOT IN ('applied', 'rolled_back') ELSE g.state <> 'failed' END
-    OR (j.attempt - j.spared > j.attempts_max + CASE WHEN j.effect_told_by IS NULL THEN 0 ELSE 1 END AND g.state <> 'failed')
+    OR (j.attempt - j.spared > j.attempts_max + CASE WHEN j.effect_evidence IS NULL THEN 0 ELSE 1 END AND g.state <> 'failed')
 UNION ALL
 SELECT 'target', g.run_id || '/' || g.n,
        'it is ' || g.state || ', ' || coalesce(g.revert_state, 'nothing') || ', the job that reverts it is ' || j.state

@@ -15,8 +15,8 @@ UNION ALL
 SELECT 'schedule', name, 'last_at is more than two days ahead'
   FROM detent.schedule WHERE last_at > detent.clock() + interval '2 days'
 UNION ALL
-SELECT 'untold', CAST(job_id AS TEXT), 'taken_until is more than two days ahead'
-  FROM detent.untold WHERE taken_until > detent.clock() + interval '2 days'
+SELECT 'failure_report', CAST(job_id AS TEXT), 'taken_until is more than two days ahead'
+  FROM detent.failure_report WHERE taken_until > detent.clock() + interval '2 days'
 UNION ALL
 SELECT 'alert_delivery', CAST(notice_n AS TEXT) || '/' || sink, 'taken_until is more than two days ahead'
   FROM detent.alert_delivery WHERE taken_until > detent.clock() + interval '2 days'

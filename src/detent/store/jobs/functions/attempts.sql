@@ -32,7 +32,7 @@ END $$;
 --          id tells it from every job of every other database
 -- locks:   the job
 -- refuses: callers that are not the holder, a committed job
-CREATE OR REPLACE FUNCTION detent.effect_begin_v1(p_job_id bigint, p_attempt integer, p_told_by text)
+CREATE OR REPLACE FUNCTION detent.effect_begin_v2(p_job_id bigint, p_attempt integer, p_evidence text)
 RETURNS TABLE (instead text, committed_attempt integer, nonce bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -51,9 +51,9 @@ BEGIN
   END IF;
   IF instead IS NULL AND committed_attempt IS NULL THEN
     nonce := j.nonce;
-    IF j.started_at IS NULL OR j.effect_told_by IS DISTINCT FROM p_told_by THEN
+    IF j.started_at IS NULL OR j.effect_evidence IS DISTINCT FROM p_evidence THEN
       UPDATE detent.job k
-         SET started_at = coalesce(k.started_at, detent.job_now(j, t)), effect_told_by = p_told_by
+         SET started_at = coalesce(k.started_at, detent.job_now(j, t)), effect_evidence = p_evidence
        WHERE k.id = p_job_id;
     END IF;
   END IF;

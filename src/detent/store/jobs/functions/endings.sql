@@ -71,7 +71,7 @@ DECLARE
   spares boolean := false;
   -- Whether the attempt does not count: it was released, or its lease expired, which is rarely the fault of the job.
   free   boolean;
-  marker boolean := coalesce(j.effect_told_by = 'marker', false);
+  marker boolean := coalesce(j.effect_evidence = 'marker', false);
   rests  boolean;
 BEGIN
   IF p_outcome = 'cancelled' AND j.cancel_requested_at IS NULL THEN
@@ -94,7 +94,7 @@ BEGIN
     outcome := 'unknown';
     reason := 'unknown';
     state := 'quarantined';
-    IF j.effect_told_by = 'probe' AND NOT p_fatal
+    IF j.effect_evidence = 'probe' AND NOT p_fatal
        AND (p_outcome = 'unknown' OR j.attempt - j.spared <= j.attempts_max) THEN
       state := 'pending';
       spares := p_outcome = 'unknown';
@@ -146,8 +146,8 @@ BEGIN
   END IF;
   -- In the transaction of the ending, so that no failure is lost. An ops run has no failure hooks.
   IF state IN ('quarantined', 'failed') AND j.task <> 'ops.run' THEN
-    INSERT INTO detent.untold (job_id, attempt, task) VALUES (j.id, j.attempt, j.task)
-      ON CONFLICT ON CONSTRAINT untold_pkey DO NOTHING;
+    INSERT INTO detent.failure_report (job_id, attempt, task) VALUES (j.id, j.attempt, j.task)
+      ON CONFLICT ON CONSTRAINT failure_report_pkey DO NOTHING;
   END IF;
 END $$;
 

@@ -129,7 +129,7 @@ BEGIN
   DELETE FROM detent.transition_log l WHERE l.job_id = ANY (p_ids);
   DELETE FROM detent.dead d WHERE d.job_id = ANY (p_ids);
   DELETE FROM detent.unsuccessful u WHERE u.state IN ('failed', 'cancelled') AND u.job_id = ANY (p_ids);
-  DELETE FROM detent.untold u WHERE u.job_id = ANY (p_ids);
+  DELETE FROM detent.failure_report u WHERE u.job_id = ANY (p_ids);
   DELETE FROM detent.ops_run r WHERE r.job_id = ANY (p_ids);
 END $$;
 

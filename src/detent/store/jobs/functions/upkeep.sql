@@ -219,12 +219,12 @@ BEGIN
      ORDER BY heard.at, j.id LIMIT p_limit;
 END $$;
 
--- times_put: store the times that tasks declare.
+-- task_times_put: store the times that tasks declare.
 -- takes:   tasks, and as arrays beside them the seconds of each (null is as everywhere)
 -- gives:   nothing
 -- locks:   their rows
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.times_put_v1(
+CREATE OR REPLACE FUNCTION detent.task_times_put_v1(
   p_tasks text[], p_stale_after double precision[], p_stalled_after double precision[], p_result_ttl double precision[]
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
@@ -242,12 +242,12 @@ BEGIN
    WHERE s.task = u.task AND num_nonnulls(u.stale_after, u.stalled_after, u.result_ttl) = 0;
 END $$;
 
--- times_list: the times that tasks declare.
+-- task_times_list: the times that tasks declare.
 -- takes:   nothing
 -- gives:   the tasks that declare times, by name
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.times_list_v1() RETURNS SETOF detent.task_times
+CREATE OR REPLACE FUNCTION detent.task_times_list_v1() RETURNS SETOF detent.task_times
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
   RETURN QUERY SELECT s.* FROM detent.task_times s ORDER BY s.task COLLATE "C";
@@ -297,7 +297,7 @@ BEGIN
   RETURN QUERY SELECT r.* FROM detent.recovery r ORDER BY r.queue COLLATE "C";
 END $$;
 
--- untold_take: take failures whose hooks have not run yet.
+-- failure_report_take: take failures whose hooks have not run yet.
 -- takes:   the tasks that the caller knows, how many at most, for how many seconds no other caller gets them
 -- gives:   the jobs, and the attempts that failed
 -- locks:   their rows; rows that others have locked are skipped
@@ -315,40 +315,40 @@ BEGIN
       SELECT f.job_id, f.attempt
         FROM (SELECT DISTINCT name FROM unnest(p_tasks) AS a (name)) asked
        CROSS JOIN LATERAL (
-         SELECT u.job_id, u.attempt FROM detent.untold u
+         SELECT u.job_id, u.attempt FROM detent.failure_report u
           WHERE u.task = asked.name AND coalesce(u.taken_until <= t, true)
           ORDER BY u.job_id, u.attempt LIMIT p_limit) f
        ORDER BY f.job_id, f.attempt LIMIT p_limit
     ), locked AS (
-      SELECT u.job_id, u.attempt FROM detent.untold u
+      SELECT u.job_id, u.attempt FROM detent.failure_report u
        WHERE (u.job_id, u.attempt) IN (SELECT f.job_id, f.attempt FROM free f) AND coalesce(u.taken_until <= t, true)
          FOR UPDATE SKIP LOCKED
     ), taken AS (
-      UPDATE detent.untold u SET taken_until = t + make_interval(secs => p_seconds)
+      UPDATE detent.failure_report u SET taken_until = t + make_interval(secs => p_seconds)
         FROM locked l WHERE u.job_id = l.job_id AND u.attempt = l.attempt
       RETURNING u.job_id, u.attempt
     )
     SELECT o.job_id, o.attempt FROM taken o ORDER BY o.job_id, o.attempt;
 END $$;
 
--- untold_keep: the caller is still running the hooks of these failures.
+-- failure_report_keep: the caller is still running the hooks of these failures.
 -- takes:   the jobs, the attempts that failed, for how many seconds more no other caller gets them
 -- gives:   nothing
 -- locks:   their rows
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.untold_keep_v1(p_ids bigint[], p_attempts integer[], p_seconds double precision)
+CREATE OR REPLACE FUNCTION detent.failure_report_keep_v1(p_ids bigint[], p_attempts integer[], p_seconds double precision)
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   t timestamptz := detent.clock();
 BEGIN
-  UPDATE detent.untold u SET taken_until = t + make_interval(secs => p_seconds)
+  UPDATE detent.failure_report u SET taken_until = t + make_interval(secs => p_seconds)
     FROM unnest(p_ids, p_attempts) AS told (job_id, attempt)
    WHERE u.job_id = told.job_id AND u.attempt = told.attempt;
 END $$;
 
--- untold_done: the hooks of these failures have run.
+-- failure_report_done: the hooks of these failures have run.
 -- takes:   the jobs, the attempts that failed
 -- gives:   nothing
 -- locks:   their rows
@@ -357,7 +357,7 @@ CREATE OR REPLACE FUNCTION detent.untold_done_v2(p_ids bigint[], p_attempts inte
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  DELETE FROM detent.untold u USING unnest(p_ids, p_attempts) AS told (job_id, attempt)
+  DELETE FROM detent.failure_report u USING unnest(p_ids, p_attempts) AS told (job_id, attempt)
    WHERE u.job_id = told.job_id AND u.attempt = told.attempt;
 END $$;
 

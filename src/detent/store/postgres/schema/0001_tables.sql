@@ -61,7 +61,7 @@ CREATE TABLE detent.lifecycle (
 -- The fillfactor leaves room for a job's next versions on its own page: a claim changes many jobs of one page at once.
 -- PostgreSQL reads every CHECK of a table anew in each statement that writes to it, so those of job and execution are short.
 -- What a job is now. The columns from lease_id on are its running attempt.
--- effect_told_by     set before an attempt acts outside this database: the task's probe, or a marker in the other database,
+-- effect_evidence     set before an attempt acts outside this database: the task's probe, or a marker in the other database,
 --                    knows whether the effect has happened. NULL: no attempt has acted in such a way
 -- result_dropped_at  when the result was dropped because the task's result_ttl was over
 -- cost               tokens that the job takes from its task's limit when it starts; NULL is one
@@ -98,7 +98,7 @@ CREATE TABLE detent.job (
   leased_at           timestamptz,
   started_at          timestamptz,
   committed_at        timestamptz,
-  effect_told_by      text,
+  effect_evidence      text,
   result_dropped_at   timestamptz,
   cost                integer,
   CONSTRAINT job_pkey PRIMARY KEY (id),
@@ -110,7 +110,7 @@ CREATE TABLE detent.job (
   CONSTRAINT job_finished_has_time CHECK (({{job.state_is_open}}) = (finished_at IS NULL)),
   CONSTRAINT job_running_has_lease CHECK (state <> 'running' OR (lease_id IS NOT NULL AND leased_at IS NOT NULL)),
   CONSTRAINT job_commit_is_of_a_running_or_succeeded_job CHECK (committed_at IS NULL OR state = ANY ('{running,succeeded}'::text[])),
-  CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = ANY ('{probe,marker}'::text[])),
+  CONSTRAINT job_effect_evidence_known CHECK (effect_evidence = ANY ('{probe,marker}'::text[])),
   CONSTRAINT job_dropped_result_is_gone CHECK (result_dropped_at IS NULL OR (result IS NULL AND state = 'succeeded')),
   CONSTRAINT job_cost_is_possible CHECK (cost >= 1)
 ) WITH (fillfactor = 50);
@@ -300,14 +300,14 @@ CREATE TABLE detent.dead (
 );
 
 -- Failures that no failure hook has seen yet, one row for each failed attempt.
-CREATE TABLE detent.untold (
+CREATE TABLE detent.failure_report (
   job_id      bigint      NOT NULL,
   task        text        NOT NULL,
   taken_until timestamptz,
   attempt     integer     NOT NULL,
-  CONSTRAINT untold_pkey PRIMARY KEY (job_id, attempt)
+  CONSTRAINT failure_report_pkey PRIMARY KEY (job_id, attempt)
 );
-CREATE INDEX untold_of_task ON detent.untold (task, job_id, attempt);
+CREATE INDEX failure_report_of_task ON detent.failure_report (task, job_id, attempt);
 
 -- Retention deletes only below the newest horizon, and every horizon is on record.
 CREATE TABLE detent.horizon (
@@ -597,7 +597,7 @@ CREATE TABLE detent.alert (
   raised              bigint           NOT NULL DEFAULT 1,
   since               timestamptz      NOT NULL,
   last_at             timestamptz      NOT NULL,
-  told_at             timestamptz      NOT NULL,
+  notified_at             timestamptz      NOT NULL,
   resolved_at         timestamptz,
   acknowledged_at     timestamptz,
   acknowledged_by     text,
@@ -609,7 +609,7 @@ CREATE TABLE detent.alert (
   CONSTRAINT alert_acknowledged_by_somebody CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL)),
   CONSTRAINT alert_counts_from_one CHECK (episode >= 1 AND raised >= 1)
 );
-CREATE INDEX alert_by_state ON detent.alert (state, since, policy COLLATE "C", scope COLLATE "C");
+CREATE INDEX alert_by_state ON detent.alert (state, since, policy, scope);
 CREATE INDEX alert_resolved ON detent.alert (resolved_at) WHERE resolved_at IS NOT NULL;
 
 -- Alert policies that differ from the defaults in the code.

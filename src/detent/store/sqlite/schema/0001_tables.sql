@@ -56,7 +56,7 @@ CREATE TABLE detent_lifecycle (
 );
 
 -- What a job is now. The columns from lease_id on are its running attempt.
--- effect_told_by     set before an attempt acts outside this database: the task's probe, or a marker in the other database,
+-- effect_evidence     set before an attempt acts outside this database: the task's probe, or a marker in the other database,
 --                    knows whether the effect has happened. NULL: no attempt has acted in such a way
 -- result_dropped_at  when the result was dropped because the task's result_ttl was over
 -- cost               tokens that the job takes from its task's limit when it starts; NULL is one
@@ -93,7 +93,7 @@ CREATE TABLE detent_job (
   leased_at           INTEGER,
   started_at          INTEGER,
   committed_at        INTEGER,
-  effect_told_by      TEXT,
+  effect_evidence      TEXT,
   result_dropped_at   INTEGER,
   cost                INTEGER,
   CONSTRAINT job_pkey PRIMARY KEY (id),
@@ -107,7 +107,7 @@ CREATE TABLE detent_job (
   CONSTRAINT job_finished_has_time CHECK (({{job.state_is_open}}) = (finished_at IS NULL)),
   CONSTRAINT job_running_has_lease CHECK (state <> 'running' OR (lease_id IS NOT NULL AND leased_at IS NOT NULL)),
   CONSTRAINT job_commit_is_of_a_running_or_succeeded_job CHECK (committed_at IS NULL OR state IN ('running', 'succeeded')),
-  CONSTRAINT job_effect_told_by_known CHECK (effect_told_by = 'probe' OR effect_told_by = 'marker'),
+  CONSTRAINT job_effect_evidence_known CHECK (effect_evidence = 'probe' OR effect_evidence = 'marker'),
   CONSTRAINT job_dropped_result_is_gone CHECK (result_dropped_at IS NULL OR (result IS NULL AND state = 'succeeded')),
   CONSTRAINT job_cost_is_possible CHECK (cost >= 1)
 ) STRICT;
@@ -295,14 +295,14 @@ CREATE TABLE detent_dead (
 ) STRICT;
 
 -- Failures that no failure hook has seen yet, one row for each failed attempt.
-CREATE TABLE detent_untold (
+CREATE TABLE detent_failure_report (
   job_id      INTEGER NOT NULL,
   task        TEXT    NOT NULL,
   taken_until INTEGER,
   attempt     INTEGER NOT NULL,
-  CONSTRAINT untold_pkey PRIMARY KEY (job_id, attempt)
+  CONSTRAINT failure_report_pkey PRIMARY KEY (job_id, attempt)
 ) STRICT;
-CREATE INDEX detent_untold_of_task ON detent_untold (task, job_id, attempt);
+CREATE INDEX detent_failure_report_of_task ON detent_failure_report (task, job_id, attempt);
 
 -- Retention deletes only below the newest horizon, and every horizon is on record.
 CREATE TABLE detent_horizon (
@@ -588,7 +588,7 @@ CREATE TABLE detent_alert (
   raised              INTEGER NOT NULL DEFAULT 1,
   since               INTEGER NOT NULL,
   last_at             INTEGER NOT NULL,
-  told_at             INTEGER NOT NULL,
+  notified_at             INTEGER NOT NULL,
   resolved_at         INTEGER,
   acknowledged_at     INTEGER,
   acknowledged_by     TEXT,

@@ -1,8 +1,8 @@
-"""alert_told: what became of what was to be told."""
+"""alert_outcomes_put: what became of what was to be told."""
 
 from __future__ import annotations
 
-from detent.model.alert_records import Told
+from detent.model.alert_records import DeliveryOutcome
 from detent.store.contract import Store
 from detent.testing.stores import StoreClock
 from tests.contract.alerts.sample_policies import ALL
@@ -17,12 +17,12 @@ def test_sent_given_up_or_to_be_tried_again(store: Store, clock: StoreClock) -> 
     taken, _ = store.alert_take("hook", 10, 100, 60)
     first, second, third = (one.notice.n for one in taken)
     clock.advance(1)
-    store.alert_told(
+    store.alert_outcomes_put(
         "hook",
         [
-            Told(notice_n=first, state="sent"),
-            Told(notice_n=second, state="failed", error="it says no"),
-            Told(notice_n=third, state="pending", error="no answer, 'really'", delay=30),
+            DeliveryOutcome(notice_n=first, state="sent"),
+            DeliveryOutcome(notice_n=second, state="failed", error="it says no"),
+            DeliveryOutcome(notice_n=third, state="pending", error="no answer, 'really'", delay=30),
         ],
     )
     (sent,) = store.alert_deliveries("low", "a")
@@ -39,12 +39,14 @@ def test_what_is_settled_stays_settled(store: Store, clock: StoreClock, untouche
     store.alert_raise("low", "", "warning", "low")
     store.alert_spread([ALL])
     ((taken,), _) = store.alert_take("hook", 10, 100, 60)
-    store.alert_told("hook", [Told(notice_n=taken.notice.n, state="sent")])
+    store.alert_outcomes_put("hook", [DeliveryOutcome(notice_n=taken.notice.n, state="sent")])
     clock.advance(1)
     with untouched():
-        store.alert_told("hook", [Told(notice_n=taken.notice.n, state="failed", error="late")])
-        store.alert_told("other", [Told(notice_n=taken.notice.n, state="failed", error="not its own")])
-        store.alert_told("hook", [])
+        store.alert_outcomes_put("hook", [DeliveryOutcome(notice_n=taken.notice.n, state="failed", error="late")])
+        store.alert_outcomes_put(
+            "other", [DeliveryOutcome(notice_n=taken.notice.n, state="failed", error="not its own")]
+        )
+        store.alert_outcomes_put("hook", [])
 
 
 def test_what_was_given_back_was_not_tried(store: Store) -> None:
@@ -54,4 +56,4 @@ def test_what_was_given_back_was_not_tried(store: Store) -> None:
     for tried, expected in ((False, 1), (True, 1), (False, 2), (True, 2)):
         ((taken,), _) = store.alert_take("hook", 10, 100, 60)
         assert taken.tries == expected
-        store.alert_told("hook", [Told(notice_n=taken.notice.n, state="pending", tried=tried)])
+        store.alert_outcomes_put("hook", [DeliveryOutcome(notice_n=taken.notice.n, state="pending", tried=tried)])

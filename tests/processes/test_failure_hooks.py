@@ -50,7 +50,7 @@ def test_a_worker_that_dies_while_a_hook_runs_loses_no_failure(bench: Bench) -> 
     first.ends()
     assert on_the_list(bench)
     # The term of the dead worker is over.
-    bench.app.store.untold_keep([(job.id, 1)], 0)
+    bench.app.store.failure_report_keep([(job.id, 1)], 0)
     gate.open()
     bench.worker()
     until(told.exists, "the hook")
@@ -61,4 +61,4 @@ def test_a_worker_that_dies_while_a_hook_runs_loses_no_failure(bench: Bench) -> 
 def on_the_list(bench: Bench) -> bool:
     """Whether a failure is not told yet."""
     with closing(plain_connection(bench.url)) as connection:
-        return connection.execute(f"SELECT 1 FROM {table(bench.url, 'untold')}").fetchone() is not None
+        return connection.execute(f"SELECT 1 FROM {table(bench.url, 'failure_report')}").fetchone() is not None
