@@ -10,6 +10,7 @@ import msgspec
 
 from detent.http.api import list_verbs
 from detent.http.description import answer_type, describe
+from detent.model.service_records import WorkerSeen
 from tests.http.conftest import World
 
 DESCRIBED = describe(list_verbs(), version="1")
@@ -45,7 +46,10 @@ def _filled(world: World) -> dict[str, str]:
     alert = world.app.alerts.raise_("job.dead", "a test")
     begun = world.app.jobs.where(state="quarantined").retry()
     run = world.post("ops/queue", project_id="shop", env="prod", git_sha="abc1234")
+    seen = WorkerSeen(id=7, name="w", host="h", pid=1, queues=None, tasks=(), slots=1)
+    world.app.store.worker_seen(seen)
     return {
+        "worker_id": str(seen.id),
         "job_id": job_id, "run_id": run_id, "run": run["id"], "operation_id": str(begun.id),
         "alert_id": alert.entity_id, "key": world.get("limits")["items"][0]["key"],
     }  # fmt: skip
