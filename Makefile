@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+SERVES := $(VENV)/.serves
+DEMO := build/demo
 PEERS := .peers
 NEEDS := benchmarks/contenders/requirements
 MEASURED := build/bench.json
@@ -15,13 +17,18 @@ WHOLE := faults mutants twin acceptance alerts app batch cli client docs example
 	views worker
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup console-build console-check quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
+.PHONY: help demo console setup console-build console-check quick test faults lint types house check peers bench bench-quick bench-big bench-report format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 demo: $(RUNS) $(CONSOLE) ## see it work, and see a worker die
-	@$(BIN)/detent demo
+	@$(BIN)/detent demo --directory $(DEMO)
+	@echo 'To see in the console what the demo left behind: make console'
+
+console: $(SERVES) $(CONSOLE) ## open the console on what the demo left behind
+	@test -f $(DEMO)/demo.db || { echo 'There is no demo to look at. Run `make demo` first.' >&2; exit 1; }
+	@$(BIN)/detent server detent.cli.demo.shop:app --database sqlite:///$(abspath $(DEMO))/demo.db
 
 setup: $(STAMP) $(CONSOLE) ## create .venv with everything that tests need
 
@@ -29,6 +36,10 @@ $(RUNS): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Detent needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(SERVES): $(RUNS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server]'
 	@touch $@
 
 $(STAMP): $(RUNS)

@@ -1,4 +1,4 @@
-"""`detent demo` from outside, as `make demo` runs it: it ends by itself, tells the truth and leaves nothing behind."""
+"""`detent demo` from outside, as `make demo` runs it: it ends by itself, and leaves only what it is told to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def left_behind(temporary: Path) -> Iterator[str]:
 def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> None:
     """G1, G2: the demo kills a worker that holds jobs; nothing is lost, nothing is done twice."""
     done = subprocess.run(
-        DEMO,
+        [*DEMO, "--directory", "kept"],
         env=environment(tmp_path),
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
@@ -58,7 +58,8 @@ def test_everything_is_done_once_although_a_worker_is_killed(tmp_path: Path) -> 
     assert "Nothing was lost" in done.stdout
     played = done.stdout.partition("Examples that succeeded: ")[2].strip(".\n").split(", ")
     assert {"deploy", "diamonds", "ingest"} <= set(played), "U5: in a checkout the examples join"
-    assert list(tmp_path.iterdir()) == []
+    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+    assert (tmp_path / "kept" / "demo.db").exists(), "`make console` shows it"
     assert list(left_behind(tmp_path)) == []
 
 

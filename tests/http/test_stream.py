@@ -150,3 +150,37 @@ def test_streams_have_a_limit(world: World) -> None:
         third = Follower(url)
         assert (first.status, second.status, third.status) == (200, 200, 503)
         assert third.headers["retry-after"] == "5"
+
+
+def test_a_token_of_a_tenant_follows_what_is_of_its_tenant(world: World) -> None:
+    """Changes and jobs of others do not exist for it, and its counts are its own."""
+    acme = world.app.tokens.create("acme", tenant="acme").token
+    mine = world.app.enqueue_named("add", '{"a": 1, "b": 2}', tenant="acme")
+    other = world.app.enqueue_named("add", '{"a": 1, "b": 2}', tenant="other")
+    run = world.app.runs.preview_named("reprice", '{"many": 1}', tenant="other")
+    with serve(build_api(world.app)) as url:
+        assert Follower(url).status == 401
+        assert Follower(url, token="dtn_wrong", job=mine.id).status == 401
+        assert [Follower(url, token=acme, job=one.id).status for one in (mine, other)] == [200, 404]
+        assert Follower(url, token=acme, run=run.id).status == 404
+        live = Follower(url, token=acme)
+        until(lambda: live.of("counts"))
+        assert live.of("counts")[-1].data == {"queues": {"default": {"pending": 1}}}
+        world.app.jobs.get(other.id).cancel()
+        world.app.queues.pause("mail")
+        world.app.jobs.get(mine.id).cancel()
+        until(lambda: live.of("change"))
+        assert [one.data["entity_id"] for one in live.of("change")] == [str(mine.id)]
+
+
+def test_streams_end_when_their_token_is_revoked(world: World) -> None:
+    created = world.app.tokens.create("robot")
+    job = world.app.enqueue_named("add", '{"a": 1, "b": 2}')
+    with serve(build_api(world.app)) as url:
+        streams = [Follower(url, token=created.token), Follower(url, token=created.token, job=job.id)]
+        assert [one.status for one in streams] == [200, 200]
+        world.app.tokens.revoke("robot")
+        assert all(one.ended() for one in streams)
+        assert [one.messages[-1].event for one in streams] == ["end", "end"]
+        assert "revoked" in streams[0].messages[-1].data["reason"]
+        assert Follower(url, last=streams[0].last, token=created.token).status == 401

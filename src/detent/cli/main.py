@@ -22,6 +22,7 @@ COMMANDS = {
     "alerts": "alerts",
     "dead": "dead",
     "demo": "demo",
+    "dev": "dev",
     "doctor": "doctor",
     "enqueue": "enqueue",
     "figures": "figures",

@@ -145,6 +145,8 @@ class EventStream(Response):
     async def _write(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         channel = self._hub.join(self._source, self._end)
+        if self._is_of_record:
+            self._hub.watch_counts(self._caller.tenant, 1)
         try:
             async for part in self._messages(channel):
                 async with asyncio.timeout(_SEND_SECONDS_MAX):
@@ -155,6 +157,8 @@ class EventStream(Response):
             log.warning("A stream ends, since the database cannot be read: %s", error)
         finally:
             self._hub.leave(channel)
+            if self._is_of_record:
+                self._hub.watch_counts(self._caller.tenant, -1)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _messages(self, channel: Channel) -> AsyncIterator[bytes]:

@@ -22,6 +22,7 @@ from detent.http.stream_places import Page, Place
 from detent.http.stream_sources import JobSource, RecordSource, Source
 from detent.model.follow_records import JobMark
 from detent.model.records import Count
+from detent.model.service_records import QueueDepth
 
 __all__ = ["Channel", "StreamHub"]
 
@@ -101,8 +102,10 @@ class StreamHub:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: anyio.CapacityLimiter | None = None
         self._poll_limiter: anyio.CapacityLimiter | None = None
-        self._counts: list[Count] | None = None
+        self._depths: list[QueueDepth] | None = None
+        self._counts: list[Count] = []
         self._counts_due = 0.0
+        self._tenants: Counter[str] = Counter()
         self._count_bodies: dict[str | None, bytes] = {}
         self.counts_version = 0
         self.stopping = asyncio.Event()
@@ -161,12 +164,20 @@ class StreamHub:
         self._use_running_loop()
         return await anyio.to_thread.run_sync(reading, limiter=self._readers)
 
+    def watch_counts(self, tenant: str | None, change: int) -> None:
+        """Note that one more (1) or one less (-1) subscriber wants the counts of a tenant, or of all."""
+        if tenant is not None:
+            self._tenants[tenant] += change
+            self._tenants += Counter()
+            self._counts_due = 0.0
+
     def counts_body(self, tenant: str | None) -> bytes | None:
         """Return the counts of jobs by queue and state as JSON, of one tenant or of all; None if not counted yet."""
-        if self._counts is None:
+        if self._depths is None:
             return None
         if tenant not in self._count_bodies:
-            self._count_bodies[tenant] = encode(_by_queue(self._counts, tenant))
+            counts = self._depths if tenant is None else [one for one in self._counts if one.tenant == tenant]
+            self._count_bodies[tenant] = encode(_by_queue(counts))
         return self._count_bodies[tenant]
 
     def _use_running_loop(self) -> None:
@@ -230,11 +241,12 @@ class StreamHub:
     async def _count(self, record: Channel) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        found = await self._in_turn(self._app.store.counts)
+        depths = await self._in_turn(self._app.store.queue_depths)
+        counts = await self._in_turn(self._app.store.counts) if self._tenants else []
         took = loop.time() - begun
         self._counts_due = begun + max(_COUNTS_INTERVAL, _COUNTS_SHARE * took)
-        if found != self._counts:
-            self._counts, self._count_bodies = found, {}
+        if (depths, counts) != (self._depths, self._counts):
+            self._depths, self._counts, self._count_bodies = depths, counts, {}
             self.counts_version += 1
             record.wake()
 
@@ -253,9 +265,8 @@ def _job_id(channel: Channel) -> int:
     return channel.source.job_id
 
 
-def _by_queue(counts: Sequence[Count], tenant: str | None) -> dict[str, Any]:
-    queues: dict[str, Counter[str]] = {}
+def _by_queue(counts: Sequence[Count] | Sequence[QueueDepth]) -> dict[str, Any]:
+    queues: dict[str, dict[str, int]] = {}
     for one in counts:
-        if tenant is None or one.tenant == tenant:
-            queues.setdefault(one.queue, Counter())[one.state] += one.jobs
+        queues.setdefault(one.queue, {})[one.state] = one.jobs
     return {"queues": queues}

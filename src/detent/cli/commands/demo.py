@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,7 +15,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Command
 from detent.cli.failures import FAILED, OK, USAGE, CommandFailed
-from detent.cli.options import flag
+from detent.cli.options import flag, option
 from detent.cli.session import Session
 from detent.model.clock import SystemClock
 
@@ -24,28 +25,43 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
+_DATABASE = "demo.db"
 _COLUMNS = output.columns("task", "jobs", "succeeded", "dead", "attempts", ("MOST", "attempts_max"), "ledger")
 
 
 @click.command(cls=Command)
 @flag("--keep", "Keep the database, and print its URL.")
+@option("--directory", "Directory to keep the database in, in place of that of an earlier demo.", "DIRECTORY")
 @click.pass_obj
-def demo(session: Session, keep: bool) -> int:
+def demo(session: Session, keep: bool, directory: str | None) -> int:
     """Run a small load on two workers, and kill one of them.
 
-    It uses a SQLite file in a temporary directory and takes less than a minute. In a checkout the examples run after
-    it. Exit code 0 if every job was done, wrote its line into the ledger once, and every example succeeded.
+    It uses a SQLite file, in a temporary directory unless another is named, and takes less than a minute. In a checkout
+    the examples run after it. Exit code 0 if every job was done, wrote its line into the ledger once, and every example
+    succeeded.
     """
     if session.database is not None or session.app is not None:
         raise CommandFailed("the demo has its own database and application: leave out --database and --app", USAGE)
+    if directory is not None:
+        return _run(session, _cleared(Path(directory).absolute()), keep=True)
     if keep:
         return _run(session, Path(tempfile.mkdtemp(prefix="detent-demo-")), keep=True)
-    with tempfile.TemporaryDirectory(prefix="detent-demo-", ignore_cleanup_errors=True) as directory:
-        return _run(session, Path(directory), keep=False)
+    with tempfile.TemporaryDirectory(prefix="detent-demo-", ignore_cleanup_errors=True) as temporary:
+        return _run(session, Path(temporary), keep=False)
+
+
+def _cleared(directory: Path) -> Path:
+    """Return the directory, made if needed, without the files of an earlier demo."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for file in [*directory.glob(f"{_DATABASE}*"), directory / "workers.log"]:
+        file.unlink(missing_ok=True)
+    for example in directory.glob("example-*"):
+        shutil.rmtree(example)
+    return directory
 
 
 def _run(session: Session, directory: Path, *, keep: bool) -> int:
-    os.environ["DETENT_DATABASE_URL"] = url = f"sqlite:///{directory / 'demo.db'}"
+    os.environ["DETENT_DATABASE_URL"] = url = f"sqlite:///{directory / _DATABASE}"
     # The application reads the URL when it is imported.
     from detent.cli.demo import shop
     from detent.cli.demo.display import open_display

@@ -33,7 +33,7 @@ def server(
     allow_host: tuple[str, ...],
     log_format: LogFormat,
 ) -> None:
-    """Serve the HTTP API.
+    """Serve the HTTP API and the console.
 
     Without an application the server can show and change what is on record; with one it can also enqueue jobs and start
     runs. It listens on this machine only. SIGTERM or Ctrl-C stops it.
@@ -55,5 +55,5 @@ def _print_url(session: Session, url: str) -> None:
     if session.json:
         output.print_json_line({"url": url})
     else:
-        output.print_text(f"Serving the HTTP API on {url}/api/v1")
+        output.print_text(f"Serving the HTTP API on {url}/api/v1\nConsole: {url}/")
         output.flush()
