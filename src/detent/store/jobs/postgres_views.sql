@@ -173,3 +173,17 @@ CREATE OR REPLACE VIEW detent.batch_figures AS
                    GROUP BY c.batch, c.bucket) s) r
     LEFT JOIN detent.task_figures t ON t.task = r.batch || '.apply'
    GROUP BY r.batch;
+
+-- What waits and runs in each queue, for autoscalers: select one queue. It reads 10,000 jobs of a queue at most, so `ready` ends there.
+CREATE OR REPLACE VIEW detent.queue_backlog AS
+  SELECT q.queue, b.ready, coalesce(r.running, 0) AS running,
+         EXISTS (SELECT 1 FROM detent.queue p WHERE p.name = q.queue AND p.paused_at IS NOT NULL) AS paused
+    FROM (SELECT DISTINCT g.queue FROM detent.lane_group g) q
+   CROSS JOIN LATERAL (
+     SELECT count(*) AS ready
+       FROM (SELECT 1 FROM detent.lane l CROSS JOIN LATERAL (SELECT 1 FROM detent.ready e WHERE e.lane_id = l.id LIMIT 10000) e
+              WHERE l.queue = q.queue LIMIT 10000) x) b
+    LEFT JOIN (SELECT j.queue, count(*) AS running
+                 FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
+                 JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
+                GROUP BY j.queue) r ON r.queue = q.queue;

@@ -37,7 +37,7 @@ BESIDE = {
     "wake_announce": "worker",
     "up_for": "worker",
 }
-VIEWS = ("executions", "transition")
+VIEWS = ("executions", "queue_backlog", "transition")
 
 ARE_THERE = """
 SELECT EXISTS (
