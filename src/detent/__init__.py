@@ -64,6 +64,7 @@ if _TYPE_CHECKING:
     from detent.model.token_records import CreatedToken
     from detent.model.token_records import TokenRow as Token
     from detent.model.webhook_records import WebhookRow as Webhook
+    from detent.model.webhook_records import WebhookTargetRow as WebhookTarget
     from detent.ops.ops_run import OpsRun
     from detent.views.queues import Queue
     from detent.webhooks.delivery import WebhookDelivery
@@ -147,6 +148,7 @@ __all__ = [
     "Watermark",
     "Webhook",
     "WebhookDelivery",
+    "WebhookTarget",
     "Worker",
     "errors",
     "shell",
@@ -231,6 +233,7 @@ _HOMES = {
     "Violation": "model.records.Violation",
     "Watermark": "model.pipeline_records.WatermarkRow",
     "Webhook": "model.webhook_records.WebhookRow",
+    "WebhookTarget": "model.webhook_records.WebhookTargetRow",
     "WebhookDelivery": "webhooks.delivery.WebhookDelivery",
     "Worker": "app.workers.Worker",
     "shell": "worker.shell_task.shell",

@@ -110,6 +110,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Violation",
         "Watermark",
         "Webhook",
+        "WebhookTarget",
     ),
 }
 """The exported names by heading, apart from `Detent`, `errors` and the async twins."""

@@ -87,6 +87,7 @@ EXPORTED = [
     "Watermark",
     "Webhook",
     "WebhookDelivery",
+    "WebhookTarget",
     "Worker",
     "errors",
     "shell",

@@ -17,6 +17,7 @@ from tests.surface.twins import SOURCE, TWINS, twin_source
 
 ONLY_PLAIN = {
     "aio": "the way to the twin itself",
+    "announcements": "for workers",
     "around": "declares; reads nothing",
     "around_hooks": "for workers",
     "batch": "declares; reads nothing",
@@ -31,6 +32,7 @@ ONLY_PLAIN = {
     "incoming_webhooks": "for the server",
     "limit_queue": "declares; reads nothing",
     "migrate": "is run before the application starts",
+    "notify": "declares; reads nothing",
     "on_failure": "declares; reads nothing",
     "pipeline": "declares; reads nothing",
     "pipelines": "what is declared; reads nothing",

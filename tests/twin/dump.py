@@ -90,6 +90,7 @@ NOT_COMPARED = {
     "lifecycle",
     "test_clock",
     "token",  # nothing that the machine does touches it
+    "webhook_target",
     *COUNTS,
     *ALERTS,
     *BATCHES,

@@ -1,4 +1,4 @@
-"""The async twin of: `app.webhooks`: the webhooks that the code declares."""
+"""The async twin of: `app.webhooks`: the webhooks that the code declares, incoming and outgoing."""
 
 # Generated from app/webhooks.py by `python -m tests.surface.twins`. Change that file instead.
 
@@ -8,7 +8,7 @@ import asyncio
 
 from detent.app.webhooks import Webhooks
 from detent.client.list_page import ListPage
-from detent.model.webhook_records import WebhookRow
+from detent.model.webhook_records import WebhookRow, WebhookTargetRow
 
 __all__ = ["AsyncWebhooks"]
 
@@ -24,3 +24,9 @@ class AsyncWebhooks:
         next page.
         """
         return await asyncio.to_thread(self._sync.list, limit=limit, after=after)
+
+    async def targets(self, *, limit: int = 100, after: str | None = None) -> ListPage[WebhookTargetRow]:
+        """List the targets of outgoing webhooks by name, with the events that they are told of. `.next` of the list is
+        the `after` of the next page.
+        """
+        return await asyncio.to_thread(self._sync.targets, limit=limit, after=after)

@@ -31,6 +31,7 @@ from detent.schedule.cron import check_cron
 from detent.schedule.due_ticks import NEVER, from_now
 from detent.store.contract import Verbs
 from detent.webhooks.incoming import IncomingWebhook
+from detent.webhooks.outgoing import OutgoingWebhook
 
 __all__ = ["Declarations", "Registry", "declared_as"]
 
@@ -67,6 +68,7 @@ class Registry:
         self.schedules: dict[str, NewSchedule] = {}
         self.queue_limits: dict[str, NewLimit] = {}
         self.webhooks: dict[str, IncomingWebhook] = {}
+        self.targets: dict[str, OutgoingWebhook] = {}
         self.attached: dict[str, tuple[Lifecycle, str, str, str]] = {}
         self.engine_ref = EngineRef(engine, settings)
 

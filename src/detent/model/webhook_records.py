@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["WebhookRow"]
+__all__ = ["WebhookRow", "WebhookTargetRow"]
 
 
 class WebhookRow(Struct, frozen=True):
@@ -16,3 +16,14 @@ class WebhookRow(Struct, frozen=True):
     verify: str
     is_on: bool
     size_max: int
+
+
+class WebhookTargetRow(Struct, frozen=True):
+    """A declared target of outgoing webhooks: the types of events it is told of, and the tasks whose jobs count (none:
+    all). `origin` is its URL without the path, which may hold a secret. It is off if its secret or URL is missing."""
+
+    name: str
+    origin: str
+    events: tuple[str, ...]
+    tasks: tuple[str, ...]
+    is_on: bool

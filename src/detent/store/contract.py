@@ -69,6 +69,7 @@ from detent.store.pipelines.contract import PipelineVerbs
 from detent.store.schedules.contract import ScheduleVerbs
 from detent.store.tokens.contract import TokenVerbs
 from detent.store.verb import catalogue_of
+from detent.store.webhooks.contract import WebhookVerbs
 from detent.store.workers.contract import WorkerVerbs
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]
@@ -91,6 +92,7 @@ class Verbs(
     OpsVerbs,
     PipelineVerbs,
     TokenVerbs,
+    WebhookVerbs,
     Protocol,
 ):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""

@@ -16,6 +16,7 @@ from detent.model import forks
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.due_ticks import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
+from detent.webhooks.outgoing import DELIVERY_TASK
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.event_sink import DirectSink
 from detent.worker.attempt.history import read_history
@@ -45,6 +46,7 @@ class Harness:
         self.store = store
         self.clock: StoreClock = clock
         self.lease = lease
+        self.delivers_webhooks = False  # so that no test sends anything by mistake
         self._crashes: dict[int, CrashPoint] = {}
         self._retention: Retention | None = None
         self._app: Detent | None = None
@@ -69,10 +71,11 @@ class Harness:
     def work(self, *, most: int = 10_000) -> list[Job[Any]]:
         """Run everything that is due now, as a worker would, and return the jobs in the order of their attempts.
 
-        Fires schedules, calls the `on_failure` hooks and applies retention, all by the clock of the test. Jobs that
-        back off or are due later wait until the clock is turned. Inside a running event loop, async functions run on a
-        thread with a loop of their own; `awork` runs them on the loop of the test. More than `most` attempts are
-        refused, since a job that enqueues itself for ever is a mistake in a test.
+        Fires schedules, calls the `on_failure` hooks and applies retention, all by the clock of the test. Deliveries of
+        `app.notify` are enqueued, and sent only if `delivers_webhooks` is True. Jobs that back off or are due later
+        wait until the clock is turned. Inside a running event loop, async functions run on a thread with a loop of
+        their own; `awork` runs them on the loop of the test. More than `most` attempts are refused, since a job that
+        enqueues itself for ever is a mistake in a test.
         """
         worked: list[Job[Any]] = []
         self._begin()
@@ -135,7 +138,7 @@ class Harness:
             lease_id=self.store.ids_reserve(1),
             worker=_WORKER,
             queues=None,
-            tasks=sorted(self.app.tasks),
+            tasks=sorted(self.app.tasks.keys() - (set() if self.delivers_webhooks else {DELIVERY_TASK})),
             limit=1,
             lease=self.lease,
         )
@@ -150,6 +153,10 @@ class Harness:
             made += 1
         build_ops_recovery_service(self.store).run(self.clock.monotonic())
         failures = self.store.failure_report_take(sorted(self.app.tasks), _BATCH, self.lease)
+        announcements = self.app.announcements
+        if announcements is not None:
+            announcements.announce_failures(failures)
+            made += announcements.read_record()
         for job_id, _ in failures:
             self.app.tell_failure(job_id)
         self.store.failure_report_done(failures)

@@ -61,6 +61,7 @@ TABLES = (
     "failure_report",
     "ops_environment",
     "token",
+    "webhook_target",
     "waiting_due",
     "lease_expiring",
     "transition",

@@ -43,6 +43,21 @@ def list_(session: Session, app: Detent, limit: int, after: str | None) -> None:
 
 
 @webhooks.command()
+@page_options
+@with_tasks
+def targets(session: Session, app: Detent, limit: int, after: str | None) -> None:
+    """List the targets of outgoing webhooks. Needs an application.
+
+    STATE is `off` if the secret or the URL of a target is missing here. Paths of URLs are not shown.
+    """
+    found = app.webhooks.targets(limit=limit, after=after)
+    state = ("STATE", lambda one: "on" if one.is_on else "off")
+    events = ("EVENTS", lambda one: ", ".join(one.events))
+    tasks = ("TASKS", lambda one: ", ".join(one.tasks) or "all")
+    session.show_rows(found, output.columns("name", state, "origin", events, tasks), empty="no targets")
+
+
+@webhooks.command()
 @click.argument("name", metavar="NAME")
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @option("--to", "URL of the server.", "URL", default="http://127.0.0.1:8321")

@@ -17,6 +17,7 @@ from detent.store.ops.postgres import PostgresOps
 from detent.store.pipelines.postgres import PostgresPipelines
 from detent.store.schedules.postgres import PostgresSchedules
 from detent.store.tokens.postgres import PostgresTokens
+from detent.store.webhooks.postgres import PostgresWebhooks
 from detent.store.workers.postgres import PostgresWorkers
 
 __all__ = ["PostgresVerbs"]
@@ -39,5 +40,6 @@ class PostgresVerbs(
     PostgresOps,
     PostgresPipelines,
     PostgresTokens,
+    PostgresWebhooks,
 ):
     """Every verb, as one statement each, in one session."""

@@ -21,6 +21,7 @@ from detent.store.ops.sqlite import SqliteOps
 from detent.store.pipelines.sqlite_consolidation import SqliteConsolidation
 from detent.store.schedules.sqlite import SqliteSchedules
 from detent.store.tokens.sqlite import SqliteTokens
+from detent.store.webhooks.sqlite import SqliteWebhooks
 from detent.store.workers.sqlite import SqliteWorkers
 
 __all__ = ["EachAlone", "SqliteVerbs"]
@@ -45,6 +46,7 @@ class SqliteVerbs(
     SqliteAlertMeasures,
     SqliteAlertDeliveries,
     SqliteTokens,
+    SqliteWebhooks,
 ):
     """Every verb of the contract, inside the transaction that the executor stands for."""
 

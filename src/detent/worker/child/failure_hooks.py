@@ -1,4 +1,5 @@
-"""Calls the application's hooks for failed jobs, on threads of their own, so that a slow hook delays nothing else.
+"""Calls the application's hooks for failed jobs, on threads of their own, so that a slow hook delays nothing else, and
+has failures announced to the targets of outgoing webhooks.
 
 The ending of a failed attempt puts the failure on a list in the database, whether a child, a supervisor or the reaper
 writes that ending. A child takes failures from the list, calls the hooks, and then removes them. So no failure is lost,
@@ -42,6 +43,7 @@ class FailureHooks:
         self._clock = clock
         self._backoff = backoff
         self._changed = threading.Condition()
+        self._announcements = app.announcements
         self._asked = 0
         self._served = 0
         self._rest: Sequence[_Failure] = ()
@@ -71,6 +73,9 @@ class FailureHooks:
                 asked = self._asked
             try:
                 while failures := self._store.failure_report_take(sorted(self._app.tasks), _BATCH, _TERM):
+                    if self._announcements is not None:
+                        # First, because hooks may be slow. Repeated if the failures are taken again: a no-op then.
+                        self._announcements.announce_failures(failures)
                     self._handle(failures)
             except DatabaseError as error:
                 self._backoff.failed("calling failure hooks", error)

@@ -27,6 +27,7 @@ from detent.worker.child.deadline_watch import DeadlineWatch
 from detent.worker.child.failure_hooks import FailureHooks
 from detent.worker.child.flusher import Flusher
 from detent.worker.child.lease_reports import LeaseReports
+from detent.worker.child.record_reader import RecordReader
 from detent.worker.child.runner import Runner
 from detent.worker.critical_thread import start_critical_thread
 from detent.worker.options import WorkerOptions
@@ -102,6 +103,7 @@ class Child:
         )
         self._watch = DeadlineWatch(self._runner, board, tick=_TICK, cancel_grace=options.cancel_grace)
         self._hooks = FailureHooks(app, store, clock, self._backoff)
+        self._record_reader = RecordReader(app, store, clock, self._backoff)
         self._dead_jobs = DeadJobLog()
 
     def run(self) -> None:
@@ -114,6 +116,7 @@ class Child:
         start_critical_thread("heartbeat", self._beat)
         start_critical_thread("claimer", self._claimer.run)
         start_critical_thread("listener", self._listen)
+        self._record_reader.start()
         self._channel.send("hello", pid=os.getpid(), tasks=sorted(self._app.tasks))
         while True:
             await self._is_busy.wait()

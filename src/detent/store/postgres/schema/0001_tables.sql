@@ -402,6 +402,14 @@ CREATE TABLE detent.transition_delta (
   CONSTRAINT transition_delta_pkey PRIMARY KEY (n)
 );
 
+-- Targets of outgoing webhooks, and up to which place in the record each has been told.
+CREATE TABLE detent.webhook_target (
+  name     text        NOT NULL,
+  place    text        NOT NULL,
+  moved_at timestamptz NOT NULL,
+  CONSTRAINT webhook_target_pkey PRIMARY KEY (name)
+);
+
 -- Workers, as each reports itself once a second. Nothing is decided by it: leases decide.
 CREATE TABLE detent.worker (
   id         bigint      NOT NULL,

@@ -396,6 +396,14 @@ CREATE TABLE detent_transition_delta (
   CONSTRAINT transition_delta_pkey PRIMARY KEY (n)
 ) STRICT;
 
+-- Targets of outgoing webhooks, and up to which place in the record each has been told.
+CREATE TABLE detent_webhook_target (
+  name     TEXT    NOT NULL,
+  place    TEXT    NOT NULL,
+  moved_at INTEGER NOT NULL,
+  CONSTRAINT webhook_target_pkey PRIMARY KEY (name)
+) STRICT;
+
 -- Workers, as each reports itself once a second. Nothing is decided by it: leases decide.
 CREATE TABLE detent_worker (
   id         INTEGER NOT NULL,

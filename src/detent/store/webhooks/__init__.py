@@ -1,0 +1,1 @@
+"""Outgoing webhooks: how far each target has been told."""

@@ -1,0 +1,141 @@
+"""Turns events into delivery jobs, once for each event and target.
+
+Failures of jobs come from the list that the ending of an attempt fills in its own transaction. Changes of runs and
+alerts come from the record. Each target has a place in the record, and the place moves in the transaction that enqueues
+the deliveries: after a crash, neither is lost or repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from detent.client.engine import Engine, EngineRef
+from detent.client.job_verbs import unwrap
+from detent.declare.enqueue import EnqueueOptions, new_job
+from detent.declare.task import Task
+from detent.errors import DetentError, InvalidInput, KeyConflict
+from detent.model.records import Enqueued, NewJob
+from detent.store.contract import Verbs
+from detent.webhooks.events import Event, job_event, record_event
+from detent.webhooks.outgoing import OutgoingWebhook
+
+__all__ = ["Announcements"]
+
+log = logging.getLogger("detent.webhooks")
+
+_PAGE = 500
+_PAGES_MAX = 20
+_KEY_SECONDS = 30 * 86_400.0
+
+
+class Announcements:
+    """Enqueues the deliveries of the targets that an application declares."""
+
+    def __init__(
+        self, engine: EngineRef, targets: Mapping[str, OutgoingWebhook], task: Callable[[], Task[..., object, object]]
+    ) -> None:
+        self._engine = engine
+        self._targets = targets
+        self._task = task
+        self._identity: str | None = None
+
+    def announce_failures(self, failures: Sequence[tuple[int, int]]) -> None:
+        """Enqueue the deliveries of failed jobs, each a job and an attempt. Repeating it is a no-op."""
+        watching = [one for one in self._targets.values() if any(kind.startswith("job.") for kind in one.events)]
+        if not watching:
+            return
+        engine = self._engine.find()
+        rows = {row.id: row for row in engine.store.job_get([job_id for job_id, _ in failures]) if row is not None}
+        names = {name for one in watching for name in one.tasks} if all(one.tasks for one in watching) else None
+        events: list[Event] = []
+        for job_id, attempt in failures:
+            row = rows.get(job_id)
+            if row is None or (names is not None and row.task not in names):
+                continue
+            made = [one for one in engine.store.job_executions(job_id) if one.attempt == attempt]
+            events += [event for one in made if (event := job_event(row, one)) is not None]
+        jobs = self._jobs(engine, watching, events)
+        if jobs:
+            _check(engine.store.job_enqueue(jobs))
+
+    @property
+    def reads_record(self) -> bool:
+        """Whether a target asks for what is on record."""
+        return any(one.reads_record for one in self._targets.values())
+
+    def read_record(self) -> int:
+        """Enqueue the deliveries of what is new on record, and return how many. Each target is told of a few thousand
+        lines at most; call it again until it returns 0."""
+        return sum(self._read_for(target) for target in self._targets.values() if target.reads_record)
+
+    def _read_for(self, target: OutgoingWebhook) -> int:
+        engine = self._engine.find()
+        store = engine.store
+        place = store.webhook_place(target.name)
+        made = 0
+        for _ in range(_PAGES_MAX):
+            if place is None:
+                # A new target is told of what happens from now on.
+                store.webhook_move(target.name, None, store.record_feed().next)
+                break
+            try:
+                page = store.record_feed(place, _PAGE)
+            except InvalidInput as error:
+                log.warning("Target %s is told of what happens from now on: %s.", target.name, error)
+                store.webhook_move(target.name, place, store.record_feed().next)
+                break
+            if page.next == place:
+                break
+            events = [event for line in page.lines if (event := record_event(line)) is not None]
+            jobs = self._jobs(engine, [target], events)
+            if not store.together(_moving(target.name, place, page.next, jobs)):
+                break  # another worker was faster
+            made += len(jobs)
+            place = page.next
+            if not page.more:
+                break
+        return made
+
+    def _jobs(self, engine: Engine, targets: Iterable[OutgoingWebhook], events: Iterable[Event]) -> list[NewJob]:
+        pairs = [(target, event) for event in events for target in targets if target.wants(event)]
+        if not pairs:
+            return []
+        identity, task = self._identity_of(engine), self._task()
+        made = []
+        for (target, event), job_id in zip(pairs, engine.ids.take(len(pairs)), strict=True):
+            delivery_id = target.delivery_id(event, identity)
+            options = EnqueueOptions(
+                key=f"notify:{target.name}:{delivery_id}",
+                key_ttl=_KEY_SECONDS,
+                tenant=event.tenant,
+                metadata={"webhook": target.name, "delivery_id": delivery_id, "event": event.type},
+            )
+            call = task.call(target=target.name, id=delivery_id, event=event.body)
+            made.append(replace(new_job(call, options, settings=engine.settings), id=job_id, nonce=engine.ids.nonce()))
+        return made
+
+    def _identity_of(self, engine: Engine) -> str:
+        if self._identity is None:
+            self._identity = engine.store.identity_list()[0].identity
+        return self._identity
+
+
+def _moving(name: str, before: str, after: str, jobs: Sequence[NewJob]) -> Callable[[Verbs], bool]:
+    def move(verbs: Verbs) -> bool:
+        if not verbs.webhook_move(name, before, after):
+            return False
+        if jobs:
+            _check(verbs.job_enqueue(jobs))
+        return True
+
+    return move
+
+
+def _check(answers: Sequence[Enqueued | DetentError]) -> None:
+    """Raise the first refusal, except that a delivery was enqueued before."""
+    for one in answers:
+        if not isinstance(one, KeyConflict):
+            unwrap(one)

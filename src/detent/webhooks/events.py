@@ -1,0 +1,115 @@
+"""What outgoing webhooks tell of: jobs that failed, runs and alerts that changed their state.
+
+An event has the form of Standard Webhooks: `{"type": "job.failed", "timestamp": "…", "data": {…}}`. Payloads and
+results of jobs are not part of it, because they may hold what only the application should see.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from detent.errors import InvalidInput
+from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN
+from detent.model import json_codec
+from detent.model.records import ExecutionRow, JobRow, RecordFeedLine
+
+__all__ = ["EVENT_TYPES", "Event", "check_patterns", "job_event", "record_event"]
+
+_JOB_STATES = ("failed", "quarantined")
+_ALERT_STATES = ("firing", "acknowledged", "resolved")
+_RUN_KINDS = {"batch_run": "batch", "pipeline_run": "pipeline"}
+_ERROR_MAX = 2000
+
+EVENT_TYPES: tuple[str, ...] = (
+    *(f"job.{state}" for state in _JOB_STATES),
+    *(f"run.{state}" for state in sorted({*BATCH_RUN.states, *PIPELINE_RUN.states})),
+    *(f"alert.{state}" for state in _ALERT_STATES),
+)
+"""Every type of event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that has happened. `source` names it within the database, and is the same whenever it is read."""
+
+    source: str
+    type: str
+    at: datetime
+    data: dict[str, Any]
+    tenant: str = ""
+    task: str | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of its deliveries."""
+        return {"type": self.type, "timestamp": self.at.isoformat(), "data": self.data}
+
+
+def check_patterns(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the types of events that a target asks for, such as `job.failed` or `run.*`. `InvalidInput` for a pattern
+    that fits none."""
+    listed = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    if not listed:
+        raise InvalidInput("on", "nothing", "types of events, such as job.quarantined or run.*")
+    for one in listed:
+        if not isinstance(one, str) or not fnmatch.filter(EVENT_TYPES, one):
+            raise InvalidInput("on", repr(one)[:80], f"{', '.join(EVENT_TYPES)}; `run.*` is all of a kind")
+    return tuple(kind for kind in EVENT_TYPES if any(fnmatch.fnmatchcase(kind, one) for one in listed))
+
+
+def job_event(job: JobRow, attempt: ExecutionRow) -> Event | None:
+    """Return the event of an attempt that ended its job without success; None if it did not."""
+    if attempt.next_state not in _JOB_STATES or attempt.aborted_at is None:
+        return None
+    return Event(
+        source=f"job:{job.id}:{attempt.attempt}",
+        type=f"job.{attempt.next_state}",
+        at=attempt.aborted_at,
+        tenant=job.tenant,
+        task=job.task,
+        data={
+            "job_id": str(job.id),
+            "task": job.task,
+            "queue": job.queue,
+            "tenant": job.tenant,
+            "state": attempt.next_state,
+            "attempt": attempt.attempt,
+            "outcome": attempt.outcome,
+            "error": None if attempt.error is None else attempt.error[:_ERROR_MAX],
+            "run_id": None if job.run_id is None else str(job.run_id),
+            "correlation_id": job.correlation_id,
+            "created_at": job.created_at.isoformat(),
+        },
+    )
+
+
+def record_event(line: RecordFeedLine) -> Event | None:
+    """Return the event of a line of the record; None for lines about anything but runs and alerts."""
+    row = line.row
+    if row.from_state == row.to_state:
+        return None
+    told: dict[str, Any] = {
+        "from": row.from_state,
+        "to": row.to_state,
+        "trigger": row.trigger,
+        "actor": row.actor,
+        "reason": row.reason,
+    }
+    if row.entity == "alert":
+        kind, about = "alert", {"alert": row.entity_id, "facts": _facts(row.metadata)}
+    elif row.entity in _RUN_KINDS:
+        about = {"run_id": row.entity_id, "kind": _RUN_KINDS[row.entity], "tenant": line.tenant}
+        kind, about = "run", about | {"correlation_id": row.correlation_id}
+    else:
+        return None
+    return Event(
+        source=f"record:{row.n}", type=f"{kind}.{row.to_state}", at=row.at, data=about | told, tenant=line.tenant
+    )
+
+
+def _facts(text: str | None) -> Any:
+    return None if text is None else json_codec.decode(text, field="facts")
