@@ -109,6 +109,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Token",
         "Violation",
         "Watermark",
+        "Token",
         "Webhook",
         "WebhookTarget",
     ),

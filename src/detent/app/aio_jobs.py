@@ -51,7 +51,7 @@ class AsyncJobs:
 
         `key` (within a tenant), `run`, `correlation_id`, `since` and `until` (time of creation) use an index. The other
         filters are compared job by job; `error` matches a part of the text, and `metadata` members such as
-        `{"order": 17}`. A page looks at 50,000 jobs at most, so it may be short or empty although it has a `next`.
+        `{"order": 17}`. A page looks at 25,000 jobs at most, so it may be short or empty although it has a `next`.
         `InvalidInput`.
         """
         return (
