@@ -109,7 +109,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Token",
         "Violation",
         "Watermark",
-        "Token",
         "Webhook",
         "WebhookTarget",
     ),
