@@ -64,11 +64,18 @@ def _fill(app: Detent, harness: Harness, shop: Any) -> None:
         app.alerts.judge()
         harness.clock.set(harness.clock.now() + timedelta(minutes=20))
         harness.work()
+        _fold(app)
         ahead = (HOURS - hour - 1) * 3600
         left = SystemClock().now() - timedelta(seconds=ahead) - harness.clock.now()
         if left.total_seconds() > 60:
             harness.clock.set(harness.clock.now() + left - timedelta(seconds=45))
     _now(app, harness, shop)
+
+
+def _fold(app: Detent) -> None:
+    """Count what has moved, as a worker does: the rates follow from it."""
+    while app.store.counts_fold(1000):
+        pass
 
 
 def _orders(app: Detent) -> None:
@@ -168,6 +175,7 @@ def _now(app: Detent, harness: Harness, shop: Any) -> None:
     app.alerts.raise_("disk_full", "The disk of db-1 is 92 % full.", severity="critical", facts={"host": "db-1"})
     app.alerts.raise_("slow_supplier", "The supplier north answers in 4.1 s.", facts={"supplier": "north"})
     app.alerts.judge()
+    _fold(app)
 
 
 if __name__ == "__main__":

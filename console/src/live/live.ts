@@ -25,7 +25,7 @@ export function pollSeconds(): number {
   return isStreaming.peek() ? 15 : 3;
 }
 
-/** Tells pages that something has changed. Calls are gathered, so that a busy server is not asked at every change. */
+/** Tells pages that something has changed. They are gathered, so that a busy server is not asked at every change. */
 class Changes {
   private readonly watchers = new Set<() => void>();
   private timer = 0;
@@ -40,7 +40,7 @@ class Changes {
   /** Says that something has changed. */
   tell(): void {
     if (this.timer || isPaused.peek()) return;
-    const interval = isHidden.peek() ? 20_000 : 1_000;
+    const interval = isHidden.peek() ? 20_000 : 2_000;
     this.timer = window.setTimeout(() => this.now(), Math.max(60, this.last + interval - Date.now()));
   }
 
@@ -64,15 +64,30 @@ export function onMessage(listener: MessageListener): () => void {
   return () => listeners.delete(listener);
 }
 
-const KINDS = ["record", "counts", "event", "message"] as const;
+/** What the stream follows: the record, or the one thing whose page is shown. */
+const subject = signal("");
+
+/** Lets the stream of this tab follow one thing, `job`, `run` or `ops`, until the returned function is called. */
+export function follow(noun: "job" | "run" | "ops", id: string): () => void {
+  const chosen = `?${noun}=${encodeURIComponent(id)}&follow=true`;
+  subject.value = chosen;
+  return () => {
+    if (subject.peek() === chosen) subject.value = "";
+  };
+}
+
+const KINDS = ["change", "counts", "event", "transition", "run", "reset", "end"] as const;
+const RETRY_MILLIS = 30_000;
+const HIDDEN_MILLIS = 10_000;
 let source: EventSource | null = null;
 let retryTimer = 0;
+let hiddenTimer = 0;
 let wasLost = false;
 
 function openStream(): void {
   clearTimeout(retryTimer);
   if (source || needsToken.peek() || isPaused.peek()) return;
-  const opened = new EventSource(`${base}api/v1/stream`);
+  const opened = new EventSource(`${base}api/v1/stream${subject.peek()}`);
   source = opened;
   opened.onopen = () => {
     isStreaming.value = true;
@@ -83,23 +98,28 @@ function openStream(): void {
   opened.onerror = () => {
     isStreaming.value = false;
     wasLost = true;
-    if (opened.readyState === EventSource.CLOSED) {
-      // The server has no stream or refused it: poll, and try again later.
+    if (opened.readyState === EventSource.CLOSED && source === opened) {
+      // The server refused the stream, or the thing it follows is gone: poll, and try again later.
       source = null;
-      retryTimer = window.setTimeout(openStream, 30_000);
+      retryTimer = window.setTimeout(openStream, RETRY_MILLIS);
     }
   };
-  for (const kind of KINDS) {
-    opened.addEventListener(kind, (message) => {
-      let data: unknown;
-      try {
-        data = JSON.parse((message as MessageEvent<string>).data);
-      } catch {
-        return;
-      }
-      for (const listener of [...listeners]) listener(kind, data);
-      changes.tell();
-    });
+  for (const kind of KINDS) opened.addEventListener(kind, (message) => hear(kind, (message as MessageEvent<string>).data));
+}
+
+function hear(kind: string, text: string): void {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    return;
+  }
+  for (const listener of [...listeners]) listener(kind, data);
+  // Lines of a log are shown as they come; everything else is read again.
+  if (kind !== "event") changes.tell();
+  if (kind === "end") {
+    closeStream();
+    retryTimer = window.setTimeout(openStream, RETRY_MILLIS);
   }
 }
 
@@ -128,10 +148,18 @@ export function startLive(): void {
   });
   document.addEventListener("visibilitychange", () => {
     isHidden.value = document.hidden;
-    if (!document.hidden) changes.tell();
+    clearTimeout(hiddenTimer);
+    if (document.hidden) {
+      // A browser has few connections to one server: tabs that are not seen give theirs back.
+      hiddenTimer = window.setTimeout(closeStream, HIDDEN_MILLIS);
+    } else {
+      openStream();
+      changes.tell();
+    }
   });
   effect(() => {
-    if (isPaused.value || needsToken.value) closeStream();
-    else openStream();
+    subject.value;
+    closeStream();
+    if (!isPaused.value && !needsToken.value && !document.hidden) openStream();
   });
 }

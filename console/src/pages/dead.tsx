@@ -39,9 +39,13 @@ function groupColumns(lifecycle: ReturnType<typeof useLifecycle>, tenant: string
     },
     {
       head: "Error",
-      cell: (group) => <Clip value={group.kind ? (group.kind.split(".").at(-1) ?? "") : "lease expired, or no exception"} />,
+      cell: (group) => (
+        <a href={thingUrl("jobs", group.sample_id)} title={`Job ${group.sample_id} is an example`}>
+          <Clip value={group.kind ? (group.kind.split(".").at(-1) ?? "") : "no exception"} />
+        </a>
+      ),
     },
-    { head: "Why it ended", width: "140px", cell: (group) => <Clip value={group.reason} /> },
+    { head: "Why it ended", width: "148px", cell: (group) => <Clip value={group.reason} /> },
     { head: "Queue", width: "100px", cell: (group) => <Clip value={group.queue} /> },
     {
       head: "Jobs",
@@ -54,17 +58,11 @@ function groupColumns(lifecycle: ReturnType<typeof useLifecycle>, tenant: string
         </strong>
       ),
     },
-    { head: "Newest", width: "96px", right: true, cell: (group) => <Time at={group.newest_at} /> },
-    { head: "Oldest", width: "96px", right: true, cell: (group) => <Time at={group.oldest_at} /> },
-    {
-      head: "Example",
-      width: "84px",
-      right: true,
-      cell: (group) => <a href={thingUrl("jobs", group.sample_id)}>{group.sample_id}</a>,
-    },
+    { head: "Oldest", width: "104px", right: true, cell: (group) => <Time at={group.oldest_at} /> },
+    { head: "Newest", width: "104px", right: true, cell: (group) => <Time at={group.newest_at} /> },
     {
       head: "Actions",
-      width: "200px",
+      width: "206px",
       right: true,
       actions: true,
       cell: (group) => (
@@ -96,7 +94,7 @@ const JOBS: Column<Job>[] = [
   { head: "Id", width: "90px", cell: (job) => <Copyable text={job.id} what="the id" /> },
   { head: "Queue", width: "100px", cell: (job) => <Clip value={job.queue} /> },
   { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
-  { head: "Died", width: "96px", right: true, cell: (job) => <Time at={job.finished_at} /> },
+  { head: "Died", width: "104px", right: true, cell: (job) => <Time at={job.finished_at} /> },
 ];
 
 export default function DeadLetters() {

@@ -17,6 +17,7 @@ export interface Page {
 const lazy = (page: () => Promise<{ default: ComponentType<any> }>) => load(page) as ComponentType<any>;
 
 export const PAGES: Page[] = [
+  { path: "", title: "Overview", group: "", icon: "overview", letter: "o", component: lazy(() => import("./overview")) },
   { path: "jobs", title: "Jobs", group: "Work", icon: "jobs", letter: "j", component: lazy(() => import("./jobs")) },
   { path: "jobs/:id", title: "Job", icon: "jobs", component: lazy(() => import("./job")) },
   { path: "dead", title: "Dead letters", group: "Work", icon: "dead", letter: "d", component: lazy(() => import("./dead")) },

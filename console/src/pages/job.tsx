@@ -1,9 +1,10 @@
 // The page of one job.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { type Job, post, type Schemas } from "../api/client";
 import { legalMove, type Lifecycle, meaningOf, targetsOf, useLifecycle } from "../api/lifecycles";
 import { useRead } from "../api/query";
+import { follow } from "../live/live";
 import { type Action, ActionButton } from "../parts/actions";
 import { ErrorChain } from "../parts/errors";
 import { Gantt } from "../parts/gantt";
@@ -150,6 +151,7 @@ export default function JobPage() {
   const { params } = useRoute();
   const id = params.id ?? "";
   const parts = { job_id: id };
+  useEffect(() => follow("job", id), [id]);
   const reading = useRead("/jobs/{job_id}", {}, { parts });
   const lifecycle = useLifecycle("job");
   const executions = useRead("/jobs/{job_id}/executions", {}, { parts }).data?.items ?? [];

@@ -1,7 +1,7 @@
 // The log of a job or an ops run: it grows at its end, is followed, paused, searched and filtered by level.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { address, Problem, read, type Schemas } from "../api/client";
-import { isPaused, onMessage } from "../live/live";
+import { isPaused, liveStatus, onMessage } from "../live/live";
 import { zone } from "../live/settings";
 import { exact, many } from "./format";
 import { Icon } from "./icon";
@@ -14,7 +14,8 @@ type Event = Schemas["Event"];
 const LEVELS = ["debug", "info", "warning", "error"] as const;
 const PAGE = 1000;
 const SHOWN = 1000;
-const POLL_MILLIS = 1000;
+const POLL_MILLIS = 1_000;
+const STREAM_MILLIS = 10_000;
 
 interface Events {
   events: Event[];
@@ -63,15 +64,23 @@ function useEvents(path: "/jobs/{job_id}/events" | "/ops/{run}/events", id: stri
       }
       if (stop.signal.aborted) return;
       // After the end of the job its last lines are read once more.
-      if (growing.current || hasRest) timer = window.setTimeout(() => (isPaused.peek() ? load.wait() : void load()), POLL_MILLIS);
+      if (growing.current || hasRest) wait();
       hasRest = growing.current;
     };
-    load.wait = () => {
-      timer = window.setTimeout(() => (isPaused.peek() ? load.wait() : void load()), POLL_MILLIS);
+    const wait = () => {
+      const millis = liveStatus.peek() === "live" ? STREAM_MILLIS : POLL_MILLIS;
+      timer = window.setTimeout(() => (isPaused.peek() ? wait() : void load()), millis);
     };
     void load();
     const leave = onMessage((kind, data) => {
-      if (kind === "event" && String((data as { job_id?: unknown }).job_id) === id) void load();
+      const event = data as Event;
+      if (kind !== "event" || event.seq <= Number(after) || isPaused.peek()) return;
+      if (isReading || event.seq !== Number(after) + 1) {
+        void load();
+      } else {
+        after = String(event.seq);
+        setState((before) => ({ isRead: true, events: [...before.events, event] }));
+      }
     });
     return () => {
       leave();
