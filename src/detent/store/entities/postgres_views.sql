@@ -57,42 +57,43 @@ CREATE OR REPLACE VIEW detent.target_transition AS
   SELECT g.run_id, g.n, b.tenant, 'target', NULL::bigint, g.run_id || '/' || g.n, l.from_state, l.to_state, l.trigger, l.at, l.actor, l.reason, NULL::text, b.correlation_id, l.forced, l.attempt, 96, l.n
     FROM detent.target g JOIN detent.batch_run b ON b.id = g.run_id JOIN detent.transition_log l ON l.job_id IS NULL AND l.entity = 'target' AND l.entity_id = g.run_id || '/' || g.n;
 
+-- Attempts with what the lines of their moves need.
+CREATE OR REPLACE VIEW detent.attempt_to_read AS
+  SELECT e.job_id, e.attempt, e.worker, e.leased_at, e.started_at, e.committed_at,
+         coalesce(e.done_at, e.aborted_at) AS ended_at, e.outcome, e.error, e.next_state,
+         j.tenant, j.correlation_id
+    FROM detent.execution e JOIN detent.job j ON j.id = e.job_id
+  UNION ALL
+  SELECT j.id, j.attempt, coalesce((SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), ''), j.leased_at, j.started_at, j.committed_at,
+         NULL, NULL, NULL, NULL, j.tenant, j.correlation_id
+    FROM detent.job j WHERE j.state = 'running';
+
 -- One line per change of anything. Order within an entity: (attempt, rank, n), never time alone.
 -- The ordinary path is read out of the executions; error, crashed, timed out and unknown, and every end that comes to
 -- rest in failed or quarantined, go by way of failed: one UPDATE, two lines.
 CREATE OR REPLACE VIEW detent.transition AS
-  WITH attempt AS NOT MATERIALIZED (
-    SELECT e.job_id, e.attempt, e.worker, e.leased_at, e.started_at, e.committed_at,
-           coalesce(e.done_at, e.aborted_at) AS ended_at, e.outcome, e.error, e.next_state,
-           j.tenant, j.correlation_id
-      FROM detent.execution e JOIN detent.job j ON j.id = e.job_id
-    UNION ALL
-    SELECT j.id, j.attempt, coalesce((SELECT l.worker FROM detent.lease l WHERE l.id = j.lease_id), ''), j.leased_at, j.started_at, j.committed_at,
-           NULL, NULL, NULL, NULL, j.tenant, j.correlation_id
-      FROM detent.job j WHERE j.state = 'running'
-  )
   SELECT j.tenant, 'job' AS entity, j.id AS job_id, j.id::text AS entity_id, NULL AS from_state, 'pending' AS to_state,
          'enqueue' AS trigger, j.created_at AS at, 'client' AS actor, NULL AS reason, NULL AS metadata, j.correlation_id,
          false AS forced, 0 AS attempt, 0 AS rank, 0::bigint AS n
     FROM detent.job j
   UNION ALL
   SELECT tenant, 'job', job_id, job_id::text, 'pending', 'running', 'claim', leased_at, worker, NULL, NULL, correlation_id, false, attempt, 10, 0
-    FROM attempt
+    FROM detent.attempt_to_read
   UNION ALL
   SELECT tenant, 'execution', job_id, job_id || '/' || attempt, NULL, 'leased', 'lease', leased_at, worker, NULL, NULL, correlation_id, false, attempt, 11, 0
-    FROM attempt
+    FROM detent.attempt_to_read
   UNION ALL
   SELECT tenant, 'execution', job_id, job_id || '/' || attempt, 'leased', 'in_progress', 'start', started_at, worker, NULL, NULL, correlation_id, false, attempt, 20, 0
-    FROM attempt WHERE started_at IS NOT NULL
+    FROM detent.attempt_to_read WHERE started_at IS NOT NULL
   UNION ALL
   SELECT tenant, 'execution', job_id, job_id || '/' || attempt, 'in_progress', 'committed', 'commit', committed_at, worker, NULL, NULL, correlation_id, false, attempt, 30, 0
-    FROM attempt WHERE committed_at IS NOT NULL
+    FROM detent.attempt_to_read WHERE committed_at IS NOT NULL
   UNION ALL
   SELECT tenant, 'execution', job_id, job_id || '/' || attempt,
          CASE WHEN outcome = 'done' THEN 'committed' WHEN started_at IS NOT NULL THEN 'in_progress' ELSE 'leased' END,
          CASE WHEN outcome = 'done' THEN 'done' ELSE 'aborted' END,
          CASE WHEN outcome = 'done' THEN 'finish' ELSE 'abort' END, ended_at, worker, outcome, NULL, correlation_id, false, attempt, 40, 0
-    FROM attempt WHERE ended_at IS NOT NULL
+    FROM detent.attempt_to_read WHERE ended_at IS NOT NULL
   UNION ALL
   SELECT tenant, 'job', job_id, job_id::text, 'running',
          CASE WHEN outcome IN ('error', 'crashed', 'timed_out', 'unknown') OR next_state IN ('failed', 'quarantined')
@@ -101,12 +102,12 @@ CREATE OR REPLACE VIEW detent.transition AS
               WHEN outcome IN ('error', 'crashed', 'timed_out', 'unknown') OR next_state IN ('failed', 'quarantined') THEN 'fail'
               ELSE 'give_back' END,
          ended_at, CASE WHEN outcome = 'expired' THEN 'reaper' ELSE worker END, outcome, NULL, correlation_id, false, attempt, 50, 0
-    FROM attempt WHERE ended_at IS NOT NULL
+    FROM detent.attempt_to_read WHERE ended_at IS NOT NULL
   UNION ALL
   SELECT tenant, 'job', job_id, job_id::text, 'failed', next_state,
          CASE WHEN next_state = 'quarantined' THEN 'give_up' ELSE 'back_off' END,
          ended_at, CASE WHEN outcome = 'expired' THEN 'reaper' ELSE worker END, outcome, NULL, correlation_id, false, attempt, 51, 0
-    FROM attempt
+    FROM detent.attempt_to_read
    WHERE ended_at IS NOT NULL
      AND (next_state = 'quarantined' OR (next_state = 'pending' AND outcome IN ('error', 'crashed', 'timed_out', 'unknown')))
   UNION ALL
