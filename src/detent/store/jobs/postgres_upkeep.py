@@ -32,9 +32,11 @@ _SET_RECOVERY = (
     "SELECT detent.recovery_set_v1(%s::text, %s::double precision, %s::double precision, %s::text, %s::text)"
 )
 _LIST_RECOVERY = f"SELECT {', '.join(_RECOVERY)} FROM detent.recovery_list_v1()"
-_UNTOLD_TAKE = "SELECT job_id, attempt FROM detent.untold_take_v2(%s::text[], %s::integer, %s::double precision)"
-_UNTOLD_KEEP = "SELECT detent.failure_report_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
-_UNTOLD_DONE = "SELECT detent.untold_done_v2(%s::bigint[], %s::integer[])"
+_FAILURE_REPORT_TAKE = (
+    "SELECT job_id, attempt FROM detent.failure_report_take_v1(%s::text[], %s::integer, %s::double precision)"
+)
+_FAILURE_REPORT_KEEP = "SELECT detent.failure_report_keep_v1(%s::bigint[], %s::integer[], %s::double precision)"
+_FAILURE_REPORT_DONE = "SELECT detent.failure_report_done_v1(%s::bigint[], %s::integer[])"
 _PRUNE = "SELECT jobs, next_id FROM detent.job_prune_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text, %s::text[])"
 _PRUNABLE = "SELECT ids, next_id FROM detent.job_prunable_v1(%s::timestamptz, %s::bigint, %s::integer, %s::text[])"
 _DROP_JOBS = "SELECT detent.job_drop_v1(%s::bigint[], %s::timestamptz, %s::text)"
@@ -108,16 +110,16 @@ def recovery_list() -> Statement[list[RecoveryRow]]:
 
 def failure_report_take(tasks: Sequence[str], limit: int, seconds: float) -> Statement[list[tuple[int, int]]]:
     return Statement(
-        _UNTOLD_TAKE, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows]
+        _FAILURE_REPORT_TAKE, (texts(tasks), limit, float(seconds)), lambda rows: [(row[0], row[1]) for row in rows]
     )
 
 
 def failure_report_keep(failures: Sequence[tuple[int, int]], seconds: float) -> Statement[None]:
-    return Statement(_UNTOLD_KEEP, (*_columns(failures), float(seconds)), lambda rows: None)
+    return Statement(_FAILURE_REPORT_KEEP, (*_columns(failures), float(seconds)), lambda rows: None)
 
 
 def failure_report_done(failures: Sequence[tuple[int, int]]) -> Statement[None]:
-    return Statement(_UNTOLD_DONE, _columns(failures), lambda rows: None)
+    return Statement(_FAILURE_REPORT_DONE, _columns(failures), lambda rows: None)
 
 
 def _columns(failures: Sequence[tuple[int, int]]) -> tuple[str, str]:

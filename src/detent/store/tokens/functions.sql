@@ -47,7 +47,7 @@ END $$;
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.token_list_v1(p_revoked boolean, p_before bigint, p_limit integer) RETURNS SETOF detent.token
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 BEGIN
   IF p_revoked THEN
     RETURN QUERY SELECT k.* FROM detent.token k WHERE k.id < p_before ORDER BY k.id DESC LIMIT p_limit;

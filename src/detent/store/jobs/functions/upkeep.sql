@@ -302,7 +302,7 @@ END $$;
 -- gives:   the jobs, and the attempts that failed
 -- locks:   their rows; rows that others have locked are skipped
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.untold_take_v2(p_tasks text[], p_limit integer, p_seconds double precision)
+CREATE OR REPLACE FUNCTION detent.failure_report_take_v1(p_tasks text[], p_limit integer, p_seconds double precision)
 RETURNS TABLE (job_id bigint, attempt integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
@@ -353,7 +353,7 @@ END $$;
 -- gives:   nothing
 -- locks:   their rows
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.untold_done_v2(p_ids bigint[], p_attempts integer[]) RETURNS void
+CREATE OR REPLACE FUNCTION detent.failure_report_done_v1(p_ids bigint[], p_attempts integer[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
