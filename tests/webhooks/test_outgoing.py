@@ -305,3 +305,45 @@ def test_a_secret_in_rotation_signs_twice(shop: Shop, receiver: Canary) -> None:
     signatures = receiver.requests[0].partition(b"webhook-signature: ")[2].partition(b"\r\n")[0].split()
     assert [one[:3] for one in signatures] == [b"v1,", b"v1,"]
     assert signatures[0] != signatures[1]
+
+
+def test_an_ops_run_that_ends_is_delivered_once(shop: Shop) -> None:
+    """O4: whoever ends it: its worker, a person, or the reaper."""
+    ops = shop.app.ops
+    ops.queue("shop", "before the target")
+    shop.notify(on=("run.success", "run.failed", "run.cancelled"))
+    shop.work()
+    done, stopped, stale = (ops.queue("shop", env) for env in ("staging", "production", "test"))
+    claimed = ops.claim("w")
+    assert claimed is not None
+    ops.cancel(claimed)
+    for expected in (done, stopped, stale):
+        held = ops.claim("w")
+        assert held is not None
+        assert held.id == expected.id
+        if expected is done:
+            ops.event(held, "building")
+            ops.finish(held, "success")
+        elif expected is stopped:
+            ops.cancel(held)
+    shop.harness.clock.advance(400)
+    shop.work()
+    shop.work()
+    told = [(one["data"]["run_id"], one["type"]) for one in shop.received()]
+    assert sorted(told) == sorted(
+        [
+            (claimed.id, "run.cancelled"),
+            (done.id, "run.success"),
+            (stopped.id, "run.cancelled"),
+            (stale.id, "run.cancelled"),
+        ]
+    )
+
+
+def test_ends_of_ops_runs_are_listed_only_for_targets(shop: Shop) -> None:
+    """Otherwise the list would grow for ever."""
+    run = shop.app.ops.queue("shop", "staging")
+    shop.app.ops.cancel(run)
+    shop.notify(on=("job.failed",))
+    shop.work()
+    assert shop.app.store.failure_report_take(["ops.run"], 10, 1) == []

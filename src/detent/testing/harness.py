@@ -156,7 +156,7 @@ class Harness:
         announcements = self.app.announcements
         if announcements is not None:
             announcements.announce_failures(failures)
-            made += announcements.read_record()
+            made += announcements.read_record() + announcements.announce_ops_runs()
         for job_id, _ in failures:
             self.app.tell_failure(job_id)
         self.store.failure_report_done(failures)

@@ -1,8 +1,8 @@
 """Turns events into delivery jobs, once for each event and target.
 
-Failures of jobs come from the list that the ending of an attempt fills in its own transaction. Changes of runs and
-alerts come from the record. Each target has a place in the record, and the place moves in the transaction that enqueues
-the deliveries: after a crash, neither is lost or repeated.
+Failures of jobs, and ends of ops runs, come from the list that their ending fills in its own transaction. Changes of
+runs and alerts come from the record. Each target has a place in the record, and the place moves in the transaction that
+enqueues the deliveries: after a crash, neither is lost or repeated.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from detent.client.job_verbs import unwrap
 from detent.declare.enqueue import EnqueueOptions, new_job
 from detent.declare.task import Task
 from detent.errors import DetentError, InvalidInput, KeyConflict
+from detent.model.ops_records import OPS_TASK
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import Verbs
-from detent.webhooks.events import Event, job_event, record_event
+from detent.webhooks.events import OPS_TYPES, Event, job_event, ops_event, record_event
 from detent.webhooks.outgoing import OutgoingWebhook
 
 __all__ = ["Announcements"]
@@ -28,6 +29,8 @@ log = logging.getLogger("detent.webhooks")
 
 _PAGE = 500
 _PAGES_MAX = 20
+_TERM = 60.0
+"""Seconds until another process may take ends that were taken and not removed from the list."""
 _KEY_SECONDS = 30 * 86_400.0
 
 
@@ -60,6 +63,19 @@ class Announcements:
         jobs = self._jobs(engine, watching, events)
         if jobs:
             _check(engine.store.job_enqueue(jobs))
+
+    def announce_ops_runs(self) -> int:
+        """Enqueue the deliveries of ops runs that ended, and return how many ends were on the list."""
+        watching = [one for one in self._targets.values() if one.events & OPS_TYPES]
+        if not watching:
+            return 0
+        engine, found = self._engine.find(), 0
+        while ended := engine.store.failure_report_take([OPS_TASK], _PAGE, _TERM):
+            rows = [row for row in engine.store.ops_get([job_id for job_id, _ in ended]) if row is not None]
+            jobs = self._jobs(engine, watching, [event for row in rows if (event := ops_event(row)) is not None])
+            engine.store.together(_striking(ended, jobs))
+            found += len(ended)
+        return found
 
     @property
     def reads_record(self) -> bool:
@@ -132,6 +148,15 @@ def _moving(name: str, before: str, after: str, jobs: Sequence[NewJob]) -> Calla
         return True
 
     return move
+
+
+def _striking(ended: Sequence[tuple[int, int]], jobs: Sequence[NewJob]) -> Callable[[Verbs], None]:
+    def strike(verbs: Verbs) -> None:
+        if jobs:
+            _check(verbs.job_enqueue(jobs))
+        verbs.failure_report_done(ended)
+
+    return strike
 
 
 def _check(answers: Sequence[Enqueued | DetentError]) -> None:

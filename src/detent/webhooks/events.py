@@ -1,4 +1,4 @@
-"""What outgoing webhooks tell of: jobs that failed, runs and alerts that changed their state.
+"""What outgoing webhooks tell of: jobs that failed, runs and alerts that changed their state, ops runs that ended.
 
 An event has the form of Standard Webhooks: `{"type": "job.failed", "timestamp": "…", "data": {…}}`. Payloads and
 results of jobs are not part of it, because they may hold what only the application should see.
@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from detent.errors import InvalidInput
-from detent.lifecycle.library import BATCH_RUN, PIPELINE_RUN
+from detent.lifecycle.library import BATCH_RUN, OPS_RUN, PIPELINE_RUN
 from detent.model import json_codec
+from detent.model.ops_records import OpsRunRow
 from detent.model.records import ExecutionRow, JobRow, RecordFeedLine
 
-__all__ = ["EVENT_TYPES", "Event", "check_patterns", "job_event", "record_event"]
+__all__ = ["EVENT_TYPES", "OPS_TYPES", "Event", "check_patterns", "job_event", "ops_event", "record_event"]
 
 _JOB_STATES = ("failed", "quarantined")
 _ALERT_STATES = ("firing", "acknowledged", "resolved")
@@ -26,10 +27,12 @@ _ERROR_MAX = 2000
 
 EVENT_TYPES: tuple[str, ...] = (
     *(f"job.{state}" for state in _JOB_STATES),
-    *(f"run.{state}" for state in sorted({*BATCH_RUN.states, *PIPELINE_RUN.states})),
+    *(f"run.{state}" for state in sorted({*BATCH_RUN.states, *PIPELINE_RUN.states, *OPS_RUN.final})),
     *(f"alert.{state}" for state in _ALERT_STATES),
 )
 """Every type of event."""
+OPS_TYPES = frozenset(f"run.{state}" for state in OPS_RUN.final)
+"""Those that the end of an ops run may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,29 @@ def job_event(job: JobRow, attempt: ExecutionRow) -> Event | None:
             "run_id": None if job.run_id is None else str(job.run_id),
             "correlation_id": job.correlation_id,
             "created_at": job.created_at.isoformat(),
+        },
+    )
+
+
+def ops_event(run: OpsRunRow) -> Event | None:
+    """Return the event of an ops run that ended; None for one that did not."""
+    if run.finished_at is None or run.state not in OPS_RUN.final:
+        return None
+    run_id = f"run-{run.job_id}"
+    return Event(
+        source=f"ops:{run_id}:{run.state}",
+        type=f"run.{run.state}",
+        at=run.finished_at,
+        data={
+            "run_id": run_id,
+            "kind": "ops",
+            "project_id": run.project_id,
+            "env": run.env,
+            "git_sha": run.git_sha,
+            "git_ref": run.git_ref,
+            "to": run.state,
+            "outcome": run.outcome,
+            "actor": run.cancelled_by or run.claimed_by,
         },
     )
 

@@ -1,6 +1,7 @@
 -- Guards of ops runs.
 
--- Only moves of the lifecycle ops_run are allowed; each is announced on the channel `ops_runs`.
+-- Only moves of the lifecycle ops_run are allowed; each is announced on the channel `ops_runs`. If there are targets of outgoing
+-- webhooks, a run that ends is put on the list of ends that they have to be told of.
 CREATE OR REPLACE FUNCTION detent.ops_run_moves() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 DECLARE
@@ -16,6 +17,10 @@ BEGIN
     RAISE EXCEPTION 'DT002 ops_run run-% cannot go from % to %', OLD.id, was, now_is USING ERRCODE = 'DT002';
   END IF;
   PERFORM pg_notify('ops_runs', format('{"run_id":"run-%s","status":"%s"}', OLD.id, now_is));
+  IF NEW.finished_at IS NOT NULL AND EXISTS (SELECT 1 FROM detent.webhook_target) THEN
+    INSERT INTO detent.failure_report (job_id, attempt, task) VALUES (NEW.id, NEW.attempt, NEW.task)
+      ON CONFLICT ON CONSTRAINT failure_report_pkey DO NOTHING;
+  END IF;
   RETURN NEW;
 END $$;
 

@@ -37,15 +37,19 @@ BEGIN
   SELECT RAISE(ABORT, 'DT041 ops_environment is written once: REPLACE refused');
 END;
 
--- Only moves of the lifecycle ops_run are allowed.
+-- Only moves of the lifecycle ops_run are allowed. If there are targets of outgoing webhooks, a run that ends is put on the list
+-- of ends that they have to be told of.
 CREATE TRIGGER detent_job_ops_run AFTER UPDATE OF state, started_at ON detent_job
-  FOR EACH ROW WHEN NEW.task = 'ops.run' AND NEW.state <> OLD.state AND (
+  FOR EACH ROW WHEN NEW.task = 'ops.run' AND NEW.state <> OLD.state
+BEGIN
+  SELECT RAISE(ABORT, 'DT002 ops_run: it cannot go from its state to that one') WHERE (
       (SELECT trigger FROM detent_transition_log WHERE job_id = OLD.id ORDER BY n DESC LIMIT 1) = 'repair'
    OR (CASE OLD.state WHEN 'pending' THEN 'queued' WHEN 'succeeded' THEN 'success'
           WHEN 'running' THEN CASE WHEN OLD.started_at IS NULL THEN 'claimed' ELSE 'running' END ELSE OLD.state END,
        CASE NEW.state WHEN 'pending' THEN 'queued' WHEN 'succeeded' THEN 'success'
           WHEN 'running' THEN CASE WHEN NEW.started_at IS NULL THEN 'claimed' ELSE 'running' END ELSE NEW.state END) IN (VALUES {{ops_run.moves}})
-  ) IS NOT TRUE
-BEGIN
-  SELECT RAISE(ABORT, 'DT002 ops_run: it cannot go from its state to that one');
+  ) IS NOT TRUE;
+  INSERT INTO detent_failure_report (job_id, attempt, task)
+    SELECT NEW.id, NEW.attempt, NEW.task WHERE NEW.finished_at IS NOT NULL AND EXISTS (SELECT 1 FROM detent_webhook_target)
+      ON CONFLICT (job_id, attempt) DO NOTHING;
 END;

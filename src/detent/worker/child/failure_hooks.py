@@ -72,6 +72,8 @@ class FailureHooks:
                 self._changed.wait_for(lambda: self._served < self._asked)
                 asked = self._asked
             try:
+                if self._announcements is not None:
+                    self._announcements.announce_ops_runs()
                 while failures := self._store.failure_report_take(sorted(self._app.tasks), _BATCH, _TERM):
                     if self._announcements is not None:
                         # First, because hooks may be slow. Repeated if the failures are taken again: a no-op then.
