@@ -108,6 +108,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "TargetChange",
         "Token",
         "Violation",
+        "Token",
+        "CreatedToken",
         "Watermark",
         "Webhook",
         "WebhookTarget",

@@ -13,8 +13,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from detent import Detent
 from detent.cli.main import main
 from detent.http.server import listen
+from detent.model.clock import TurnableClock
 from tests.deadlines import scaled, until
 from tests.http.event_streams import Follower
 
@@ -39,7 +41,7 @@ def serving(folder: Path, url: str, *more: str) -> Iterator[tuple[str, subproces
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
-            assert said.startswith("Serving the HTTP API on http://127.0.0.1:"), said
+            assert said.startswith("Serving the HTTP API on http://"), said
             yield said.split()[-1], process
         finally:
             process.kill()
@@ -71,13 +73,34 @@ def test_it_stops_while_streams_are_open(tmp_path: Path, ready_url: str) -> None
         assert not open_streams[1].of("end")  # the job has not ended, so the client reconnects
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "shop.example"])
-def test_an_address_that_others_can_reach_is_refused(
-    sqlite_store_url: str, capsys: pytest.CaptureFixture[str], host: str
+@pytest.mark.parametrize("more", ["--host=0.0.0.0", "--host=::", "--host=192.0.2.1", "--require-token"])
+def test_it_does_not_start_without_a_token_where_one_is_needed(
+    sqlite_store_url: str, capsys: pytest.CaptureFixture[str], more: str
 ) -> None:
-    """S4: requests carry no password, so only this machine may send them."""
-    assert main(["server", "--database", sqlite_store_url, "--host", host]) == 2
+    """S4: an address that other machines reach needs tokens; an expired or revoked one is none."""
+    with Detent(sqlite_store_url, clock=TurnableClock()) as app:
+        app.tokens.create("left")
+        app.tokens.revoke("left")
+        app.tokens.create("late", expires_in=60)  # by a clock that is behind
+    assert main(["server", "--database", sqlite_store_url, "--port", "0", more]) == 2
+    assert "create one with `detent tokens create NAME`" in capsys.readouterr().err
+
+
+def test_a_name_is_no_address(sqlite_store_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["server", "--database", sqlite_store_url, "--host", "shop.example"]) == 2
     assert "host" in capsys.readouterr().err
+
+
+def test_with_a_token_it_serves_other_addresses(tmp_path: Path, sqlite_store_url: str) -> None:
+    """S4: and then the token is needed on loopback too."""
+    with Detent(sqlite_store_url) as app:
+        token = app.tokens.create("ana", role="operator").token
+    with serving(tmp_path, sqlite_store_url, "--host", "0.0.0.0") as (url, _):
+        local = url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx2.get(f"{local}/jobs").status_code == 401
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert httpx2.get(f"{local}/session", headers=bearer).json()["name"] == "ana"
+        assert httpx2.get(f"{local}/jobs", headers=bearer | {"Host": "evil.example"}).status_code == 421
 
 
 def test_a_port_that_is_taken(tmp_path: Path, sqlite_store_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,9 @@ class Tokens:
     def _expiry(self, expires_in: float | None) -> datetime | None:
         if expires_in is None:
             return None
-        return self._engine.store.now() + timedelta(seconds=check_seconds("expires_in", expires_in))
+        if check_seconds("expires_in", expires_in) < 1:
+            raise InvalidInput("expires_in", f"{expires_in:g} seconds", "1 second or more")
+        return self._engine.store.now() + timedelta(seconds=expires_in)
 
     def _checked(self, name: str) -> str:
         return json_codec.text(name, field="name", bytes_max=self._engine.settings.name_max)

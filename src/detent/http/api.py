@@ -25,7 +25,7 @@ from detent.http.console import console_route
 from detent.http.description import describe
 from detent.http.metrics import add_metrics_route
 from detent.http.permissions import check_call, keep_tenant
-from detent.http.problems import answer_error, answer_http_error
+from detent.http.problems import answer_error, answer_http_error, answer_unexpected
 from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
 from detent.http.sessions import add_session_routes
@@ -60,6 +60,7 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     api = FastAPI(title="Detent", version=_VERSION, openapi_url=None, docs_url=None, redoc_url=None)
     api.add_exception_handler(DetentError, answer_error)
     api.add_exception_handler(HTTPException, answer_http_error)
+    api.add_exception_handler(Exception, answer_unexpected)
     callers = Callers(app, tokens_required=tokens_required, open_name=actor)
     admission = Admission(callers)
     api.state.callers = callers
@@ -72,6 +73,11 @@ def build_api(app: Detent, *, hosts: Sequence[str] = (), actor: str = "http", to
     async def openapi() -> Response:
         return Response(description, media_type="application/json")
 
+    async def index() -> Response:
+        nouns = sorted({verb.noun.partition(" ")[0] for verb in verbs})
+        return _json({"name": "detent", "version": _VERSION, "nouns": nouns, "description": f"{_ROOT}/openapi.json"})
+
+    api.add_api_route(_ROOT, index, include_in_schema=False)
     api.add_api_route(f"{_ROOT}/openapi.json", openapi, include_in_schema=False)
     api.add_api_route("/healthz", _healthy, include_in_schema=False)
     api.add_api_route("/readyz", _readiness(app), include_in_schema=False)

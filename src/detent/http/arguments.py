@@ -83,8 +83,10 @@ def read_body(body: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return the arguments in the JSON object of a request; an empty body has none. `InvalidInput`."""
     try:
         values = msgspec.json.decode(body) if body else {}
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput("body", str(error), "a JSON object") from None
+    except RecursionError:
+        raise InvalidInput("body", "JSON that is nested too deeply", "fewer levels") from None
     if not isinstance(values, dict):
         raise InvalidInput("body", f"a JSON {type(values).__name__}", "a JSON object")
     return _convert(values, kind, strict=True)
@@ -120,7 +122,7 @@ def _without_none(kind: Any) -> Any:
 def _object(field: str, text: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise InvalidInput(field, text[:80], "a JSON object")

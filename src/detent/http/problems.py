@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from detent.errors import TABLE, DatabaseBusy, DatabaseUnreachable, DetentError
 
-__all__ = ["PROBLEM", "Problem", "answer_error", "answer_http_error", "problem", "refuse"]
+__all__ = ["PROBLEM", "Problem", "answer_error", "answer_http_error", "answer_unexpected", "problem", "refuse"]
 
 log = logging.getLogger("detent.server")
 
@@ -67,6 +67,14 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     return _answer(
         Problem(title=title, status=error.status_code, detail=detail, code=f"HTTP{error.status_code}"), error.headers
     )
+
+
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    """Answer a request that failed by an error in Detent itself. The log has the error; the answer tells nothing."""
+    detail = (
+        f"{request.method} {request.url.path}: an unexpected {type(error).__name__}; the server's log has the cause"
+    )
+    return refuse(500, detail)
 
 
 def refuse(status: int, detail: str) -> Response:

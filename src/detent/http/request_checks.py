@@ -9,6 +9,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from detent.http.problems import refuse
@@ -17,7 +18,10 @@ __all__ = ["LOOPBACK", "RequestChecks"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_QUERY_MAX = 16 * 1024
+_HEADERS_MAX = 32 * 1024
 _HEADERS = (
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -40,11 +44,30 @@ class RequestChecks:
             if _name(host) not in self._hosts:
                 answer = refuse(421, f"this server is not reached as {host[:80]!r}; allow the name with --allow-host")
                 return await answer(scope, receive, send)
-            origin = headers.get("origin")
-            if scope["method"] not in _SAFE and origin is not None and urlsplit(origin).netloc != host:
+            if scope["method"] not in _SAFE and (origin := _foreign_origin(headers, host)) is not None:
                 answer = refuse(403, f"a change from another origin, {origin[:80]!r}, is refused")
                 return await answer(scope, receive, send)
+            if (too_long := _too_long(scope)) is not None:
+                return await too_long(scope, receive, send)
         return await self._app(scope, receive, _with_headers(send))
+
+
+def _foreign_origin(headers: Headers, host: str) -> str | None:
+    """Return where a request comes from if that is another origin, as browsers say; None otherwise."""
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return origin
+    site = headers.get("sec-fetch-site", "same-origin")
+    return None if site in ("same-origin", "none") else site
+
+
+def _too_long(scope: Scope) -> Response | None:
+    if len(scope["query_string"]) > _QUERY_MAX:
+        return refuse(414, f"the query has {len(scope['query_string'])} bytes; at most {_QUERY_MAX} are allowed")
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    if size > _HEADERS_MAX:
+        return refuse(431, f"the headers have {size} bytes; at most {_HEADERS_MAX} are allowed")
+    return None
 
 
 def _with_headers(send: Send) -> Send:

@@ -11,6 +11,7 @@ from types import FrameType
 import uvicorn
 
 from detent.app.detent import Detent
+from detent.client.list_page import LIST_MAX
 from detent.errors import InvalidInput
 from detent.http.api import build_api
 from detent.http.webhooks import log_webhooks
@@ -22,18 +23,14 @@ log = logging.getLogger("detent.server")
 _STOP_SECONDS_MAX = 2
 
 
-def check_address(host: str) -> str:
-    """Return the address to listen on. `InvalidInput` if other machines could reach it: requests carry no password."""
+def check_address(host: str) -> tuple[str, bool]:
+    """Return the address to listen on, and whether only this machine can reach it. `InvalidInput`."""
     if host == "localhost":
-        return "127.0.0.1"
+        return "127.0.0.1", True
     try:
-        is_local = ipaddress.ip_address(host).is_loopback
+        return host, ipaddress.ip_address(host).is_loopback
     except ValueError:
         raise InvalidInput("host", repr(host)[:80], "an IP address of this machine, such as 127.0.0.1") from None
-    if not is_local:
-        allowed = "127.0.0.1 or ::1. Put a reverse proxy with a login of its own in front of it to let others in"
-        raise InvalidInput("host", repr(host), allowed)
-    return host
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -51,18 +48,44 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Server:
-    """The HTTP API of an application on one address. Port 0 takes any free port."""
+    """The HTTP API of an application on one address. Port 0 takes any free port.
 
-    def __init__(self, app: Detent, *, host: str = "127.0.0.1", port: int = 8321, hosts: Sequence[str] = ()) -> None:
+    On a loopback address, requests without a token may do everything, unless `require_token` is true. On every other
+    address, tokens are required.
+    """
+
+    def __init__(
+        self,
+        app: Detent,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8321,
+        hosts: Sequence[str] = (),
+        require_token: bool = False,
+    ) -> None:
         self._app = app
-        self._host = check_address(host)
+        self._host, is_local = check_address(host)
         self._port = port
-        self._hosts = hosts
+        is_any = ipaddress.ip_address(self._host).is_unspecified
+        self._hosts = tuple(hosts) if is_any else (self._host, *hosts)
+        self._tokens_required = require_token or not is_local
+
+    def check_tokens(self) -> None:
+        """Raise `InvalidInput` if tokens are required and none is usable: every request would be refused."""
+        if self._tokens_required and not _has_usable_token(self._app):
+            found = f"no usable token, which the address {self._host} or --require-token needs"
+            raise InvalidInput("tokens", found, "at least one; create one with `detent tokens create NAME`")
 
     def run(self, *, ready: Callable[[str], None]) -> None:
         """Serve until a signal says stop (SIGINT or SIGTERM). `ready` is called with the URL once it answers."""
+        self.check_tokens()
         with listen(self._host, self._port) as listener:
-            api = build_api(self._app, hosts=self._hosts, actor=self._app.settings.actor, tokens_required=False)
+            api = build_api(
+                self._app,
+                hosts=self._hosts,
+                actor=self._app.settings.actor,
+                tokens_required=self._tokens_required,
+            )
             config = uvicorn.Config(
                 api, log_config=None, access_log=False, timeout_graceful_shutdown=_STOP_SECONDS_MAX, server_header=False
             )
@@ -70,6 +93,16 @@ class Server:
             port = listener.getsockname()[1]
             shown = f"[{self._host}]" if ":" in self._host else self._host
             _Uvicorn(config, api.state.streams.stop, lambda: ready(f"http://{shown}:{port}")).run(sockets=[listener])
+
+
+def _has_usable_token(app: Detent) -> bool:
+    after: str | None = None
+    while True:
+        page = app.tokens.list(limit=LIST_MAX, after=after)
+        if any(one.expires_at is None or one.expires_at > app.clock.now() for one in page):
+            return True
+        if (after := page.next) is None:
+            return False
 
 
 class _Uvicorn(uvicorn.Server):

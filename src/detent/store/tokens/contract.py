@@ -26,7 +26,7 @@ class TokenVerbs(Protocol):
         """Revoke the token of that name for good, on record. Already revoked: a no-op. Refuses with `NotFound`."""
         ...
 
-    @verb("admin", reads=True)
+    @verb("client", reads=True)
     def token_list(self, revoked: bool, before: int, limit: int) -> list[TokenRow]:
         """Return up to `limit` tokens with ids below `before`, the highest id first: those that are not revoked, or
         with `revoked` all."""
