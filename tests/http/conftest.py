@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from detent import Change, Context, Detent, Retry
+from detent import Detent
 from detent.http.api import build_api
 from detent.testing.harness import Harness
+from tests.http.applications import declare_tasks
 
 
 @dataclass(frozen=True)
@@ -38,32 +39,7 @@ class World:
 
 @pytest.fixture
 def world(store_url: str) -> Iterator[World]:
-    app = Detent(store_url, actor="shop")
-
-    @app.task(name="add")
-    def add(ctx: Context, a: int, b: int) -> int:
-        ctx.event("adding", a=a, b=b)
-        return a + b
-
-    @app.task(name="fail", retry=Retry(0))
-    def fail(ctx: Context) -> None:
-        raise RuntimeError("as it must")
-
-    @app.batch(name="reprice")
-    @dataclass
-    class Reprice:
-        many: int
-
-        def targets(self) -> Iterator[str]:
-            return (f"item-{number:03}" for number in range(self.many))
-
-        def preview(self, ref: str) -> Change[int]:
-            return Change(before=1, after=2)
-
-        def apply(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
-
-        def revert(self, ctx: Context, ref: str, change: Change[int]) -> None: ...
-
+    app = declare_tasks(Detent(store_url, actor="shop"))
     with closing(Harness(store_url)) as harness:
         harness.use(app)
         yield World(

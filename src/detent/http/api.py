@@ -24,7 +24,7 @@ from detent.http.callers import Caller, Callers, caller_of
 from detent.http.console import console_route
 from detent.http.description import describe
 from detent.http.metrics import add_metrics_route
-from detent.http.permissions import check_call, keep_tenant
+from detent.http.permissions import check_call, check_role, keep_tenant
 from detent.http.problems import answer_error, answer_http_error, answer_unexpected
 from detent.http.request_body import read_json
 from detent.http.request_checks import RequestChecks
@@ -116,6 +116,7 @@ def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], 
             return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
 
     async def endpoint(request: Request) -> Response:
+        check_role(caller_of(request), verb)
         if verb.changes:
             given = read_query(request.query_params, verb.filters)
             given |= read_body(await read_json(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)

@@ -31,7 +31,7 @@ class Authentication:
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
-            return await refuse(403, "only HTTP requests are answered")(scope, receive, send)
+            return await send({"type": "websocket.close", "code": 1008})
         method, path = scope["method"], path_below_mount(scope)
         if is_public(method, path):
             return await self._app(scope, receive, send)

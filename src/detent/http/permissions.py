@@ -20,7 +20,7 @@ from detent.http.verbs import Verb
 from detent.model.records import Count
 from detent.model.token_records import ROLES, Role
 
-__all__ = ["check_call", "check_path", "check_request", "keep_tenant", "role_needed"]
+__all__ = ["check_call", "check_path", "check_request", "check_role", "keep_tenant", "role_needed"]
 
 _ADMIN = {
     ("identities", "renew"), ("jobs", "force"), ("limits", "remove"), ("record", "repair"), ("runs", "force"),
@@ -52,6 +52,12 @@ def check_path(caller: Caller, method: str, path: str) -> str | None:
     return None
 
 
+def check_role(caller: Caller, verb: Verb) -> None:
+    """Refuse a caller whose role is too weak for a verb."""
+    if not _has(caller, role_needed(verb)):
+        raise HTTPException(403, _too_weak(caller, role_needed(verb)))
+
+
 def check_request(request: Request, role: Role, *, all_tenants: bool) -> Caller:
     """Return the caller of a request to a route that is no verb. Refuse one whose role is too weak, or, if the answer
     has `all_tenants` in it, whose token has a tenant."""
@@ -66,9 +72,8 @@ def check_request(request: Request, role: Role, *, all_tenants: bool) -> Caller:
 def check_call(app: Detent, caller: Caller, verb: Verb, ids: dict[str, str], given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call, limited to the tenant of the caller. Refuse what the caller may not do; something
     of another tenant is `NotFound`."""
-    needed: Role = "admin" if given.get("force") is True else role_needed(verb)
-    if not _has(caller, needed):
-        raise HTTPException(403, _too_weak(caller, needed))
+    if given.get("force") is True and not _has(caller, "admin"):
+        raise HTTPException(403, _too_weak(caller, "admin"))
     if caller.tenant is None:
         return given
     if "job_id" in ids and verb.noun == "jobs":
