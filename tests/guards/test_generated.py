@@ -10,7 +10,7 @@ import pytest
 import detent.store
 from detent.lifecycle.library import JOB, LIBRARY
 from detent.store.lifecycle_sql import filled, placeholders, values
-from detent.store.texts import Dialect
+from detent.store.sql_files import Dialect
 
 STORE = Path(detent.store.__file__).parent
 PAIR = re.compile(r"OLD\.state = '(\w+)' AND NEW\.state = '(\w+)'")

@@ -90,7 +90,7 @@ TOUCHES = (
         names=("threading", "_thread", "asyncio", "concurrent", "multiprocessing", "queue", "selectors"),
         places=(
             "store/enqueue_writer.py",
-            "store/foreign/connection.py",
+            "store/user_database/connection.py",
             "store/light_future.py",
             "store/*/driver*",
             "store/*/wake*",

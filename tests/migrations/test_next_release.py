@@ -9,7 +9,7 @@ import pytest
 import detent
 from detent.errors import InvalidTransition, ReleaseTooOld, SchemaTooNew
 from detent.model.database_facts import RELEASE
-from detent.store.installed import Installed, is_newer
+from detent.store.installed_release import Installed, is_newer
 from detent.store.open import open_store
 from detent.testing.stores import is_sqlite
 from tests.contract.jobs.sample_jobs import claim, enqueue

@@ -17,7 +17,7 @@ from detent.model.clock import to_micros
 from detent.model.limit_records import LimitFilter, NewLimit
 from detent.model.service_records import WalkPlace
 from detent.store.contract import Verbs
-from detent.store.invariants import walk
+from detent.store.invariants import stepwise_check
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.stores import START, is_sqlite, plain_connection, turnable_store
 from tests.contract.jobs.sample_jobs import claim, enqueue
@@ -74,7 +74,9 @@ def one_claim(verbs: Verbs, _: Any) -> None:
 def walk_of_jobs(_: Verbs, rows: Any) -> None:
     if not rows.is_sqlite:
         rows(WHOLE_TABLES, {})
-    found = walk.step("sqlite" if rows.is_sqlite else "postgres", rows, WalkPlace(part="jobs"), 10, **rows.terms)
+    found = stepwise_check.step(
+        "sqlite" if rows.is_sqlite else "postgres", rows, WalkPlace(part="jobs"), 10, **rows.terms
+    )
     assert found.violations == ()
 
 

@@ -23,7 +23,7 @@ from detent.model.records import Abort, Commit, Finish, NewEvent
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.contract import Store, Verbs
 from detent.store.invariants import load
-from detent.store.invariants.walk import step
+from detent.store.invariants.stepwise_check import step
 from detent.store.open import open_store
 from detent.store.postgres.store import WHOLE_TABLES
 from detent.testing.postgres import Cluster

@@ -24,7 +24,7 @@ from detent.model.alert_records import MEASURES
 from detent.model.clock import TurnableClock
 from detent.model.records import Abort, Commit, Finish, NewEvent
 from detent.model.service_records import WalkPlace, WalkStep
-from detent.store.invariants import walk
+from detent.store.invariants import stepwise_check
 from detent.store.open import open_store
 from detent.store.sqlite.driver.executor import Params, Row, SqliteExecutor
 from detent.store.sqlite.verb_base import ids_json
@@ -340,7 +340,7 @@ def test_a_step_of_the_walk_takes_its_portion_and_no_more(
 
 
 def _step(verbs: SqliteVerbs, place: WalkPlace) -> WalkStep:
-    return walk.step(
+    return stepwise_check.step(
         "sqlite",
         lambda sql, params: verbs._db.rows(sql, {**params, "now": 0}),
         place,

@@ -23,7 +23,7 @@ from detent.model.service_records import (
     WorkerSeen,
 )
 from detent.store.jobs.contract import ClaimTerms
-from detent.store.jobs.rules import moved_to
+from detent.store.jobs.move_rules import moved_to
 from detent.store.operations.stored_request import asked, operation_row
 from tests.twin.model import Model
 from tests.twin.rows import (

@@ -35,7 +35,7 @@ from detent.model.service_records import CatchUp
 from detent.pipeline.tasks import declare_tasks as pipeline_tasks
 from detent.store.contract import Store
 from detent.store.entities.rules import refuse_older
-from detent.store.foreign.marker import create_table
+from detent.store.user_database.marker import create_table
 from detent.views.figures import figures_since
 from detent.views.rates import Step, rates_since
 

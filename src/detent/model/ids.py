@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from detent.errors import InvalidInput
-from detent.model import forks
+from detent.model import fork_count
 
 __all__ = ["Ids", "ReservedIds", "SeededIds", "new_token"]
 
@@ -79,10 +79,10 @@ class ReservedIds:
         self._size = self._block
         self._nonce = random.SystemRandom().getrandbits(_NONCE_BITS)
         self._random = random.Random(self._seed)
-        self._forks = forks.count  # last: a thread that reads it without the lock sees the rest too
+        self._forks = fork_count.count  # last: a thread that reads it without the lock sees the rest too
 
     def _follow_fork(self) -> None:
-        if forks.count != self._forks:
+        if fork_count.count != self._forks:
             self._start_afresh()
 
     def take(self, count: int = 1) -> list[int]:
@@ -102,10 +102,10 @@ class ReservedIds:
             return [*taken, *fresh[:missing]]
 
     def left(self) -> int:
-        return len(self._rest) if forks.count == self._forks else 0
+        return len(self._rest) if fork_count.count == self._forks else 0
 
     def nonce(self) -> int:
-        if forks.count != self._forks:
+        if fork_count.count != self._forks:
             with self._lock:
                 self._follow_fork()
         return self._nonce

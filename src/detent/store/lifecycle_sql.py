@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from detent.lifecycle.definition import Lifecycle, Pair
 from detent.lifecycle.library import JOB, LIBRARY
 from detent.model.records import OUTCOMES
-from detent.store.texts import Dialect
+from detent.store.sql_files import Dialect
 
 __all__ = ["either", "filled", "literal", "placeholders", "values"]
 

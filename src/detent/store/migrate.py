@@ -21,7 +21,7 @@ from pathlib import Path
 
 from detent.errors import SchemaDiffers, SchemaTooNew, SchemaTooOld, SchemaUnreleased
 from detent.store.lifecycle_sql import filled
-from detent.store.texts import Dialect, sql_files
+from detent.store.sql_files import Dialect, sql_files
 
 __all__ = ["Applied", "Migration", "check", "check_wording", "is_complete", "load", "names", "pending", "refuse_newer"]
 

@@ -12,7 +12,7 @@ from detent.batch.due_reconciliations import begin_due
 from detent.client.engine import Engine
 from detent.client.job import Job, JobSnapshot
 from detent.errors import DetentError, InvalidInput, WrongPlace
-from detent.model import forks
+from detent.model import fork_count
 from detent.model.records import Abort, Claimed, Commit, Finish
 from detent.schedule.due_ticks import fire_due
 from detent.testing.stores import START, StoreClock, turnable_store
@@ -91,7 +91,7 @@ class Harness:
         while (claimed := self._claim(len(worked), most)) is not None:
             attempt = self._start(claimed)
             if attempt is not None and attempt.task.is_async and attempt.unknown is None:
-                self._end(claimed, await attempt.run_async(forks.count))
+                self._end(claimed, await attempt.run_async(fork_count.count))
             elif attempt is not None:
                 self._end(claimed, await asyncio.to_thread(attempt.run))
             worked.append(self.app.jobs.get(claimed.job_id))

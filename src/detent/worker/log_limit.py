@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from detent.model.clock import Clock, SystemClock
 from detent.worker.options import WorkerOptions
-from detent.worker.unnamed_file import open_unnamed_file
+from detent.worker.shared_memory_file import open_unnamed_file
 
 __all__ = ["DAMAGE", "DATABASE", "LINES_MAX", "LOGGERS", "SECONDS", "LogLimit", "limit_log", "share_log_limit"]
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from detent.store.invariants.postgres_definitions import postgres_constraints
-from detent.store.postgres.installed import triggers
-from detent.store.sqlite.installed import expected_schema
+from detent.store.postgres.installed_parts import triggers
+from detent.store.sqlite.installed_parts import expected_schema
 from detent.testing.stores import is_sqlite, plain_connection
 
 TABLES = (

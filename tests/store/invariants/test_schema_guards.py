@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detent.store.contract import Store
-from detent.store.postgres.installed import guard_functions, triggers
+from detent.store.postgres.installed_parts import guard_functions, triggers
 from tests.store.invariants.life import Life
 from tests.store.invariants.owner import Owner, guard_names
 

@@ -8,7 +8,7 @@ import pytest
 
 from detent.store.contract import Store
 from detent.store.invariants import load
-from detent.store.invariants.walk import UNWALKED
+from detent.store.invariants.stepwise_check import UNWALKED
 from tests.store.invariants.cases import CASES, Corruption, pairs
 from tests.store.invariants.life import Life
 from tests.store.invariants.owner import Owner

@@ -12,8 +12,8 @@ from detent.errors import DatabaseBusy
 from detent.model.service_records import WalkPlace
 from detent.store.contract import Store
 from detent.store.invariants import load
-from detent.store.invariants.slices import of_jobs, of_queue_rows, of_run, of_slots
-from detent.store.invariants.walk import BY_QUEUE_ROW, BY_RUN, BY_SLOT, UNWALKED, WHOLE
+from detent.store.invariants.partial_tables import of_jobs, of_queue_rows, of_run, of_slots
+from detent.store.invariants.stepwise_check import BY_QUEUE_ROW, BY_RUN, BY_SLOT, UNWALKED, WHOLE
 from detent.store.open import open_store
 from detent.testing.stores import plain_connection
 from tests.deadlines import scaled

@@ -14,7 +14,7 @@ from detent.model import database_facts
 from detent.model.records import Enqueued
 from detent.store.contract import CATALOGUE
 from detent.store.open import open_store
-from detent.store.postgres.installed import functions
+from detent.store.postgres.installed_parts import functions
 from detent.store.postgres.schema import KNOWN
 from tests.contract.jobs.sample_jobs import claim, new_job
 from tests.store.postgres.connections import run_sql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.store.postgres.named import KEPT_LENGTH_MAX, positional, translate
+from detent.store.postgres.named_parameters import KEPT_LENGTH_MAX, positional, translate
 
 
 @pytest.mark.parametrize(

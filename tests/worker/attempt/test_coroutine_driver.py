@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from detent.model import forks
+from detent.model import fork_count
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine, resume_coroutine, start_coroutine
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ def in_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], N
 
 
 async def carry(coroutine: Coroutine[Any, Any, T]) -> T:
-    found: T | SuspendedCoroutine = start_coroutine(coroutine, copy_context(), forks.count)
+    found: T | SuspendedCoroutine = start_coroutine(coroutine, copy_context(), fork_count.count)
     return await resume_coroutine(found) if isinstance(found, SuspendedCoroutine) else found
 
 
@@ -42,8 +42,8 @@ async def test_each_has_context_variables_of_its_own() -> None:
 
 @in_a_loop
 async def test_one_that_does_not_wait_has_ended_when_it_has_set_out() -> None:
-    assert start_coroutine(speak("one"), copy_context(), forks.count) == "nothing, one"
-    waits = start_coroutine(speak("two", waits=0.001), copy_context(), forks.count)
+    assert start_coroutine(speak("one"), copy_context(), fork_count.count) == "nothing, one"
+    waits = start_coroutine(speak("two", waits=0.001), copy_context(), fork_count.count)
     assert isinstance(waits, SuspendedCoroutine)
     assert await resume_coroutine(waits) == "nothing, two"
 

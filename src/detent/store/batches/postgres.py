@@ -25,9 +25,9 @@ from detent.model.batch_records import (
     TargetRow,
 )
 from detent.model.records import Enqueued, Moved, NewJob, Pruned
-from detent.store.batches import verbs
+from detent.store.batches import shared_verbs
 from detent.store.batches.rules import Named
-from detent.store.batches.tables import BatchTables, Undone
+from detent.store.batches.table_access import BatchTables, Undone
 from detent.store.jobs.postgres_enqueue import job_enqueue
 from detent.store.jobs.postgres_lists import now
 from detent.store.jobs.postgres_moves import job_retry
@@ -284,15 +284,15 @@ def _in_transaction(
 class PostgresBatches(PostgresBatchTables):
     """The verbs of batch runs."""
 
-    batch_create = _in_transaction(verbs.batch_create)
-    target_add = _in_transaction(verbs.target_add)
-    target_previewed = _in_transaction(verbs.target_previewed)
-    batch_act = _in_transaction(verbs.batch_act)
-    batch_portion = _in_transaction(verbs.batch_portion)
-    batch_step = _in_transaction(verbs.batch_step)
-    batch_stop = _in_transaction(verbs.batch_stop)
-    batch_cancel = _in_transaction(verbs.batch_cancel)
-    target_conflict = _in_transaction(verbs.target_conflict)
-    reconcile_begin = _in_transaction(verbs.reconcile_begin)
-    reconcile_record = _in_transaction(verbs.reconcile_record)
+    batch_create = _in_transaction(shared_verbs.batch_create)
+    target_add = _in_transaction(shared_verbs.target_add)
+    target_previewed = _in_transaction(shared_verbs.target_previewed)
+    batch_act = _in_transaction(shared_verbs.batch_act)
+    batch_portion = _in_transaction(shared_verbs.batch_portion)
+    batch_step = _in_transaction(shared_verbs.batch_step)
+    batch_stop = _in_transaction(shared_verbs.batch_stop)
+    batch_cancel = _in_transaction(shared_verbs.batch_cancel)
+    target_conflict = _in_transaction(shared_verbs.target_conflict)
+    reconcile_begin = _in_transaction(shared_verbs.reconcile_begin)
+    reconcile_record = _in_transaction(shared_verbs.reconcile_record)
     batch_prune = runs(batch_prune)

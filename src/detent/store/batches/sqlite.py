@@ -21,10 +21,10 @@ from detent.model.batch_records import (
 )
 from detent.model.clock import from_micros, to_micros
 from detent.model.records import Enqueued, Moved, NewJob, Pruned
-from detent.store.batches import verbs
+from detent.store.batches import shared_verbs
 from detent.store.batches.rules import Named
 from detent.store.batches.sqlite_queries import SqliteBatchQueries
-from detent.store.batches.tables import BatchTables, Undone
+from detent.store.batches.table_access import BatchTables, Undone
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.jobs.sqlite_moves import SqliteMoves
 from detent.store.sqlite.verb_base import Insert, ids_json
@@ -220,17 +220,17 @@ def _undoable(
 class SqliteBatches(SqliteBatchQueries, SqliteEnqueue, SqliteMoves):
     """The verbs of batch runs, and their tables."""
 
-    batch_create = _undoable(verbs.batch_create)
-    target_add = _undoable(verbs.target_add)
-    target_previewed = verbs.target_previewed
-    batch_act = _undoable(verbs.batch_act)
-    batch_portion = verbs.batch_portion
-    batch_step = _undoable(verbs.batch_step)
-    batch_stop = _undoable(verbs.batch_stop)
-    batch_cancel = _undoable(verbs.batch_cancel)
-    target_conflict = verbs.target_conflict
-    reconcile_begin = _undoable(verbs.reconcile_begin)
-    reconcile_record = verbs.reconcile_record
+    batch_create = _undoable(shared_verbs.batch_create)
+    target_add = _undoable(shared_verbs.target_add)
+    target_previewed = shared_verbs.target_previewed
+    batch_act = _undoable(shared_verbs.batch_act)
+    batch_portion = shared_verbs.batch_portion
+    batch_step = _undoable(shared_verbs.batch_step)
+    batch_stop = _undoable(shared_verbs.batch_stop)
+    batch_cancel = _undoable(shared_verbs.batch_cancel)
+    target_conflict = shared_verbs.target_conflict
+    reconcile_begin = _undoable(shared_verbs.reconcile_begin)
+    reconcile_record = shared_verbs.reconcile_record
 
     def batch_prune(self, before: datetime, after_id: int, limit: int, actor: str) -> Pruned:
         """Record the horizon first: the guards let nothing be deleted that is not before it."""

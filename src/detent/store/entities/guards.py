@@ -5,7 +5,7 @@ from __future__ import annotations
 from detent.errors import InvalidInput
 from detent.lifecycle.definition import Lifecycle
 from detent.store.lifecycle_sql import either, literal
-from detent.store.texts import Dialect
+from detent.store.sql_files import Dialect
 
 __all__ = ["entity_guards", "quoted", "undeclared_states"]
 

@@ -20,7 +20,7 @@ from detent.store.entities.rules import decide, refuse_older, refuse_undeclared
 from detent.store.jobs.filters import LOOKS_MAX, PORTION, RecordSearch, record_bounds, record_page
 from detent.store.jobs.sqlite_retention import HORIZON
 from detent.store.sqlite.driver.executor import Row
-from detent.store.sqlite.installed import statements
+from detent.store.sqlite.installed_parts import statements
 from detent.store.sqlite.verb_base import VerbBase, fields_named, ids_json
 
 __all__ = ["SqliteEntities", "attach", "attached_versions"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from detent.errors import DatabaseBusy, DatabaseError, DatabaseForbidden, DatabaseReadOnly, DatabaseUnreachable
 from detent.model.records import Violation
 from detent.store.row_errors import cause_of
-from detent.store.texts import Dialect, texts
+from detent.store.sql_files import Dialect, texts
 
 __all__ = ["Dialect", "Invariant", "can_go_on", "load", "unchecked", "watched"]
 

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from detent.store.invariants.postgres_definitions import postgres_constraints
 from detent.store.migrate import load
-from detent.store.texts import Dialect, closing_parenthesis
+from detent.store.sql_files import Dialect, closing_parenthesis
 
 __all__ = ["checks", "checks_sql"]
 
@@ -28,7 +28,7 @@ def checks(dialect: Dialect) -> dict[str, dict[str, str]]:
             if constraint.kind == "c":
                 found.setdefault(constraint.table, {}).update(_expressions(constraint.ddl))
     else:
-        from detent.store.sqlite.installed import expected_schema
+        from detent.store.sqlite.installed_parts import expected_schema
 
         for (kind, name), text in expected_schema().items():
             if kind == "table" and (expressions := dict(_expressions(text))):

@@ -8,7 +8,7 @@ import psycopg
 
 from detent.errors import DatabaseError
 from detent.model.records import Violation
-from detent.store.installed import is_newer
+from detent.store.installed_release import is_newer
 from detent.store.invariants import can_go_on, load, unchecked, watched
 from detent.store.postgres.differences import changed_views
 from detent.store.postgres.driver.connection import Connection

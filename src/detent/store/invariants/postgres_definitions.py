@@ -19,7 +19,7 @@ from detent.store.lifecycle_sql import filled, placeholders
 from detent.store.migrate import load
 
 if TYPE_CHECKING:
-    from detent.store.postgres.installed import Trigger
+    from detent.store.postgres.installed_parts import Trigger
 
 __all__ = [
     "CANONICAL",

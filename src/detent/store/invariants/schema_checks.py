@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import md5
 
-from detent.store.installed import fingerprint, this_release
+from detent.store.installed_release import fingerprint, this_release
 from detent.store.invariants.check_conditions import checks_sql
 from detent.store.invariants.postgres_definitions import (
     CANONICAL,
@@ -29,7 +29,7 @@ from detent.store.invariants.schema_queries import (
     SCHEMA_SQLITE,
 )
 from detent.store.lifecycle_sql import literal
-from detent.store.texts import Dialect
+from detent.store.sql_files import Dialect
 
 __all__ = ["constraints_query", "guards_query", "schema_checks"]
 
@@ -46,7 +46,7 @@ def schema_checks(dialect: Dialect) -> dict[str, str]:
 
 def guards_query() -> str:
     """Return the query for triggers, and functions that they call, that are not those of this release on PostgreSQL."""
-    from detent.store.postgres.installed import guard_functions, triggers
+    from detent.store.postgres.installed_parts import guard_functions, triggers
 
     # md5 is what PostgreSQL offers without an extension; it tells edits apart and proves nothing against malice.
     bodies = [
@@ -74,7 +74,7 @@ def constraints_query(constraints: Mapping[str, Constraint]) -> str:
 
 
 def _postgres() -> dict[str, str]:
-    from detent.store.postgres.installed import body_digests, triggers, views
+    from detent.store.postgres.installed_parts import body_digests, triggers, views
 
     return {
         "guards_are_in_place": guards_query(),
@@ -94,7 +94,7 @@ def _postgres() -> dict[str, str]:
 
 
 def _sqlite() -> dict[str, str]:
-    from detent.store.sqlite.installed import expected_schema
+    from detent.store.sqlite.installed_parts import expected_schema
 
     guards, tables, others = [], [], []
     for (kind, name), text in expected_schema().items():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from detent.errors import AlreadyCommitted, DetentError, NotFound, NotUnknown, PartOfRun, RunBusy
 from detent.model.records import Cancelled, Moved
-from detent.store.jobs.rules import moved_to, undeclared
+from detent.store.jobs.move_rules import moved_to, undeclared
 from detent.store.postgres.statement import Row, Statement, numbers
 from detent.store.postgres.verb_base import VerbBase, requeues, runs, runs_each
 

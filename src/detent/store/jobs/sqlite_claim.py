@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from detent.errors import DetentError
 from detent.model.records import Claimed, Renewal, Started
 from detent.store.jobs.contract import ClaimTerms
-from detent.store.limits.room import Room
+from detent.store.limits.claim_room import Room
 from detent.store.limits.sqlite_lanes import LANE_BITS, Reached, SqliteLanes, Wanted
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import begun_micros, ids_json, micros

@@ -16,7 +16,7 @@ from detent.errors import AlreadyCommitted, DetentError, InvalidInput, LeaseLost
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import Abort, Aborted, Commit, Committed, Finish, Finished, Outcome, Reaped
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
-from detent.store.limits.sqlite_room import SqliteLimitRoom
+from detent.store.limits.sqlite_claim_room import SqliteLimitRoom
 from detent.store.sqlite.verb_base import Job, ids_json, micros
 
 __all__ = ["HELD", "LEASE_GOES", "Holding", "SqliteEndings"]

@@ -14,7 +14,7 @@ from detent.model.ops_records import OPS_TASK
 from detent.model.pipeline_records import CARRYING_TASKS
 from detent.model.records import Cancelled, Moved
 from detent.model.service_records import QueueRow
-from detent.store.jobs.rules import moved_to, undeclared
+from detent.store.jobs.move_rules import moved_to, undeclared
 from detent.store.sqlite.verb_base import Job, VerbBase
 
 __all__ = ["SqliteMoves"]

@@ -11,7 +11,7 @@ from detent.model.limit_records import Charge, Charged, LimitFilter, LimitRow, N
 from detent.model.records import Moved
 from detent.model.service_records import LimitsPruned
 from detent.store.limits.contract import ALL_LIMITS, LIMITS_MAX
-from detent.store.limits.sqlite_room import FIELDS, LIMIT, MEMBERS, SPEND, LimitState, SqliteLimitRoom
+from detent.store.limits.sqlite_claim_room import FIELDS, LIMIT, MEMBERS, SPEND, LimitState, SqliteLimitRoom
 from detent.store.sqlite.verb_base import Job
 
 __all__ = ["SqliteLimits"]

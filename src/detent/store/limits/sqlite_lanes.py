@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from detent.store.limits.room import Room
-from detent.store.limits.sqlite_room import SqliteLimitRoom
+from detent.store.limits.claim_room import Room
+from detent.store.limits.sqlite_claim_room import SqliteLimitRoom
 from detent.store.sqlite.driver.executor import Row
 
 __all__ = ["LANE_BITS", "Reached", "Scan", "SqliteLanes", "Wanted"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from detent.errors import DetentError, NotFound
 from detent.model.records import Moved
 from detent.model.service_records import NewOperation, OperationRow
-from detent.store.jobs.rules import moved_to
+from detent.store.jobs.move_rules import moved_to
 from detent.store.operations.stored_request import COLUMNS, asked, operation_row, wanted_metadata
 from detent.store.postgres.statement import Row, Statement, moment, named, texts
 from detent.store.postgres.verb_base import VerbBase, runs

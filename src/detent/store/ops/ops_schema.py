@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detent.store.postgres.driver.connection import Connection
-from detent.store.texts import sql_text
+from detent.store.sql_files import sql_text
 
 __all__ = ["is_ours", "ops_schema"]
 

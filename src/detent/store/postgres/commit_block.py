@@ -20,7 +20,7 @@ from detent.store.postgres.driver.connection import Connection, OwnConnection
 from detent.store.postgres.driver.connection_pool import ConnectionPool
 from detent.store.postgres.driver.failures import is_server_failure, translated
 from detent.store.postgres.driver.session import ConnectionSession, Session, commit, roll_back
-from detent.store.postgres.named import positional, translate
+from detent.store.postgres.named_parameters import positional, translate
 from detent.store.postgres.statement import Row
 
 __all__ = ["PostgresTx", "commit_block", "holders_block"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import psycopg
 
 from detent.errors import SchemaMissing
-from detent.store.installed import Installed, fingerprint, is_newer, this_release
+from detent.store.installed_release import Installed, fingerprint, is_newer, this_release
 from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.migrate import Applied, Migration, is_complete, names, pending
 from detent.store.ops.ops_schema import is_ours, ops_schema
@@ -18,7 +18,7 @@ from detent.store.postgres import schema
 from detent.store.postgres.differences import differences, different_checks
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.installed import functions, functions_of_views, guard_functions, triggers, views
+from detent.store.postgres.installed_parts import functions, functions_of_views, guard_functions, triggers, views
 from detent.store.postgres.roles import ARE_THERE, roles_sql
 
 __all__ = ["create", "differing_parts", "grants", "mark", "script", "taken"]

@@ -14,7 +14,7 @@ import psycopg
 from detent.store.invariants.postgres_definitions import lifecycle_checks
 from detent.store.invariants.schema_checks import constraints_query, guards_query
 from detent.store.postgres.driver.connection import Connection
-from detent.store.postgres.installed import functions, guard_functions, triggers, views
+from detent.store.postgres.installed_parts import functions, guard_functions, triggers, views
 
 __all__ = [
     "Checks",

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from detent.errors import NotADatabase
-from detent.store.installed import Installed, fingerprint, is_newer, refuse_if_newer, this_release
+from detent.store.installed_release import Installed, fingerprint, is_newer, refuse_if_newer, this_release
 from detent.store.migrate import Applied, check, check_wording, is_complete, load, refuse_newer
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating

@@ -20,7 +20,7 @@ from detent.model.records import Claimed, Enqueued, Moved, NewJob, RepairStep, V
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, EnqueueSent, Tx, Verbs
 from detent.store.entities.postgres import attach, attached_versions
-from detent.store.invariants.walk import step
+from detent.store.invariants.stepwise_check import step
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.identities import Identities
 from detent.store.jobs.postgres_attempts import commit_check
@@ -232,7 +232,7 @@ class PostgresStore(PostgresVerbs):
 
     def verify_step(self, place: WalkPlace, rows_max: int) -> WalkStep:
         """On one snapshot. The server ends a statement that takes too long or waits too long for a lock."""
-        from detent.store.installed import is_newer
+        from detent.store.installed_release import is_newer
         from detent.store.invariants.postgres import changed_definitions
         from detent.store.postgres.schema import installed
 
@@ -263,7 +263,7 @@ class PostgresStore(PostgresVerbs):
 
     def repair(self, actor: str, reason: str, *, apply: bool = False) -> list[RepairStep]:
         """The plan is made on one snapshot. Other writers wait while it is carried out. The caller owns the tables."""
-        from detent.store.installed import refuse_if_newer
+        from detent.store.installed_release import refuse_if_newer
         from detent.store.postgres.schema import installed
         from detent.store.repair.apply import repair
         from detent.store.repair.postgres import PostgresRepair

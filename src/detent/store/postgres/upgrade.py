@@ -26,7 +26,7 @@ from detent.store.postgres.create import differing_parts, grants, mark, taken
 from detent.store.postgres.differences import different_checks, different_functions, different_guards, different_views
 from detent.store.postgres.driver.connection import Connection
 from detent.store.postgres.driver.failures import translating
-from detent.store.postgres.installed import (
+from detent.store.postgres.installed_parts import (
     functions,
     functions_of_views,
     guard_functions,

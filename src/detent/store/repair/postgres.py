@@ -11,7 +11,7 @@ from detent.model.records import Violation
 from detent.store.invariants.postgres import violations
 from detent.store.invariants.postgres_definitions import postgres_constraints, postgres_indexes
 from detent.store.postgres.driver.connection import Connection
-from detent.store.postgres.installed import guard_functions, triggers
+from detent.store.postgres.installed_parts import guard_functions, triggers
 from detent.store.repair.database import RepairDatabase
 
 __all__ = ["PostgresRepair"]

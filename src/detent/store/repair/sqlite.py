@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from detent.model.records import Violation
-from detent.store.installed import is_newer
+from detent.store.installed_release import is_newer
 from detent.store.invariants import can_go_on
 from detent.store.invariants.sqlite import violations
 from detent.store.invariants.sqlite_translation import for_sqlite
 from detent.store.repair.database import RepairDatabase
 from detent.store.sqlite.driver.executor import SqliteExecutor
 from detent.store.sqlite.driver.failures import translated
-from detent.store.sqlite.installed import expected_schema, installed
+from detent.store.sqlite.installed_parts import expected_schema, installed
 from detent.store.sqlite.verb_base import NEW_GROUP, NEW_LANE
 
 __all__ = ["SqliteRepair"]

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from detent.model.clock import Clock, to_micros
-from detent.store.installed import fingerprint, is_newer, refuse_if_newer, this_release
+from detent.store.installed_release import fingerprint, is_newer, refuse_if_newer, this_release
 from detent.store.migrate import (
     Applied,
     Migration,
@@ -19,7 +19,7 @@ from detent.store.migrate import (
     pending,
     refuse_newer,
 )
-from detent.store.sqlite import installed
+from detent.store.sqlite import installed_parts
 
 __all__ = ["KNOWN", "applied_steps", "differing_parts", "look", "migrate", "refuse", "script"]
 
@@ -45,7 +45,7 @@ def look(connection: sqlite3.Connection, database: str, applied: Mapping[int, Ap
     """Raise an error unless this release may work with the file. Log a warning if an older release, or another build of
     this one, has installed its triggers and views."""
     check(database, KNOWN, applied)
-    found = installed.installed(connection)
+    found = installed_parts.installed(connection)
     is_other = found is None or found.fingerprint != fingerprint("sqlite")
     if is_other and is_complete(KNOWN, applied) and not is_newer(found):
         log.warning("the triggers and views in %s differ from those of this Detent: run `detent migrate`", database)
@@ -54,9 +54,9 @@ def look(connection: sqlite3.Connection, database: str, applied: Mapping[int, Ap
 def differing_parts(connection: sqlite3.Connection | None, applied: Mapping[int, Applied]) -> tuple[str, ...]:
     """Return the installed parts that differ from this release; none if a newer release has installed them, or if
     migrations are missing."""
-    if connection is None or not is_complete(KNOWN, applied) or is_newer(installed.installed(connection)):
+    if connection is None or not is_complete(KNOWN, applied) or is_newer(installed_parts.installed(connection)):
         return ()
-    return installed.differences(connection)
+    return installed_parts.differences(connection)
 
 
 def migrate(
@@ -68,15 +68,15 @@ def migrate(
     refuse(connection, database, applied)
     done: list[str] = []
     for step in pending(KNOWN, applied):
-        for statement in installed.statements(step.sql):
+        for statement in installed_parts.statements(step.sql):
             connection.execute(statement)
         at = to_micros(clock.now(), field="now")
         connection.execute(_TAKEN, (step.version, step.name, step.checksum, step.oldest_code, at))
         done += names([step])
     if applied:
-        done += installed.install(connection, clock, database)
+        done += installed_parts.install(connection, clock, database)
     else:
-        installed.create(connection, clock)
+        installed_parts.create(connection, clock)
     for name in done:
         watch(name)
     return done
@@ -89,8 +89,8 @@ def script(connection: sqlite3.Connection | None, database: str, applied: Mappin
     steps = pending(KNOWN, applied)
     parts = [step.sql + _taken_by_hand(step) for step in steps]
     if not applied:
-        parts += [installed.parts_sql(), _marked_by_hand()]
-    elif connection is not None and (changes := installed.changes_by_hand(connection)):
+        parts += [installed_parts.parts_sql(), _marked_by_hand()]
+    elif connection is not None and (changes := installed_parts.changes_by_hand(connection)):
         parts += [*changes, _marked_by_hand()]
     return "\n".join(["BEGIN IMMEDIATE;", *parts, "COMMIT;", ""]) if parts else ""
 
@@ -99,7 +99,7 @@ def refuse(connection: sqlite3.Connection, database: str, applied: Mapping[int, 
     """Raise an error if this release may not migrate the file."""
     check_wording(database, KNOWN, applied)
     refuse_newer(database, KNOWN, applied)
-    refuse_if_newer(database, installed.installed(connection))
+    refuse_if_newer(database, installed_parts.installed(connection))
 
 
 def _taken_by_hand(step: Migration) -> str:

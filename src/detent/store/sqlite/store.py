@@ -16,9 +16,9 @@ from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, New
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.entities.sqlite import attach, attached_versions
-from detent.store.installed import is_newer, refuse_if_newer
+from detent.store.installed_release import is_newer, refuse_if_newer
 from detent.store.invariants.sqlite import violations
-from detent.store.invariants.walk import step
+from detent.store.invariants.stepwise_check import step
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.jobs.identities import Identities
 from detent.store.limits.sqlite_lanes import Reached
@@ -26,7 +26,7 @@ from detent.store.migrate import Applied
 from detent.store.repair.apply import repair
 from detent.store.repair.sqlite import SqliteRepair
 from detent.store.sqlite import schema
-from detent.store.sqlite.caller import CallersVerbs
+from detent.store.sqlite.caller_connection import CallersVerbs
 from detent.store.sqlite.commit_block import CommitBlock, HoldersBlock
 from detent.store.sqlite.driver.database import Database
 from detent.store.sqlite.driver.executor import SqliteExecutor
@@ -35,7 +35,7 @@ from detent.store.sqlite.driver.long_reads import LongReads
 from detent.store.sqlite.driver.wake_signal import WakeSignal
 from detent.store.sqlite.driver.write_connection import WriteConnection
 from detent.store.sqlite.facts import facts
-from detent.store.sqlite.installed import installed
+from detent.store.sqlite.installed_parts import installed
 from detent.store.sqlite.verb_base import ids_json
 from detent.store.sqlite.verbs import EachAlone, SqliteVerbs
 from detent.store.sqlite.wake import SqliteWake

@@ -18,7 +18,7 @@ from detent.declare.settings import Settings
 from detent.declare.signals import JobCancelled
 from detent.declare.task import Call, Task
 from detent.errors import InvalidInput, WrongPlace
-from detent.model import forks, json_codec
+from detent.model import fork_count, json_codec
 from detent.model.ids import Ids
 from detent.model.limit_records import Charge
 from detent.model.records import Claimed, NewEvent, NewJob
@@ -213,11 +213,11 @@ class AttemptContext:
         A function that forks may return in the copy of the process too. The copy holds no lease and must not go on as a
         worker: it exits here.
         """
-        forks_before = forks.count
+        forks_before = fork_count.count
         token = current_attempt.set(self)
         try:
             yield
         finally:
-            if forks.count != forks_before:
+            if fork_count.count != forks_before:
                 os._exit(0)
             current_attempt.reset(token)

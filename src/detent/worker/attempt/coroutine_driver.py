@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from detent.model import forks
+from detent.model import fork_count
 
 __all__ = ["SuspendedCoroutine", "resume_coroutine", "start_coroutine"]
 
@@ -64,5 +64,5 @@ def _step(context: Context, step: Callable[[Any], Any], sent: Any, forks_before:
     try:
         return context.run(step, sent)
     finally:
-        if forks.count != forks_before:
+        if fork_count.count != forks_before:
             os._exit(0)

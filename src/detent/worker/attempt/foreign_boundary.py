@@ -18,9 +18,9 @@ from detent.errors import DetentError, WrongPlace
 from detent.model.records import Commit, EffectBegun, NewJob
 from detent.store.commit_block_rules import failed_inside, goes_back, refuse_ending
 from detent.store.contract import Store
-from detent.store.foreign import marker
-from detent.store.foreign.connection import Call as Ask
-from detent.store.foreign.connection import ForeignConnection, Run, Steps, drive, drive_async, wrap_connection
+from detent.store.user_database import marker
+from detent.store.user_database.connection import Call as Ask
+from detent.store.user_database.connection import ForeignConnection, Run, Steps, drive, drive_async, wrap_connection
 
 if TYPE_CHECKING:
     from types import TracebackType

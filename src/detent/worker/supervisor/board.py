@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from detent.worker.unnamed_file import open_unnamed_file
+from detent.worker.shared_memory_file import open_unnamed_file
 
 __all__ = ["COMMIT_BOUNDS", "Board", "BoardCounters", "BoardEntry"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from detent.model import forks
+from detent.model import fork_count
 from detent.worker.attempt.attempt import Attempt
 from detent.worker.attempt.coroutine_driver import SuspendedCoroutine
 from detent.worker.attempt.endings import Ending
@@ -19,7 +19,7 @@ class EventLoopExecutor:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._forks = forks.count
+        self._forks = fork_count.count
 
     def call_inline(self, attempt: Attempt) -> Ending | SuspendedCoroutine:
         """Call the function inside the current task. Return how it ended, or the coroutine if it waits; the same task

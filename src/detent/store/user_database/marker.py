@@ -17,7 +17,7 @@ from detent.model.records import Commit as Mark
 from detent.model.records import EffectBegun, NewJob
 from detent.store.commit_block_rules import numbered
 from detent.store.contract import Store
-from detent.store.foreign.connection import (
+from detent.store.user_database.connection import (
     Call,
     Commit,
     Dialect,

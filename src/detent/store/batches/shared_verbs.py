@@ -33,7 +33,7 @@ from detent.store.batches.rules import (
     refuse_reconciliation,
     refuse_refs,
 )
-from detent.store.batches.tables import BatchTables, Undone
+from detent.store.batches.table_access import BatchTables, Undone
 
 __all__ = [
     "batch_act",

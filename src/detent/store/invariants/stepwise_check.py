@@ -14,7 +14,7 @@ from detent.errors import DatabaseError
 from detent.model.records import Violation
 from detent.model.service_records import WalkPlace, WalkStep
 from detent.store.invariants import Dialect, can_go_on, load, unchecked
-from detent.store.invariants.slices import (
+from detent.store.invariants.partial_tables import (
     JOBS_LOW,
     QUEUE_ROWS,
     RUN_NEXT,

@@ -101,7 +101,7 @@ class ForeignConnection:
         """Return the statement and its parameters as the driver expects them."""
         if self.dialect == "sqlite":
             return run.sql, run.params
-        from detent.store.postgres.named import translate
+        from detent.store.postgres.named_parameters import translate
 
         return translate(run.sql, run.params), run.params
 
@@ -191,7 +191,7 @@ class ForeignConnection:
 
 def _sqlite_over(given: Any) -> tuple[Executor, sqlite3.Connection]:
     """Imported here, so that a process that uses PostgreSQL only does not import SQLite's verbs."""
-    from detent.store.sqlite.caller import executor_over
+    from detent.store.sqlite.caller_connection import executor_over
 
     return executor_over(given)
 

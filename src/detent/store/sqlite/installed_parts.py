@@ -14,10 +14,10 @@ from contextlib import closing
 
 from detent.errors import DatabaseError
 from detent.model.clock import Clock, to_micros
-from detent.store.installed import Installed, fingerprint, this_release
+from detent.store.installed_release import Installed, fingerprint, this_release
 from detent.store.lifecycle_sql import filled, literal
 from detent.store.migrate import load
-from detent.store.texts import closing_parenthesis, parts
+from detent.store.sql_files import closing_parenthesis, parts
 
 __all__ = [
     "changes_by_hand",

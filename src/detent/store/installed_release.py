@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from detent.errors import ReleaseTooOld
 from detent.model import database_facts
 from detent.store.lifecycle_sql import values
-from detent.store.texts import Dialect, Part, parts, sql_text, texts
+from detent.store.sql_files import Dialect, Part, parts, sql_text, texts
 
 __all__ = ["Installed", "fingerprint", "is_newer", "refuse_if_newer", "this_release"]
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from detent.store.limits.room import Left, Room
+from detent.store.limits.claim_room import Left, Room
 from detent.store.sqlite.verb_base import Job, VerbBase, micros
 
 __all__ = ["FIELDS", "LIMIT", "MEMBERS", "SPEND", "LimitState", "SqliteLimitRoom"]

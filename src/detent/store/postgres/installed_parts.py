@@ -6,7 +6,7 @@
 - the schema `ops` (see `ops/ops_schema.py`)
 - CHECKs of the migrations that depend on a lifecycle
 
-`detent.store.texts` says in which files they are.
+`detent.store.sql_files` says in which files they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 from detent.store.lifecycle_sql import filled
-from detent.store.texts import Part, parts
+from detent.store.sql_files import Part, parts
 
 __all__ = [
     "Function",
