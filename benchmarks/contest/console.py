@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,8 +29,11 @@ TIMES = 5
 CLIENTS = 4
 REQUESTS = 4_000
 POLL_SECONDS = 2.0
-POLLED = ("jobs/counts", "figures", "queues", "workers", "alerts", "operations")
-"""What an overview reads while it is open."""
+POLLED = ("rates?step=minute", "rates?step=hour", "workers")
+"""What the overview reads whenever jobs have been counted."""
+POLLED_SLOWLY = ("queues", "alerts?state=firing")
+"""What it reads every 15 seconds."""
+SLOW_TURNS = 7
 
 
 def request_times(arena: Arena) -> Values:
@@ -50,14 +55,14 @@ def request_times(arena: Arena) -> Values:
 
 def open_console(arena: Arena, size: Size) -> list[Values]:
     """Drains while a console is open, against drains in the same database while none is."""
-    count = 4 * size.drained
+    jobs = 4 * size.drained
     turns: list[Values] = []
     for turn in range(TURNS):
         rates: Values = {}
         for is_open in [True, False] if turn % 2 else [False, True]:
-            arena.run("bulk", count)
+            arena.run("bulk", jobs)
             with _serving(arena) as address, _looking_at(address, is_open):
-                rates["open" if is_open else "closed"] = drained(arena, count)["per_second"]
+                rates["open" if is_open else "closed"] = drained(arena, jobs)["per_second"]
         turns.append({"kept": rates["open"] / rates["closed"], **rates})
     return turns
 
@@ -77,26 +82,21 @@ def _serving(arena: Arena) -> Iterator[str]:
 @contextmanager
 def _looking_at(address: str, is_open: bool) -> Iterator[None]:
     """A console as a browser has it open: a stream, and the overview read again and again."""
-    stop = threading.Event()
+    stop, stream = threading.Event(), http.client.HTTPConnection(address)
 
     def poll() -> None:
-        client = _Client(address)
+        client, turns = _Client(address), count()
         while not stop.wait(POLL_SECONDS):
-            for path in POLLED:
+            for path in (*POLLED, *(POLLED_SLOWLY if next(turns) % SLOW_TURNS == 0 else ())):
                 client.get(f"{API}/{path}")
 
     def follow() -> None:
-        connection = http.client.HTTPConnection(address, timeout=POLL_SECONDS)
-        connection.request("GET", f"{API}/stream")
-        answer = connection.getresponse()
+        stream.request("GET", f"{API}/stream")
+        answer = stream.getresponse()
         if answer.status != 200:
             raise Failed(f"the stream answered {answer.status}")
-        while not stop.is_set():
-            try:
-                if not answer.read1(65536):
-                    return
-            except TimeoutError:
-                continue
+        while answer.read1(65536):
+            pass
 
     threads = [threading.Thread(target=each) for each in (poll, follow)] if is_open else []
     for thread in threads:
@@ -105,6 +105,8 @@ def _looking_at(address: str, is_open: bool) -> Iterator[None]:
         yield
     finally:
         stop.set()
+        if stream.sock is not None:
+            stream.sock.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
 

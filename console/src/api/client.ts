@@ -111,6 +111,27 @@ export async function read<T>(url: string, signal?: AbortSignal): Promise<T> {
   return value;
 }
 
+const recent = new Map<string, { at: number; answer: Promise<unknown> }>();
+const RECENT_MILLIS = 500;
+const RECENT_MAX = 100;
+
+/** As `read`, but parts of a page that read the same address at about the same time share one request. */
+export function readShared<T>(url: string): Promise<T> {
+  const found = recent.get(url);
+  if (found && Date.now() - found.at < RECENT_MILLIS) return found.answer as Promise<T>;
+  const answer = read<T>(url);
+  recent.delete(url);
+  recent.set(url, { at: Date.now(), answer });
+  if (recent.size > RECENT_MAX) recent.delete(recent.keys().next().value as string);
+  answer.catch(() => recent.delete(url));
+  return answer;
+}
+
+/** Lets the next reads ask the server, after a change by the reader. */
+export function forgetRecent(): void {
+  recent.clear();
+}
+
 /** Reads a GET path of the API. */
 export function get<P extends GetPath>(
   path: P,

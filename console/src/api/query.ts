@@ -1,7 +1,7 @@
 // Reading with hooks: an address is read at once, and again whenever something has changed on the server.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { changes, isPaused, pollSeconds } from "../live/live";
-import { address, type Answer, type GetPath, type PathParts, Problem, type Query, read } from "./client";
+import { address, type Answer, type GetPath, type PathParts, Problem, type Query, readShared } from "./client";
 
 export interface Reading<T> {
   data: T | undefined;
@@ -20,6 +20,8 @@ interface Options {
   enabled?: boolean;
   /** True reads once and not again, for things that never change. */
   once?: boolean;
+  /** True reads again after changes on record and every 15 seconds, but not whenever jobs have been counted. */
+  slow?: boolean;
   /** Reads again after so many seconds, whatever the stream says. */
   every?: number;
 }
@@ -34,7 +36,7 @@ export function useRead<P extends GetPath>(
 }
 
 /** As `useRead`, for a whole address. */
-export function useAddress<T>(url: string, { enabled = true, once = false, every }: Options = {}): Reading<T> {
+export function useAddress<T>(url: string, { enabled = true, once = false, slow = false, every }: Options = {}): Reading<T> {
   const [state, setState] = useState<{ url: string; data?: T; problem?: Problem }>({
     url,
     data: remembered.get(url) as T | undefined,
@@ -58,7 +60,8 @@ export function useAddress<T>(url: string, { enabled = true, once = false, every
       isReading = true;
       clearTimeout(timer);
       try {
-        const data = await read<T>(url, stop.signal);
+        const data = await readShared<T>(url);
+        if (stop.signal.aborted) return;
         failures = 0;
         remember(url, data);
         setState((before) =>
@@ -87,13 +90,13 @@ export function useAddress<T>(url: string, { enabled = true, once = false, every
     };
     again.current = () => void load();
     void load();
-    const leave = once ? () => {} : changes.watch(() => void load());
+    const leave = once ? () => {} : changes.watch((isMore) => (isMore || !slow) && void load());
     return () => {
       leave();
       clearTimeout(timer);
       stop.abort();
     };
-  }, [url, enabled, once, every]);
+  }, [url, enabled, once, slow, every]);
 
   return {
     data: current.data,

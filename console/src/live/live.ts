@@ -1,6 +1,6 @@
 // What keeps a page current: one stream of the server for each tab; while there is none, polling.
 import { computed, effect, signal } from "@preact/signals";
-import { base, Problem, watchAnswers } from "../api/client";
+import { base, forgetRecent, Problem, watchAnswers } from "../api/client";
 
 export type LiveStatus = "connecting" | "live" | "polling" | "paused" | "lost";
 
@@ -25,31 +25,44 @@ export function pollSeconds(): number {
   return isStreaming.peek() ? 15 : 3;
 }
 
+/** Called with whether more than the counts of jobs has changed. */
+type ChangeWatcher = (isMore: boolean) => void;
+
 /** Tells pages that something has changed. They are gathered, so that a busy server is not asked at every change. */
 class Changes {
-  private readonly watchers = new Set<() => void>();
+  private readonly watchers = new Set<ChangeWatcher>();
   private timer = 0;
   private last = 0;
+  private isMore = false;
 
   /** Calls the watcher after changes, at most once in the interval. Returns a function that ends it. */
-  watch(watcher: () => void): () => void {
+  watch(watcher: ChangeWatcher): () => void {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);
   }
 
-  /** Says that something has changed. */
-  tell(): void {
+  /** Says that something has changed: only the counts of jobs, or more. */
+  tell(isMore = true): void {
+    this.isMore ||= isMore;
     if (this.timer || isPaused.peek()) return;
     const interval = isHidden.peek() ? 20_000 : 2_000;
-    this.timer = window.setTimeout(() => this.now(), Math.max(60, this.last + interval - Date.now()));
+    this.timer = window.setTimeout(() => this.pass(), Math.max(60, this.last + interval - Date.now()));
   }
 
   /** Makes every page read again now, for the key `r` and after a change by the reader. */
   now(): void {
+    this.isMore = true;
+    forgetRecent();
+    this.pass();
+  }
+
+  private pass(): void {
     clearTimeout(this.timer);
+    const isMore = this.isMore;
     this.timer = 0;
+    this.isMore = false;
     this.last = Date.now();
-    for (const watcher of [...this.watchers]) watcher();
+    for (const watcher of [...this.watchers]) watcher(isMore);
   }
 }
 
@@ -63,6 +76,12 @@ export function onMessage(listener: MessageListener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
+
+/** Jobs by queue and state. */
+export type Counted = Record<string, Record<string, number>>;
+
+/** The counts of the stream, which the server makes once for all consoles; null while the stream sends none. */
+export const counted = signal<Counted | null>(null);
 
 /** What the stream follows: the record, or the one thing whose page is shown. */
 const subject = signal("");
@@ -97,6 +116,7 @@ function openStream(): void {
   };
   opened.onerror = () => {
     isStreaming.value = false;
+    counted.value = null;
     wasLost = true;
     if (opened.readyState === EventSource.CLOSED && source === opened) {
       // The server refused the stream, or the thing it follows is gone: poll, and try again later.
@@ -116,7 +136,8 @@ function hear(kind: string, text: string): void {
   }
   for (const listener of [...listeners]) listener(kind, data);
   // Lines of a log are shown as they come; everything else is read again.
-  if (kind !== "event") changes.tell();
+  if (kind === "counts") counted.value = (data as { queues: Counted }).queues;
+  if (kind !== "event") changes.tell(kind !== "counts");
   if (kind === "end") {
     closeStream();
     retryTimer = window.setTimeout(openStream, RETRY_MILLIS);
@@ -128,6 +149,7 @@ function closeStream(): void {
   source?.close();
   source = null;
   isStreaming.value = false;
+  counted.value = null;
 }
 
 /** Starts live updates. Called once. */

@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { Job } from "../api/client";
+import { addedUp, useCounts } from "../api/counts";
 import { useLifecycle } from "../api/lifecycles";
 import { useRead } from "../api/query";
 import { BulkButton, type BulkVerb, bulkAllowed, type JobFilters } from "../parts/bulk";
@@ -70,14 +71,14 @@ const COLUMNS: Column<Job>[] = [
 
 /** Reads the values that the filter bar suggests, and the qualifiers. */
 function useQualifiers(): Record<string, Qualifier> {
-  const counts = useRead("/jobs/counts").data?.items ?? [];
-  const tasks = useRead("/figures").data?.tasks ?? [];
+  const counts = useCounts() ?? {};
+  const tasks = useRead("/figures", {}, { slow: true }).data?.tasks ?? [];
   const once = (values: string[]) => [...new Set(values)].filter(Boolean).sort();
   return {
-    queue: { help: "in this queue", values: once(counts.map((one) => one.queue)) },
+    queue: { help: "in this queue", values: once(Object.keys(counts)) },
     task: { help: "of this task", values: once(tasks.map((one) => one.task)) },
     state: { help: "in this state", values: STATES },
-    tenant: { help: "of this tenant", values: once(counts.map((one) => one.tenant)) },
+    tenant: { help: "of this tenant" },
     key: { help: "with this key" },
     since: { help: "created since: 1h, 7d, 2026-11-18", values: SINCE_VALUES },
     error: { help: "with this text in the error" },
@@ -88,16 +89,10 @@ function useQualifiers(): Record<string, Qualifier> {
 }
 
 function useTabs(query: Filters): Tab[] {
-  const counts = useRead("/jobs/counts").data?.items;
-  // Counts are kept by tenant, queue and state; under another filter they are not known.
-  const isKnown = !["task", "key", "since", "error", "worker", "run", "correlation_id"].some((name) => query[name]);
-  const numberOf = (state?: string) =>
-    isKnown && counts
-      ? counts
-          .filter((one) => (!state || one.state === state) && (!query.queue || one.queue === query.queue))
-          .filter((one) => !query.tenant || one.tenant === query.tenant)
-          .reduce((sum, one) => sum + one.jobs, 0)
-      : undefined;
+  const counts = useCounts();
+  // Counts are kept by queue and state; under another filter they are not known.
+  const isKnown = !["task", "tenant", "key", "since", "error", "worker", "run", "correlation_id"].some((name) => query[name]);
+  const numberOf = (state?: string) => (isKnown ? addedUp(counts, state, query.queue) : undefined);
   return [
     { value: undefined, label: "All", number: numberOf() },
     ...STATES.map((state) => ({ value: state, label: state.charAt(0).toUpperCase() + state.slice(1), number: numberOf(state) })),

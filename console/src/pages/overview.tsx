@@ -1,6 +1,7 @@
 // The overview: how much is done, how much waits, how long it takes. Each number leads to the list behind it.
 import { useMemo } from "preact/hooks";
 import type { Schemas } from "../api/client";
+import { addedUp, useCounts } from "../api/counts";
 import { useRead } from "../api/query";
 import { now } from "../live/clock";
 import { Chart, type Series } from "../parts/chart";
@@ -134,12 +135,12 @@ function Tile({ name, value, note, href, tone = "", title }: TileProps) {
 }
 
 function Tiles() {
-  const counts = useRead("/jobs/counts").data?.items;
-  const queues = useRead("/queues", { limit: 1000 }).data?.items;
+  const counts = useCounts();
+  const queues = useRead("/queues", { limit: 1000 }, { slow: true }).data?.items;
   const day = useRates("24h").data;
-  const alerts = useRead("/alerts", { state: "firing", limit: 100 }).data?.items;
+  const alerts = useRead("/alerts", { state: "firing", limit: 100 }, { slow: true }).data?.items;
   const workers = useRead("/workers", { limit: 1000 }).data?.items;
-  const jobs = (state: string) => counts?.reduce((total, one) => total + (one.state === state ? one.jobs : 0), 0);
+  const jobs = (state: string) => addedUp(counts, state);
   const shown = (value: number | undefined) => (value === undefined ? "…" : count(value));
   const oldest = oldestOf(queues ?? []);
   const age = oldest ? (now.value - Date.parse(oldest.oldest_at as string)) / 1000 : 0;
@@ -195,12 +196,13 @@ function oldestOf(queues: Queue[]): Queue | undefined {
 const DEPTHS_MAX = 12;
 
 function Depths() {
-  const reading = useRead("/queues", { limit: 1000 });
+  const reading = useRead("/queues", { limit: 1000 }, { slow: true });
+  const counts = useCounts();
   return (
     <Card title="Queues" padded={false} side={<a class="small" href={pageUrl("queues")}>All queues</a>}>
       <Shown reading={reading}>
         {({ items }) => {
-          const jobs = (queue: Queue, state: string) => (queue.jobs as Record<string, number>)[state] ?? 0;
+          const jobs = (queue: Queue, state: string) => addedUp(counts, state, queue.name) ?? 0;
           const load = (queue: Queue) => jobs(queue, "pending") + jobs(queue, "running");
           const busiest = [...items].sort((one, other) => load(other) - load(one)).slice(0, DEPTHS_MAX);
           const most = Math.max(1, ...busiest.map(load));

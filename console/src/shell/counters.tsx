@@ -1,4 +1,5 @@
 // Counts beside the names of pages, from one request for all of them.
+import { addedUp, useCounts } from "../api/counts";
 import { useRead } from "../api/query";
 import { count } from "../parts/format";
 
@@ -11,8 +12,7 @@ export function Counters({ path }: { path: string }) {
 }
 
 function StateCount({ state, label, isBad = false }: { state: string; label: string; isBad?: boolean }) {
-  const { data } = useRead("/jobs/counts");
-  const jobs = data?.items.reduce((sum, one) => sum + (one.state === state ? one.jobs : 0), 0) ?? 0;
+  const jobs = addedUp(useCounts(), state) ?? 0;
   if (!jobs) return null;
   return (
     <span class={`count ${isBad ? "bad" : ""}`} aria-label={`${jobs} ${label}`}>
@@ -24,7 +24,7 @@ function StateCount({ state, label, isBad = false }: { state: string; label: str
 const SHOWN_MAX = 100;
 
 function FiringAlerts() {
-  const { data } = useRead("/alerts", { state: "firing", limit: SHOWN_MAX });
+  const { data } = useRead("/alerts", { state: "firing", limit: SHOWN_MAX }, { slow: true });
   const firing = data?.items.length ?? 0;
   if (!firing) return null;
   return (

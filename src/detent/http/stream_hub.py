@@ -33,7 +33,7 @@ _READERS_MAX = 4
 """Reads of the database at once on behalf of subscribers that are behind."""
 _TICK = 0.25
 _COUNTS_INTERVAL = 1.0
-_COUNTS_SHARE = 20
+_COUNTS_SHARE = 50
 """Counting takes at most one part in so many of the time."""
 _MARKS_MAX = 500
 _FAILURE_PAUSE = 2.0
