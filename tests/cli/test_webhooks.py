@@ -3,71 +3,90 @@
 from __future__ import annotations
 
 import json
-import os
+import select
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import socket
 
 from detent import Detent
+from tests.cli.shell import Shell
+from tests.deadlines import scaled
 
-APP = """
+HOOKED = """
 from detent import Call, Context, Detent, WebhookDelivery
 
 app = Detent()
 
+
 @app.task(name="ship")
 def ship(ctx: Context, order: int) -> None: ...
+
 
 @app.webhook("orders", secret="env:ORDERS_SECRET", verify="github")
 def take(delivery: WebhookDelivery) -> Call[None]:
     return ship.call(delivery.data["order"])
 
+
 @app.webhook("silent", secret="env:NO_SUCH_SECRET", verify="stripe")
 def silent(delivery: WebhookDelivery) -> None: ...
+
+
+app.notify("erp", "https://erp.example/t0ken", secret="env:NO_SUCH_SECRET", on="run.*", tasks=[ship])
 """
 SECRET = "known to both sides"
 
 
-@contextmanager
-def server(directory: Path, environment: dict[str, str]) -> Iterator[str]:
-    command = [sys.executable, "-m", "detent.cli", "server", "hooked:app", "--port", "0", "--json"]
-    with subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["url"]
-        finally:
-            process.send_signal(signal.SIGTERM)
-
-
-def test_a_test_delivery_reaches_the_server(ready_url: str, tmp_path: Path) -> None:
-    """U2: it is signed with the secret of the declaration, and sent again it finds its job."""
-    (tmp_path / "hooked.py").write_text(APP)
-    (tmp_path / "order.json").write_text('{"order": 7}')
-    environment = os.environ | {"DETENT_DATABASE_URL": ready_url, "ORDERS_SECRET": SECRET, "PYTHONPATH": str(tmp_path)}
-
-    def detent(*arguments: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "detent.cli", "webhooks", *arguments, "--app", "hooked:app", "--json"]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout
-
-    code, listed = detent("list")
-    assert code == 0
-    assert [(one["name"], one["is_on"], one["path"]) for one in json.loads(listed)] == [
+def test_what_is_declared_is_listed_without_secrets(shell: Shell) -> None:
+    """U2, TW7"""
+    (shell.directory / "hooked.py").write_text(HOOKED)
+    listed = shell.run("webhooks", "list", "--app", "hooked:app", "--json", ORDERS_SECRET=SECRET)
+    assert [(one["name"], one["is_on"], one["path"]) for one in listed.json] == [
         ("orders", True, "/hooks/orders"),
         ("silent", False, "/hooks/silent"),
     ]
-    assert SECRET not in listed
-    assert detent("send", "none", "order.json")[0] == 3
-    assert detent("send", "orders", "none.json")[0] == 2
-    with server(tmp_path, environment) as url:
-        statuses = []
-        for _ in range(2):
-            code, answer = detent("send", "orders", "order.json", "--to", url, "--delivery-id", "d-1")
-            assert code == 0
-            statuses.append(json.loads(answer)["status"])
-        assert statuses == [202, 200]
-    with Detent(ready_url) as app:
+    targets = shell.run("webhooks", "targets", "--app", "hooked:app")
+    assert "https://erp.example " in targets.out
+    assert SECRET not in listed.out + listed.err
+    assert "t0ken" not in targets.out + targets.err
+
+
+def test_a_test_delivery_reaches_the_server(shell: Shell) -> None:
+    """U2, TW3: it is signed with the secret of the declaration, and sent again it finds its job."""
+    (shell.directory / "hooked.py").write_text(HOOKED)
+    (shell.directory / "order.json").write_text('{"order": 7}')
+    shell.environment["ORDERS_SECRET"] = SECRET
+    assert shell.run("webhooks", "send", "none", "order.json", "--app", "hooked:app").code == 3
+    assert shell.run("webhooks", "send", "orders", "none.json", "--app", "hooked:app").code == 2
+    with shell.start("server", "hooked:app", "--port", "0", "--json") as server:
+        assert server.stdout is not None
+        try:
+            url = json.loads(server.stdout.readline())["url"]
+            sending = ("webhooks", "send", "orders", "order.json", "--to", url, "--delivery-id", "d-1")
+            sent = [shell.run(*sending, "--app", "hooked:app", "--json") for _ in range(2)]
+            assert [(one.code, one.json["status"]) for one in sent] == [(0, 202), (0, 200)]
+            port = int(url.rpartition(":")[2])
+            for length in ("Content-Length: 25000000", "Transfer-Encoding: chunked"):
+                status, size = flood(port, length)
+                assert status == 413
+                assert size < 25_000_000, "the server reads no more than the webhook may have"
+            assert flood(port, "Content-Length: 25000000", signature="")[0] == 401
+        finally:
+            server.send_signal(signal.SIGTERM)
+    with Detent(shell.environment["DETENT_DATABASE_URL"]) as app:
         assert [job.payload for job in app.jobs.list()] == [{"order": 7}]
+
+
+def flood(port: int, length: str, signature: str = "sha256=00") -> tuple[int, int]:
+    """Send 25 MB that are not signed, unless the server answers before. Return the status, and how much was sent."""
+    head = f"POST /hooks/orders HTTP/1.1\r\nHost: localhost\r\nX-Hub-Signature-256: {signature}\r\n{length}\r\n\r\n"
+    piece, sent = b"x" * 65536, 0
+    if "chunked" in length:
+        piece = b"10000\r\n" + piece + b"\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(30)) as connection:
+        connection.sendall(head.encode())
+        while sent < 25_000_000 and not select.select([connection], [], [], 0)[0]:
+            try:
+                connection.sendall(piece)
+            except (BrokenPipeError, ConnectionResetError):
+                break
+            sent += len(piece)
+        return int(connection.recv(1000).split()[1]), sent
