@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from tests.deadlines import scaled, until
 
-__all__ = ["Follower", "Message", "messages_of", "serve"]
+__all__ = ["Follower", "Message", "MessageReader", "serve"]
 
 
 class Message(NamedTuple):
@@ -46,24 +46,38 @@ def serve(api: FastAPI, port: int = 0) -> Iterator[str]:
             assert not thread.is_alive()
 
 
-def messages_of(lines: Iterator[str], saw: Callable[[str], None] = lambda _: None) -> Iterator[Message]:
-    """Yield messages as a browser would, and tell every id that a reconnect would send."""
-    event, place, data = "message", None, list[str]()
-    for line in lines:
+class MessageReader:
+    """Makes messages of lines as a browser does. `last` is the id that a reconnect would send."""
+
+    def __init__(self, last: str | None = None) -> None:
+        self.last = last
+        self._event = "message"
+        self._place: str | None = None
+        self._data: list[str] = []
+
+    def read(self, line: str) -> Message | None:
+        """Take a line, and return the message that it ends."""
         if line == "":
-            if place is not None:
-                saw(place)
-            if data:
-                yield Message(event, place, json.loads("\n".join(data)))
-            event, place, data = "message", None, []
-        elif not line.startswith(":"):
+            return self._end()
+        if not line.startswith(":"):
             field, _, value = line.partition(": ")
             if field == "data":
-                data.append(value)
+                self._data.append(value)
             elif field == "id":
-                place = value
+                self._place = value
             elif field == "event":
-                event = value
+                self._event = value
+        return None
+
+    def forget_part(self) -> None:
+        """Forget what was read of a message: its connection is gone."""
+        self._event, self._place, self._data = "message", None, []
+
+    def _end(self) -> Message | None:
+        found = Message(self._event, self._place, json.loads("\n".join(self._data))) if self._data else None
+        self.last = self._place or self.last
+        self.forget_part()
+        return found
 
 
 class Follower:
@@ -71,7 +85,7 @@ class Follower:
 
     def __init__(self, url: str, last: str | None = None, token: str | None = None, **query: Any) -> None:
         self.messages: list[Message] = []
-        self.last = last
+        self._reader = MessageReader(last)
         self.status = 0
         self.headers: dict[str, str] = {}
         self.has_ended = False
@@ -93,15 +107,18 @@ class Follower:
                 self.headers, self.status = dict(answer.headers), answer.status_code
                 if self.status != 200:
                     return
-                for one in messages_of(answer.iter_lines(), self._saw):
-                    self.messages.append(one)
+                for line in answer.iter_lines():
+                    if (found := self._reader.read(line)) is not None:
+                        self.messages.append(found)
         except httpx2.HTTPError as error:
             self.error = error
         finally:
             self.has_ended = True
 
-    def _saw(self, place: str) -> None:
-        self.last = place
+    @property
+    def last(self) -> str | None:
+        """The id that a reconnect would send."""
+        return self._reader.last
 
     def of(self, *events: str) -> list[Message]:
         """Return the messages with these names."""
