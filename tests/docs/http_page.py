@@ -50,7 +50,52 @@ shop.mount("/detent", build_api(app, hosts=["shop.example"]))
 - **`ETag`**: send it back as `If-None-Match`, and an answer that has not changed is 304 without a body.
 - **Who acts**: changes are recorded under the actor of the application. `reason` in the body is recorded with them.
 - `/healthz` answers while the process serves requests. `/readyz` answers 200 only if the database answers too.
-- `/api/v1/openapi.json` describes all of this as OpenAPI 3.1.
+- `/api/v1/openapi.json` describes all of this, except the stream, as OpenAPI 3.1.
+
+## Stream
+
+`GET /api/v1/stream` tells what happens as [Server-Sent Events][sse]. In a browser:
+
+```js
+const stream = new EventSource("/api/v1/stream?job=17")
+stream.addEventListener("event", (message) => show(JSON.parse(message.data)))
+stream.addEventListener("end", () => stream.close())
+```
+
+| query | messages with an id | other messages |
+|---|---|---|
+| none | `change`: a line of the record | `counts`: jobs by queue and state |
+| `job=17` | `event`: a line that the job wrote; `transition`: a step of the job or of an attempt | |
+| `ops=run-17` | the same, of an ops run | |
+| `run=17` | `transition`: a state of a batch run or pipeline run | `run`: the run as it is |
+
+`counts` and `run` are sent at most once a second, and only if they have changed.
+
+- **The beginning.** A job or a run is told from its beginning, the record from now on. `after=ID` starts after a
+  message.
+- **Reconnecting.** A client that sends the id of its last message as `Last-Event-ID`, as browsers do, misses nothing
+  and gets nothing twice, also if the server was restarted. Ids are opaque. Only lines on record have one.
+- **The record** has explicit changes. The ordinary steps of attempts (claim, start, commit, finish) are told by the
+  stream of their job, and by `counts`.
+- **The end.** When a job or run has come to rest, the stream says `end` and closes. With `follow=true` it stays open,
+  since someone may retry it. `end` comes also when the job was deleted by retention, and within ten seconds after the
+  token of the stream was revoked. After `end`, do not reconnect. A stream that closes without `end` is to be opened
+  again.
+- **`reset`** says that lines may be missing: retention has deleted them, or the id belongs to another database or to
+  a time after the backup that was restored. The stream goes on; read again what you show. An id that is none is
+  refused with 422.
+- **Order.** All lines of one job, run, queue or other entity come in order. Lines of different entities come in the
+  order in which they were committed, as far as it is known. A transaction that stays open delays only its own lines.
+- **Limits.** A process has 1,000 streams at most, a token 250; beyond that the answer is 503 or 429 with
+  `Retry-After`. A client that takes nothing for 30 seconds is cut off, and continues when it reconnects. A comment is
+  sent every 15 seconds.
+- **Tenants.** A token of one tenant follows the jobs, runs, changes and counts of this tenant. Others do not exist
+  for it.
+- **Behind a proxy**, switch buffering off for this path. The answer has `X-Accel-Buffering: no`, which nginx obeys.
+- **Mounted in an application of your own**, streams keep uvicorn from stopping. Start it with
+  `--timeout-graceful-shutdown 2`. `detent server` ends the streams by itself.
+
+[sse]: https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 ## Security
 
