@@ -37,7 +37,7 @@ function useRates(range: Range) {
   const { step, hours } = RANGES[range];
   const unit = step === "hour" ? 3_600_000 : 60_000;
   const from = Math.floor(now.value / unit) * unit - hours * 3_600_000 + unit;
-  return useRead("/rates", { step, since: new Date(from).toISOString() });
+  return useRead("/rates", { step, since: new Date(from).toISOString() }, { slow: true });
 }
 
 function seriesOf(rates: Rates): { times: number[]; ended: Series[]; waited: Series[]; ran: Series[] } {

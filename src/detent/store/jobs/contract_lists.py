@@ -82,7 +82,7 @@ class JobListVerbs(Protocol):
     def rates(self, since: datetime, seconds: int) -> list[RateCount]:
         """Add up the moves of jobs since a time by steps of `seconds` (60 or 3600), state, outcome and bucket, in that
         order. Minutes are kept for six hours, then they are joined to hours; hours are kept for 31 days. Bounded: if
-        more than 20,000 moves or 200 batches of succeeded jobs are not folded yet, the rest is left out."""
+        more than 5,000 moves or 50 batches of succeeded jobs are not folded yet, the rest is left out."""
         ...
 
     @verb("viewer")

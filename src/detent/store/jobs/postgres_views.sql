@@ -74,7 +74,7 @@ CREATE OR REPLACE VIEW detent.transition_counts AS
             JOIN detent.job j ON j.id = u.job_id AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x;
 
 -- Moves of jobs by minute or hour, state and outcome. Several rows may have the same key: add them up. Select by `at`, or it reads 31
--- days. It adds at most 20,000 moves and 200 batches of succeeded jobs that are not folded yet; the rest follows with the next fold.
+-- days. It adds at most 5,000 moves and 50 batches of succeeded jobs that are not folded yet; the rest follows with the next fold.
 CREATE OR REPLACE VIEW detent.transition_rates AS
   SELECT r.at, r.to_state, r.outcome, r.bucket, r.moves, r.us, r.us_max FROM detent.transition_rate r WHERE r.seconds = 60
   UNION ALL
@@ -82,12 +82,12 @@ CREATE OR REPLACE VIEW detent.transition_rates AS
   UNION ALL
   SELECT date_bin('1 minute', x.at, 'epoch'), m.to_state, m.outcome, detent.duration_bucket(m.us), 1, coalesce(m.us, 0), coalesce(m.us, 0)
     FROM (SELECT d.at, d.to_state, d.outcome, d.ran_us, d.waited_us
-            FROM (SELECT * FROM detent.transition_delta ORDER BY n LIMIT 20000) d
+            FROM (SELECT * FROM detent.transition_delta ORDER BY n LIMIT 5000) d
           UNION ALL
           SELECT j.finished_at, 'succeeded', 'done',
                  CASE WHEN j.started_at IS NOT NULL THEN detent.micros_between(j.started_at, j.finished_at) END,
                  detent.micros_between(greatest(j.created_at, j.due_at), j.leased_at)
-            FROM (SELECT * FROM detent.succeeded_batch ORDER BY n LIMIT 200) b
+            FROM (SELECT * FROM detent.succeeded_batch ORDER BY n LIMIT 50) b
            CROSS JOIN LATERAL unnest(b.job_ids) AS u (job_id)
             JOIN detent.job j ON j.id = u.job_id AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x
    CROSS JOIN LATERAL (VALUES (x.to_state, x.outcome, x.ran_us), ('running', '', x.waited_us)) AS m (to_state, outcome, us)

@@ -49,7 +49,7 @@ CREATE VIEW detent_transition_counts AS
             CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x;
 
 -- Moves of jobs by minute or hour, state and outcome. Several rows may have the same key: add them up. Select by `at`, or it reads 31
--- days. It adds at most 20,000 moves and 200 batches of succeeded jobs that are not folded yet; the rest follows with the next fold.
+-- days. It adds at most 5,000 moves and 50 batches of succeeded jobs that are not folded yet; the rest follows with the next fold.
 CREATE VIEW detent_transition_rates AS
   SELECT r.at, r.to_state, r.outcome, r.bucket, r.moves, r.us, r.us_max FROM detent_transition_rate r WHERE r.seconds = 60
   UNION ALL
@@ -61,11 +61,11 @@ CREATE VIEW detent_transition_rates AS
     FROM (SELECT x.at, iif(m.column1, x.to_state, 'running') AS to_state, iif(m.column1, x.outcome, '') AS outcome,
                  iif(m.column1, x.ran_us, x.waited_us) AS us
             FROM (SELECT d.at, d.to_state, d.outcome, d.ran_us, d.waited_us
-                    FROM (SELECT * FROM detent_transition_delta ORDER BY n LIMIT 20000) d
+                    FROM (SELECT * FROM detent_transition_delta ORDER BY n LIMIT 5000) d
                   UNION ALL
                   SELECT j.finished_at, 'succeeded', 'done', min(max(j.finished_at - j.started_at, 0), 8640000000000),
                          coalesce(min(max(j.leased_at - max(j.created_at, j.due_at), 0), 8640000000000), 0)
-                    FROM (SELECT * FROM detent_succeeded_batch ORDER BY n LIMIT 200) b CROSS JOIN json_each(b.job_ids) u
+                    FROM (SELECT * FROM detent_succeeded_batch ORDER BY n LIMIT 50) b CROSS JOIN json_each(b.job_ids) u
                    CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded' AND j.finished_at IS NOT NULL) x
            CROSS JOIN (VALUES (1), (0)) m
            WHERE m.column1 OR x.outcome <> '') y;
