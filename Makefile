@@ -62,7 +62,7 @@ quick: $(STAMP) ## tests for the inner loop: SQLite only, no other processes, ab
 	$(BIN)/python -m pytest --quick -q -n 2 --dist worksteal
 
 # Twice as many workers as cores: tests of processes wait for leases and time-outs most of their time.
-test: $(STAMP) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
+test: $(STAMP) $(CONSOLE) ## all tests, on SQLite and on a real PostgreSQL, with a slice of the faults
 	$(BIN)/python -m tests.repeat -n 4 --dist worksteal
 
 faults: $(STAMP) ## kills, lost answers, crashes of the database: the whole (up to an hour; docs/faults.md)
@@ -78,7 +78,7 @@ types: $(STAMP) ## mypy --strict
 house: $(STAMP) ## the rules of the house: rooms, touch table, files
 	$(BIN)/python -m pytest -q tests/house
 
-check: lint types house test ## what CI runs
+check: lint types house console-check test ## what CI runs
 
 peers: $(PEERS)/.installed ## install those we are measured against, each into an environment of its own
 
