@@ -13,7 +13,7 @@ from detent.testing.stores import START
 from tests.app.shop import Shop
 
 
-def counted(counts: list[Any]) -> dict[tuple[str, str, str], int]:
+def counted(counts: list[Any]) -> dict[tuple[str | None, str, str], int]:
     return {(one.tenant, one.queue, one.state): one.jobs for one in counts if one.jobs}
 
 
@@ -144,9 +144,13 @@ def test_the_past(shop: Shop) -> None:
     assert job.state_at(START - timedelta(seconds=1)) is None
     assert (job.state_at(enqueued), job.state_at(worked)) == ("pending", "succeeded")
     assert counted(shop.app.jobs.counts(at=START - timedelta(days=1))) == {}
-    assert counted(shop.app.jobs.counts(at=enqueued)) == {("acme", "mail", "pending"): 1}
+    assert counted(shop.app.jobs.counts(at=enqueued)) == {(None, "mail", "pending"): 1}
+    assert counted(shop.app.jobs.counts(at=enqueued, by_tenant=True)) == {("acme", "mail", "pending"): 1}
+    assert counted(shop.app.jobs.counts(at=enqueued, tenant="other")) == {}
     now = {("acme", "mail", "succeeded"): 1, ("", "default", "pending"): 1}
-    assert counted(shop.app.jobs.counts(at=worked)) == counted(shop.app.jobs.counts()) == now
+    assert (
+        counted(shop.app.jobs.counts(at=worked, by_tenant=True)) == counted(shop.app.jobs.counts(by_tenant=True)) == now
+    )
 
 
 def test_a_naive_moment_is_refused(shop: Shop) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from detent.http import special_verbs
 from tests.http.conftest import World
 
 
@@ -61,7 +64,7 @@ def test_a_bulk_action_counts_first(world: World) -> None:
     world.harness.work()
     bulk = "/api/v1/jobs/bulk/retry"
     counted = world.http.post(bulk, params={"state": "quarantined", "dry_run": "true"}).json()
-    assert counted == {"jobs": 3, "operation": None}
+    assert counted == {"jobs": 3, "operation": None, "complete": True}
     begun = world.http.post(bulk, params={"state": "quarantined"}, json={"reason": "the bug is mended"}).json()
     world.app.operations.get(begun["operation"]["id"]).wait(timeout=60)
     assert world.get(f"operations/{begun['operation']['id']}")["changed"] == 3
@@ -118,6 +121,19 @@ def test_schedules_limits_and_record(world: World) -> None:
     assert world.get("limits")["items"][0]["concurrency_max"] == 3
     assert world.get("record/search", entity="schedule")["items"][0]["actor"] == "ana"
     assert world.get("record/verify")["items"] == []
+
+
+def test_a_count_that_has_to_read_jobs_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U4: a filter without an index is counted up to a number of jobs, and the answer says so."""
+    for _ in range(3):
+        world.post("jobs", task="fail")
+    world.harness.work()
+    assert world.get("jobs/bulk/count", error="as it must") == {"jobs": 3, "complete": True}
+    monkeypatch.setattr(special_verbs, "_COUNT_PAGES_MAX", 0)
+    assert world.get("jobs/bulk/count", error="as it must") == {"jobs": 0, "complete": False}
+    assert world.get("jobs/bulk/count", state="quarantined") == {"jobs": 3, "complete": True}
+    answer = world.http.post("/api/v1/jobs/bulk/retry", params={"error": "must", "dry_run": "true"}, json={}).json()
+    assert answer == {"jobs": 0, "operation": None, "complete": False}
 
 
 def test_figures_and_rates(world: World) -> None:

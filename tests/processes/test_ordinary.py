@@ -16,7 +16,7 @@ from tests.processes.worker_processes import Bench, until
 _KEPT_BY_SERVICES = {
     *("worker", "watch", "service", "horizon", "alert_look", "alert_tally"),
     # What has ended is added up every ten seconds.
-    *("finished_count", "succeeded_batch", "transition_hour", "transition_rate"),
+    *("finished_count", "finished_total", "succeeded_batch", "transition_hour", "transition_rate"),
 }
 
 

@@ -70,6 +70,7 @@ OPS = {"ops_run", "ops_environment"}
 
 COUNTS = {
     "finished_count",
+    "finished_total",
     "finished_delta",
     "succeeded_batch",
     "job_span",

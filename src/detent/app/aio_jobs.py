@@ -110,9 +110,15 @@ class AsyncJobs:
             )
         )
 
-    async def counts(self, *, at: datetime | None = None) -> ListPage[Count]:
-        """Count jobs by tenant, queue and state, now or at a past time within retention."""
-        return await asyncio.to_thread(self._sync.counts, at=at)
+    async def counts(
+        self, *, at: datetime | None = None, tenant: str | None = None, by_tenant: bool = False
+    ) -> ListPage[Count]:
+        """Count jobs by queue and state: of all tenants together, or of one. With `by_tenant`, count them by tenant
+        too, which takes longer if there are many tenants.
+
+        With `at`, count them at a past time within retention. That reads the whole record. `InvalidInput`.
+        """
+        return await asyncio.to_thread(self._sync.counts, at=at, tenant=tenant, by_tenant=by_tenant)
 
     async def silent(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -89,12 +89,24 @@ class Jobs:
         chosen = checked_search({name: value for name, value in locals().items() if name != "self"}, self._engine)
         return JobSelection(chosen, self._engine)
 
-    def counts(self, *, at: datetime | None = None) -> ListPage[Count]:
-        """Count jobs by tenant, queue and state, now or at a past time within retention."""
-        if at is None:
-            return ListPage(self._engine.store.counts())
-        to_micros(at, field="at")
-        return ListPage(self._engine.store.counts_as_of(at))
+    def counts(
+        self, *, at: datetime | None = None, tenant: str | None = None, by_tenant: bool = False
+    ) -> ListPage[Count]:
+        """Count jobs by queue and state: of all tenants together, or of one. With `by_tenant`, count them by tenant
+        too, which takes longer if there are many tenants.
+
+        With `at`, count them at a past time within retention. That reads the whole record. `InvalidInput`.
+        """
+        if tenant is not None:
+            json_codec.text(tenant, field="tenant", bytes_max=self._engine.settings.name_max, allow_empty=True)
+        if at is not None:
+            to_micros(at, field="at")
+            found = self._engine.store.counts_as_of(at)
+            found = found if tenant is None else [one for one in found if one.tenant == tenant]
+            return ListPage(found if by_tenant or tenant is not None else _of_all_tenants(found))
+        if by_tenant or tenant is not None:
+            return ListPage(self._engine.store.counts(tenant))
+        return ListPage(Count(None, one.queue, one.state, one.jobs) for one in self._engine.store.queue_depths())
 
     def silent(
         self,
@@ -165,3 +177,10 @@ class Operations:
         most, below = check_limit(limit), None if after is None else check_id(after, "after")
         found = [Operation(row, self._engine) for row in self._engine.store.operation_list(state, most, below)]
         return ListPage(found, str(found[-1].id) if len(found) == most else None)
+
+
+def _of_all_tenants(counts: Iterable[Count]) -> list[Count]:
+    totals: dict[tuple[str, str], int] = {}
+    for one in counts:
+        totals[one.queue, one.state] = totals.get((one.queue, one.state), 0) + one.jobs
+    return [Count(None, *key, jobs) for key, jobs in sorted(totals.items())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -94,17 +95,23 @@ class JobSelection:
 
     def count(self) -> int:
         """Return how many jobs match now. It is fast for state, task, queue and tenant; other filters read jobs."""
+        return self._count_within(None)[0]
+
+    def _count_within(self, pages_max: int | None) -> tuple[int, bool]:
+        """Return how many jobs match, and whether all were counted: a search that reads jobs ends after `pages_max`
+        pages."""
         chosen, store = self._chosen, self._engine.store
         every = JobFilter(chosen.state, chosen.task, chosen.queue, chosen.tenant)
         if chosen == JobSearch(every.state, every.task, every.queue, every.tenant):
-            return store.job_count(every)
+            return store.job_count(every), True
         found, after = 0, None
-        while True:
+        for _ in itertools.count() if pages_max is None else range(pages_max):
             page = store.job_list(chosen, after, _PORTION)
             found += len(page.rows)
             if page.next is None:
-                return found
+                return found, True
             after = page.next
+        return found, False
 
     def retry(self, *, actor: str | None = None, reason: str | None = None) -> Operation:
         """Bring failed, quarantined and cancelled jobs back to pending."""

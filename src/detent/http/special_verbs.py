@@ -31,6 +31,10 @@ from detent.ops.ops_run import read_run_id
 __all__ = ["special_verbs"]
 
 
+_COUNT_PAGES_MAX = 4
+"""Pages of a search, each of 25,000 jobs at most, that a count reads."""
+
+
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pass
 
@@ -75,16 +79,19 @@ class MoveArguments(_Arguments):
 
 
 class Counted(msgspec.Struct):
-    """How many jobs match."""
+    """How many jobs match. If `complete` is false, there are more: a count that has to read jobs ends after 100,000."""
 
     jobs: int
+    complete: bool = True
 
 
 class BulkAnswer(msgspec.Struct):
-    """The operation that acts on the jobs; with `dry_run` only how many match."""
+    """The operation that acts on the jobs; with `dry_run` only how many match. If `complete` is false, there are more:
+    a count that has to read jobs ends after 100,000."""
 
     jobs: int | None
     operation: OperationRow | None
+    complete: bool = True
 
 
 class RunArguments(_Arguments):
@@ -247,14 +254,15 @@ def _selection(app: Detent, given: SimpleNamespace) -> JobSelection:
 
 
 def _count(app: Detent, _: dict[str, str], given: SimpleNamespace) -> Counted:
-    return Counted(_selection(app, given).count())
+    return Counted(*_selection(app, given)._count_within(_COUNT_PAGES_MAX))
 
 
 def _bulk(name: str) -> Any:
     def act(app: Detent, _: dict[str, str], given: SimpleNamespace) -> BulkAnswer:
         chosen = _selection(app, given)
         if given.dry_run:
-            return BulkAnswer(chosen.count(), None)
+            jobs, complete = chosen._count_within(_COUNT_PAGES_MAX)
+            return BulkAnswer(jobs, None, complete)
         if name == "move":
             moved = chosen.move(queue=given.to_queue, priority=given.to_priority, reason=given.reason)
             return BulkAnswer(None, moved.row)

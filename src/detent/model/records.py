@@ -318,9 +318,9 @@ class ResultsDropped(Struct, frozen=True):
 
 
 class Count(Struct, frozen=True):
-    """Number of jobs of a tenant and queue in a state."""
+    """Number of jobs of a queue in a state: of a tenant, or of all together (None)."""
 
-    tenant: str
+    tenant: str | None
     queue: str
     state: str
     jobs: int

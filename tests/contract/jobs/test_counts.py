@@ -31,3 +31,12 @@ def test_by_tenant_queue_and_state(store: Store, clock: StoreClock, untouched: U
 
 def test_of_nothing(store: Store) -> None:
     assert store.counts() == []
+
+
+def test_of_one_tenant(store: Store) -> None:
+    enqueue(store, tenant="acme")
+    enqueue(store)
+    finish(store, claim(store, limit=1)[0])
+    assert store.counts("acme") == [one for one in store.counts() if one.tenant == "acme"]
+    assert len(store.counts("acme")) == 1
+    assert store.counts("nobody") == []

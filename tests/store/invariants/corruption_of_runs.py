@@ -65,6 +65,16 @@ def a_count_of_nothing(owner: Owner, life: Life) -> None:
     )
 
 
+def a_total(_: Owner, __: Life) -> tuple[str, str]:
+    """The total of a task that has no jobs."""
+    return "finished_total", "mail/nothing/succeeded"
+
+
+@corrupts("totals_equal_counts", a_total, heals=True)
+def a_total_of_nothing(owner: Owner, life: Life) -> None:
+    owner.plant("INSERT INTO {finished_total} (queue, task, state, jobs) VALUES ('mail', 'nothing', 'succeeded', 7)")
+
+
 def a_rate(_: Owner, __: Life) -> tuple[str, str]:
     """The rate of an hour in which nothing moved."""
     return "transition_rate", "1970-01-01T01:00:00Z/succeeded/done"

@@ -28,6 +28,7 @@ TABLES = (
     "ops_run",
     "batch_run",
     "finished_count",
+    "finished_total",
     "finished_delta",
     "succeeded_batch",
     "transition_rate",

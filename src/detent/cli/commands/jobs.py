@@ -92,16 +92,18 @@ def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None
 
 @jobs.command()
 @option("--at", "At this time, or 2h or 7d ago. Default: now.", past_time)
+@option("--tenant", "Only this tenant.", "NAME")
+@flag("--by-tenant", "Count by tenant too.")
 @with_app
-def counts(session: Session, app: Detent, at: datetime | None) -> None:
-    """Count jobs by tenant, queue and state.
+def counts(session: Session, app: Detent, at: datetime | None, tenant: str | None, by_tenant: bool) -> None:
+    """Count jobs by queue and state.
 
-    With --at: at a past time, as far back as retention keeps jobs.
+    With --at: at a past time, as far back as retention keeps jobs. This reads the whole record.
     """
-    found = [one for one in app.jobs.counts(at=at) if one.jobs]
-    tenant = ["tenant"] if any(one.tenant for one in found) else []
+    found = [one for one in app.jobs.counts(at=at, tenant=tenant, by_tenant=by_tenant) if one.jobs]
+    tenants = ["tenant"] if any(one.tenant for one in found) else []
     empty = "no jobs" + ("" if at is None else f" at {output.format_time(at)}")
-    session.show_rows(found, output.columns(*tenant, "queue", "state", "jobs"), empty=empty)
+    session.show_rows(found, output.columns(*tenants, "queue", "state", "jobs"), empty=empty)
 
 
 @jobs.command()

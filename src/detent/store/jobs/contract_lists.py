@@ -57,8 +57,9 @@ class JobListVerbs(Protocol):
         ...
 
     @verb("viewer")
-    def counts(self) -> list[Count]:
-        """Count jobs by tenant, queue and state, now. Exact, without reading the jobs at rest."""
+    def counts(self, tenant: str | None = None) -> list[Count]:
+        """Count the jobs of a tenant, or of all, by tenant, queue and state, now. Exact, without reading the jobs at
+        rest."""
         ...
 
     @verb("viewer")
@@ -93,7 +94,8 @@ class JobListVerbs(Protocol):
     @verb("viewer")
     def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
         """Group dead letters (of that task, queue, tenant; None is any) by task, queue, reason and kind of error.
-        Return the `limit` largest groups, largest first."""
+        Return the `limit` largest groups, largest first. Of more than 10,000 dead letters that fit, the newest 10,000
+        are grouped."""
         ...
 
     @verb("viewer")

@@ -29,7 +29,7 @@ _EXECUTIONS = f"SELECT {', '.join(ExecutionRow.__struct_fields__)} FROM detent.j
 _EVENTS = (
     f"SELECT {', '.join(EventRow.__struct_fields__)} FROM detent.job_events_v1(%s::bigint, %s::integer, %s::integer)"
 )
-_COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1()"
+_COUNTS = "SELECT tenant, queue, state, jobs FROM detent.counts_v1(%s::text)"
 _COUNTS_AS_OF = "SELECT tenant, queue, state, jobs FROM detent.counts_as_of_v1(%s::timestamptz)"
 _FIGURES = f"""
 SELECT {", ".join(TransitionCount.__struct_fields__)}
@@ -105,8 +105,8 @@ def job_count(chosen: JobFilter) -> Statement[int]:
     return Statement(_COUNT, params, lambda rows: int(rows[0][0]), writes=False)
 
 
-def counts() -> Statement[list[Count]]:
-    return Statement(_COUNTS, (), _counts, writes=False)
+def counts(tenant: str | None = None) -> Statement[list[Count]]:
+    return Statement(_COUNTS, (tenant,), _counts, writes=False)
 
 
 def counts_as_of(at: datetime) -> Statement[list[Count]]:

@@ -26,6 +26,31 @@ CREATE OR REPLACE VIEW detent.job_counts AS
            GROUP BY j.tenant, j.queue, j.task) f
    GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
 
+-- The same for all tenants together: pending jobs by the group of their lane, jobs at rest from the totals.
+CREATE OR REPLACE VIEW detent.queue_counts AS
+  SELECT g.queue, g.task, 'pending' AS state, sum(q.jobs)::bigint AS jobs
+    FROM (SELECT r.lane_id >> 32 AS group_id, count(*) AS jobs FROM detent.ready r GROUP BY r.lane_id >> 32
+          UNION ALL
+          SELECT w.lane_id >> 32, count(*) FROM detent.waiting w GROUP BY w.lane_id >> 32) q
+    JOIN detent.lane_group g ON g.id = q.group_id
+   GROUP BY g.queue, g.task
+  UNION ALL
+  SELECT j.queue, j.task, 'running', count(*)
+    FROM detent.lease l CROSS JOIN LATERAL unnest(l.job_ids) AS held (job_id)
+    JOIN detent.job j ON j.id = held.job_id AND j.lease_id = l.id AND j.state = 'running'
+   GROUP BY j.queue, j.task
+  UNION ALL
+  SELECT f.queue, f.task, f.state, sum(f.jobs)::bigint
+    FROM (SELECT c.queue, c.task, c.state, c.jobs FROM detent.finished_total c
+          UNION ALL
+          SELECT d.queue, d.task, d.state, d.jobs FROM detent.finished_delta d
+          UNION ALL
+          SELECT j.queue, j.task, 'succeeded', count(*)
+            FROM detent.succeeded_batch b CROSS JOIN LATERAL unnest(b.job_ids) AS u (job_id)
+            JOIN detent.job j ON j.id = u.job_id AND j.state = 'succeeded'
+           GROUP BY j.queue, j.task) f
+   GROUP BY f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
+
 -- Figures: how often jobs moved from state to state, and how long that took.
 
 -- Microseconds between two times: not negative, at most 100 days.

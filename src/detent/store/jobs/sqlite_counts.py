@@ -33,7 +33,7 @@ SELECT at - at % :step AS begin, to_state, outcome, bucket, sum(moves), sum(us),
   FROM detent_transition_rates WHERE at >= :since GROUP BY begin, to_state, outcome, bucket
  ORDER BY begin, to_state, outcome, bucket
 """
-_DEPTHS = "SELECT queue, state, sum(jobs) FROM detent_job_counts GROUP BY queue, state ORDER BY queue, state"
+_DEPTHS = "SELECT queue, state, sum(jobs) FROM detent_queue_counts GROUP BY queue, state ORDER BY queue, state"
 _OLDEST = """
 WITH RECURSIVE standing (lane_id) AS (
   SELECT min(lane_id) FROM detent_ready
@@ -45,22 +45,27 @@ SELECT l.queue, min((SELECT r.ready_at FROM detent_ready r WHERE r.lane_id = s.l
 """
 
 _FITS = """(:state IS NULL OR state = :state) AND (:task IS NULL OR task = :task)
-   AND (:queue IS NULL OR queue = :queue) AND (:tenant IS NULL OR tenant = :tenant)"""
-_COUNT = f"SELECT coalesce(sum(jobs), 0) FROM detent_job_counts WHERE {_FITS}"
+   AND (:queue IS NULL OR queue = :queue)"""
+_COUNT = f"SELECT coalesce(sum(jobs), 0) FROM detent_queue_counts WHERE {_FITS}"
+_COUNT_OF_TENANT = f"SELECT coalesce(sum(jobs), 0) FROM detent_job_counts WHERE {_FITS} AND tenant = :tenant"
 _DEAD = DeadGroup.__struct_fields__
 # differs: PostgreSQL has a function of its own for the kind of an error, in the same words.
 _REPORT = """
 SELECT task, queue, reason, kind, count(*), sum(attempt), min(quarantined_at), max(quarantined_at), max(job_id)
   FROM (SELECT d.task, d.queue, d.reason, detent_error_kind(j.error) AS kind, j.attempt, d.quarantined_at, d.job_id
-          FROM detent_dead d JOIN detent_job j ON j.id = d.job_id
-         WHERE (:task IS NULL OR d.task = :task) AND (:queue IS NULL OR d.queue = :queue)
-           AND (:tenant IS NULL OR d.tenant = :tenant))
+          FROM (SELECT * FROM detent_dead
+                 WHERE (:task IS NULL OR task = :task) AND (:queue IS NULL OR queue = :queue)
+                   AND (:tenant IS NULL OR tenant = :tenant)
+                 ORDER BY job_id DESC LIMIT 10000) d CROSS JOIN detent_job j ON j.id = d.job_id)
  GROUP BY task, queue, reason, kind
  ORDER BY count(*) DESC, max(job_id) DESC, task, queue, reason, kind
  LIMIT :limit
 """
 
-_COUNTS = "SELECT tenant, queue, state, sum(jobs) FROM detent_job_counts GROUP BY tenant, queue, state ORDER BY 1, 2, 3"
+_COUNTS = """
+SELECT tenant, queue, state, sum(jobs) FROM detent_job_counts WHERE ?1 IS NULL OR tenant = ?1
+ GROUP BY tenant, queue, state ORDER BY 1, 2, 3
+"""
 _COUNTS_AS_OF = """
 SELECT j.tenant, j.queue, then_.to_state, count(*)
   FROM (SELECT job_id, to_state,
@@ -95,11 +100,10 @@ class SqliteCounts(VerbBase):
         return [BatchCount(*row) for row in self._db.rows(_BATCH_FIGURES, (at - at % _HOUR,))]
 
     def job_count(self, chosen: JobFilter) -> int:
-        return int(
-            self._db.rows(
-                _COUNT, {"state": chosen.state, "task": chosen.task, "queue": chosen.queue, "tenant": chosen.tenant}
-            )[0][0]
-        )
+        where = {"state": chosen.state, "task": chosen.task, "queue": chosen.queue}
+        if chosen.tenant is None:
+            return int(self._db.rows(_COUNT, where)[0][0])
+        return int(self._db.rows(_COUNT_OF_TENANT, where | {"tenant": chosen.tenant})[0][0])
 
     def dead_report(self, task: str | None, queue: str | None, tenant: str | None, limit: int) -> list[DeadGroup]:
         """Group in SQLite, which calls `error_kind` for each error."""
@@ -110,8 +114,8 @@ class SqliteCounts(VerbBase):
             DeadGroup(**row | {name: from_micros(row[name]) for name in ("oldest_at", "newest_at")}) for row in found
         ]
 
-    def counts(self) -> list[Count]:
-        return [Count(*row) for row in self._db.rows(_COUNTS)]
+    def counts(self, tenant: str | None = None) -> list[Count]:
+        return [Count(*row) for row in self._db.rows(_COUNTS, (tenant,))]
 
     def counts_as_of(self, at: datetime) -> list[Count]:
         return [Count(*row) for row in self._db.rows(_COUNTS_AS_OF, (to_micros(at, field="at"),))]

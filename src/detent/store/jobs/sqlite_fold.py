@@ -77,6 +77,10 @@ _ADD_TO_COUNT = """
 INSERT INTO detent_finished_count (tenant, queue, task, state, jobs) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
 """
+_ADD_TO_TOTAL = """
+INSERT INTO detent_finished_total (queue, task, state, jobs) VALUES (?, ?, ?, ?)
+ON CONFLICT (queue, task, state) DO UPDATE SET jobs = jobs + excluded.jobs
+"""
 _FINISHED_DELTAS_ADDED = "DELETE FROM detent_finished_delta WHERE n <= ?"
 
 _BATCHES = "SELECT n FROM detent_succeeded_batch ORDER BY n LIMIT ?"
@@ -112,7 +116,7 @@ class SqliteFold(VerbBase):
         moves = self._add_moves(_DELTAS_PER_BATCH * limit)
         changes = self._db.rows(_FINISHED_DELTAS, (_DELTAS_PER_BATCH * limit,))
         if changes:
-            self._db.change_many(_ADD_TO_COUNT, [row[1:] for row in changes])
+            self._add_counts([row[1:] for row in changes])
             self._db.change(_FINISHED_DELTAS_ADDED, (changes[-1][0],))
         batches = self._db.rows(_BATCHES, (limit,))
         if batches:
@@ -144,9 +148,17 @@ class SqliteFold(VerbBase):
         for (minute, bucket), figures in waits.items():
             if minute is not None:
                 rates[minute, "running", "", bucket] = figures
-        self._db.change_many(_ADD_TO_COUNT, [(*key, "succeeded", number) for key, number in counts.items()])
+        self._add_counts([(*key, "succeeded", number) for key, number in counts.items()])
         self._db.change_many(_ADD_HOUR, [(*key, *figures) for key, figures in hours.items()])
         self._db.change_many(_ADD_RATE, [(*key, *figures) for key, figures in rates.items()])
+
+    def _add_counts(self, changes: Sequence[Any]) -> None:
+        """Add changes of tenant, queue, task and state to the counts, and to the totals of all tenants."""
+        totals: dict[tuple[str, str, str], int] = defaultdict(int)
+        for _, queue, task, state, jobs in changes:
+            totals[queue, task, state] += jobs
+        self._db.change_many(_ADD_TO_COUNT, changes)
+        self._db.change_many(_ADD_TO_TOTAL, [(*key, jobs) for key, jobs in totals.items()])
 
     def _drop_old(self) -> None:
         """Delete one hour that is too old, and make one row of the minutes of an hour that ended long ago."""

@@ -26,6 +26,31 @@ CREATE VIEW detent_job_counts AS
            GROUP BY j.tenant, j.queue, j.task, j.state) f
    GROUP BY f.tenant, f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
 
+-- The same for all tenants together: pending jobs by the group of their lane, jobs at rest from the totals.
+CREATE VIEW detent_queue_counts AS
+  SELECT g.queue, g.task, 'pending' AS state, sum(q.jobs) AS jobs
+    FROM (SELECT r.lane_id >> 32 AS group_id, count(*) AS jobs FROM detent_ready r GROUP BY r.lane_id >> 32
+          UNION ALL
+          SELECT w.lane_id >> 32, count(*) FROM detent_waiting w GROUP BY w.lane_id >> 32) q
+    CROSS JOIN detent_lane_group g ON g.id = q.group_id
+   GROUP BY g.queue, g.task
+  UNION ALL
+  SELECT j.queue, j.task, 'running', count(*)
+    FROM detent_lease l CROSS JOIN json_each(l.job_ids) held
+    CROSS JOIN detent_job j ON j.id = held.value AND j.lease_id = l.id AND j.state = 'running'
+   GROUP BY j.queue, j.task
+  UNION ALL
+  SELECT f.queue, f.task, f.state, sum(f.jobs)
+    FROM (SELECT queue, task, state, jobs FROM detent_finished_total
+          UNION ALL
+          SELECT queue, task, state, jobs FROM detent_finished_delta
+          UNION ALL
+          SELECT j.queue, j.task, j.state, count(*)
+            FROM detent_succeeded_batch b CROSS JOIN json_each(b.job_ids) u
+            CROSS JOIN detent_job j ON j.id = u.value AND j.state = 'succeeded'
+           GROUP BY j.queue, j.task, j.state) f
+   GROUP BY f.queue, f.task, f.state HAVING sum(f.jobs) <> 0;
+
 -- Figures: how often jobs moved from state to state, and how long that took.
 
 -- Moves of jobs by hour, task, states and outcome, up to now. Several rows may have the same key: add them up. Select by `hour`, or

@@ -120,6 +120,10 @@ SELECT j.state, j.id FROM detent.job j WHERE j.state IN ('failed', 'cancelled') 
   SELECT 1 FROM detent.unsuccessful u WHERE u.state = j.state AND u.job_id = j.id)
 """,
 )
+_TOTAL_FINISHED = """
+INSERT INTO detent.finished_total (queue, task, state, jobs)
+SELECT queue, task, state, sum(jobs) FROM detent.finished_count GROUP BY queue, task, state
+"""
 _RATES_GO = """
 DELETE FROM detent.transition_rate WHERE date_bin('1 hour', at, 'epoch') IN (
   SELECT f.hour
@@ -326,6 +330,11 @@ class RepairDatabase(ABC):
     def count_finished(self) -> None:
         """Set the counts of finished jobs from the jobs."""
         self._execute(_COUNT_FINISHED)
+
+    def total_finished(self) -> None:
+        """Set the totals of finished jobs from the counts by tenant."""
+        self._execute("DELETE FROM detent.finished_total")
+        self._execute(_TOTAL_FINISHED)
 
     def rate_hours(self) -> None:
         """Set the rates of every hour that differs from the figures, as one row for the whole hour."""

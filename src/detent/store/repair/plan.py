@@ -128,6 +128,9 @@ def _without_job(violation: Violation, keys: dict[str, Key]) -> Step:
     if violation.invariant == "finished_counts_equal_jobs":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "count its jobs anew")
         return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.count_finished())
+    if violation.invariant == "totals_equal_counts":
+        shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "add up the counts anew")
+        return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.total_finished())
     if violation.invariant == "rates_equal_figures":
         shown = RepairStep(violation.invariant, violation.entity, violation.entity_id, "take it from the figures")
         return Step(shown, _line(shown, "miscounted", "counted"), lambda database: database.rate_hours())

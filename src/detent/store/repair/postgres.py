@@ -20,8 +20,8 @@ LOCK_MILLISECONDS_MAX = 500
 
 # In the order in which every verb takes its locks.
 _LOCK_OUT_WRITERS = """
-LOCK TABLE detent.ready, detent.waiting, detent.job, detent.lease, detent.execution, detent.transition_hour,
-           detent.transition_rate IN SHARE ROW EXCLUSIVE MODE
+LOCK TABLE detent.ready, detent.waiting, detent.job, detent.lease, detent.execution, detent.finished_count,
+           detent.finished_total, detent.transition_hour, detent.transition_rate IN SHARE ROW EXCLUSIVE MODE
 """
 _ADD_TO_LEASE = """
 UPDATE detent.lease SET job_ids = job_ids || %(job)s::bigint

@@ -70,6 +70,14 @@ BEGIN
               SELECT d.tenant, d.queue, d.task, 'succeeded', d.jobs FROM done d WHERE d.task IS NOT NULL) g
        GROUP BY g.tenant, g.queue, g.task, g.state ORDER BY g.tenant, g.queue, g.task, g.state
       ON CONFLICT (tenant, queue, task, state) DO UPDATE SET jobs = c.jobs + excluded.jobs
+  ), totalled AS (
+    INSERT INTO detent.finished_total AS c (queue, task, state, jobs)
+      SELECT g.queue, g.task, g.state, sum(g.jobs)
+        FROM (SELECT m.queue, m.task, m.state, m.jobs FROM moved m
+              UNION ALL
+              SELECT d.queue, d.task, 'succeeded', d.jobs FROM done d WHERE d.task IS NOT NULL) g
+       GROUP BY g.queue, g.task, g.state ORDER BY g.queue, g.task, g.state
+      ON CONFLICT (queue, task, state) DO UPDATE SET jobs = c.jobs + excluded.jobs
   ), left_states AS (
     DELETE FROM detent.transition_delta WHERE n = ANY (ARRAY(
       SELECT d.n FROM detent.transition_delta d ORDER BY d.n LIMIT 50 * p_limit FOR UPDATE SKIP LOCKED))

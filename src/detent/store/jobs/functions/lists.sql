@@ -174,15 +174,16 @@ EXCEPTION WHEN data_exception THEN
 END $$;
 
 -- counts: jobs by tenant, queue and state, now.
--- takes:   nothing
+-- takes:   a tenant, or null for all
 -- gives:   one row per tenant, queue and state that occurs
 -- locks:   nothing
 -- refuses: nothing
-CREATE OR REPLACE FUNCTION detent.counts_v1() RETURNS TABLE (tenant text, queue text, state text, jobs bigint)
+CREATE OR REPLACE FUNCTION detent.counts_v1(p_tenant text) RETURNS TABLE (tenant text, queue text, state text, jobs bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
   RETURN QUERY
     SELECT c.tenant, c.queue, c.state, sum(c.jobs)::bigint FROM detent.job_counts c
+     WHERE p_tenant IS NULL OR c.tenant = p_tenant
      GROUP BY c.tenant, c.queue, c.state ORDER BY c.tenant COLLATE "C", c.queue COLLATE "C", c.state COLLATE "C";
 END $$;
 
@@ -213,9 +214,14 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.job_count_v1(p_state text, p_task text, p_queue text, p_tenant text) RETURNS bigint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 BEGIN
+  IF p_tenant IS NULL THEN
+    RETURN (SELECT coalesce(sum(c.jobs), 0)::bigint FROM detent.queue_counts c
+             WHERE (p_state IS NULL OR c.state = p_state) AND (p_task IS NULL OR c.task = p_task)
+               AND (p_queue IS NULL OR c.queue = p_queue));
+  END IF;
   RETURN (SELECT coalesce(sum(c.jobs), 0)::bigint FROM detent.job_counts c
            WHERE (p_state IS NULL OR c.state = p_state) AND (p_task IS NULL OR c.task = p_task)
-             AND (p_queue IS NULL OR c.queue = p_queue) AND (p_tenant IS NULL OR c.tenant = p_tenant));
+             AND (p_queue IS NULL OR c.queue = p_queue) AND c.tenant = p_tenant);
 END $$;
 
 -- figures: moves of jobs since the beginning of an hour, added up.
@@ -278,22 +284,25 @@ END $$;
 
 -- dead_report: what dead letters died of.
 -- takes:   task, queue, tenant (null is any), how many groups
--- gives:   one row per task, queue, reason and kind of error, the largest first
+-- gives:   one row per task, queue, reason and kind of error, the largest first, of the newest 10,000 that fit
 -- locks:   nothing
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.dead_report_v1(p_task text, p_queue text, p_tenant text, p_limit integer)
 RETURNS TABLE (task text, queue text, reason text, kind text, jobs bigint, attempts bigint, oldest_at timestamptz,
                newest_at timestamptz, sample_id bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off
+SET enable_seqscan = off AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
     SELECT f.task, f.queue, f.reason, f.kind, count(*), sum(f.attempt), min(f.quarantined_at), max(f.quarantined_at),
            max(f.job_id)
       FROM (SELECT d.task, d.queue, d.reason, detent.error_kind(j.error) AS kind, j.attempt, d.quarantined_at, d.job_id
-              FROM detent.dead d JOIN detent.job j ON j.id = d.job_id
-             WHERE (p_task IS NULL OR d.task = p_task) AND (p_queue IS NULL OR d.queue = p_queue)
-               AND (p_tenant IS NULL OR d.tenant = p_tenant)) f
+              FROM (SELECT * FROM detent.dead o
+                     WHERE (p_task IS NULL OR o.task = p_task) AND (p_queue IS NULL OR o.queue = p_queue)
+                       AND (p_tenant IS NULL OR o.tenant = p_tenant)
+                     ORDER BY o.job_id DESC LIMIT 10000) d
+             CROSS JOIN LATERAL (SELECT k.error, k.attempt FROM detent.job k WHERE k.id = d.job_id OFFSET 0) j) f
      GROUP BY f.task, f.queue, f.reason, f.kind
      ORDER BY count(*) DESC, max(f.job_id) DESC, f.task COLLATE "C", f.queue COLLATE "C", f.reason COLLATE "C",
               f.kind COLLATE "C"

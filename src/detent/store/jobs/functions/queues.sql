@@ -59,7 +59,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, p
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT c.queue, c.state, sum(c.jobs)::bigint FROM detent.job_counts c
+    SELECT c.queue, c.state, sum(c.jobs)::bigint FROM detent.queue_counts c
      GROUP BY c.queue, c.state ORDER BY c.queue COLLATE "C", c.state COLLATE "C";
 END $$;
 

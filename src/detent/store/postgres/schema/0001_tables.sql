@@ -329,6 +329,15 @@ CREATE TABLE detent.finished_count (
   CONSTRAINT finished_count_pkey PRIMARY KEY (tenant, queue, task, state)
 );
 
+-- The same for all tenants together.
+CREATE TABLE detent.finished_total (
+  queue text   NOT NULL,
+  task  text   NOT NULL,
+  state text   NOT NULL,
+  jobs  bigint NOT NULL,
+  CONSTRAINT finished_total_pkey PRIMARY KEY (queue, task, state)
+);
+
 -- Changes since then, except jobs that went from running to succeeded. The transaction that moves a job writes the row, so the
 -- sum is exact.
 CREATE TABLE detent.finished_delta (

@@ -324,6 +324,15 @@ CREATE TABLE detent_finished_count (
   CONSTRAINT finished_count_pkey PRIMARY KEY (tenant, queue, task, state)
 ) STRICT, WITHOUT ROWID;
 
+-- The same for all tenants together.
+CREATE TABLE detent_finished_total (
+  queue TEXT    NOT NULL,
+  task  TEXT    NOT NULL,
+  state TEXT    NOT NULL,
+  jobs  INTEGER NOT NULL,
+  CONSTRAINT finished_total_pkey PRIMARY KEY (queue, task, state)
+) STRICT, WITHOUT ROWID;
+
 -- Changes since then, except jobs that went from running to succeeded. The transaction that moves a job writes the row, so the
 -- sum is exact.
 CREATE TABLE detent_finished_delta (
