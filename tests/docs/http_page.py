@@ -50,6 +50,8 @@ shop.mount("/detent", build_api(app, hosts=["shop.example"]))
 - **`ETag`**: send it back as `If-None-Match`, and an answer that has not changed is 304 without a body.
 - **Who acts**: changes are recorded under the actor of the application. `reason` in the body is recorded with them.
 - `/healthz` answers while the process serves requests. `/readyz` answers 200 only if the database answers too.
+- `/metrics` has the [metrics](metrics.md) of the database for Prometheus. It needs a token that reaches all tenants.
+- `POST /api/v1/jobs` takes the trace context of the header `traceparent`, unless the body has one.
 - `/api/v1/openapi.json` describes all of this, except the stream, as OpenAPI 3.1.
 
 ## Stream

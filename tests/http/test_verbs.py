@@ -170,3 +170,18 @@ def test_a_lifecycle_says_which_moves_are_legal(world: World) -> None:
     assert world.get("lifecycles", own=True)["items"][0] == job
     assert world.get("lifecycles")["items"] == [], "the application attaches none"
     assert world.http.get("/api/v1/lifecycles/none").status_code == 404
+
+
+def test_an_enqueue_keeps_the_trace_of_its_request(world: World) -> None:
+    """M3: the header `traceparent`, unless the body has one. One that is invalid is ignored, as W3C says."""
+    valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    def kept(header: str, **body: str) -> object:
+        sent = {"task": "add", "payload": {"a": 1, "b": 1}, **body}
+        made = world.http.post("/api/v1/jobs", json=sent, headers={"traceparent": header})
+        return world.get(f"jobs/{made.json()['id']}")["traceparent"]
+
+    assert kept(valid) == valid
+    assert kept(valid, traceparent="given") == "given"
+    assert kept("ff" + valid[2:]) is None
+    assert kept("<script>") is None

@@ -54,9 +54,11 @@ export function BulkButton(props: { verb: BulkVerb; filters: JobFilters; allowed
 
 async function count(verb: BulkVerb, filters: JobFilters, what?: string): Promise<void> {
   try {
-    const { jobs } = await post(`/jobs/bulk/${verb}`, { query: { ...filters, dry_run: true } });
+    const { jobs, complete } = await post(`/jobs/bulk/${verb}`, { query: { ...filters, dry_run: true } });
     const number = jobs ?? 0;
-    if (number === 0) {
+    // A filter without an index is counted up to a number of jobs only.
+    const isAll = complete ?? true;
+    if (number === 0 && isAll) {
       toast("No job matches any more.", "plain");
       return;
     }
@@ -64,7 +66,7 @@ async function count(verb: BulkVerb, filters: JobFilters, what?: string): Promis
       label: LABELS[verb],
       danger: verb === "cancel" || verb === "discard",
       allowed: true,
-      title: `${LABELS[verb]} ${many(number, "job")}?`,
+      title: `${LABELS[verb]} ${isAll ? "" : "more than "}${many(number, "job")}?`,
       text: (
         <>
           {what && (
