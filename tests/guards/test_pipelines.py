@@ -33,6 +33,9 @@ def run_in(store: Store, state: str) -> int:
             run, _ = consolidating(store, {"a": "1"})
         case "completed":
             run = completed(store, {"a": "1"})
+        case "cancelled":
+            run = fanned_out(store)
+            store.pipeline_cancel(run.id, "ana", None)
         case _:
             run = fanned_out(store)
             abort(store, claim_of(store, "page"), error="boom", fatal=True)

@@ -47,13 +47,14 @@ DECLARED: dict[str, dict[str, str]] = {
         "rolled_back": "",
     },
     "pipeline_run": {
-        "created": "workers_running failed",
-        "workers_running": "consolidation_triggered consolidation_skipped",
-        "consolidation_skipped": "failed consolidation_triggered workers_running",
-        "consolidation_triggered": "consolidating failed",
-        "consolidating": "completed failed",
+        "created": "workers_running failed cancelled",
+        "workers_running": "consolidation_triggered consolidation_skipped cancelled",
+        "consolidation_skipped": "failed consolidation_triggered workers_running cancelled",
+        "consolidation_triggered": "consolidating failed cancelled",
+        "consolidating": "completed failed cancelled",
         "completed": "",
         "failed": "workers_running consolidation_triggered",
+        "cancelled": "workers_running consolidation_triggered",
     },
     "partition": {
         "pending": "in_progress failed",
@@ -116,7 +117,7 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "execution": ("leased", "done aborted", ""),
     "batch_run": ("preview", "rolled_back", "applied partial failed cancelled"),
     "target": ("preview", "rolled_back", "applied failed"),
-    "pipeline_run": ("created", "completed", "consolidation_skipped failed"),
+    "pipeline_run": ("created", "completed", "consolidation_skipped failed cancelled"),
     "partition": ("pending", "completed", "failed"),
     "ops_run": ("queued", "success failed cancelled", ""),
 }

@@ -45,12 +45,14 @@ def test_a_run_is_cancelled_and_retried(harness: Harness) -> None:
     run = harness.app.runs.start(Stones())
     with harness.app.acting_as("ana", reason="wrong source"):
         run.cancel()
-    assert (run.state, run.error) == ("failed", "wrong source")
+    assert (run.state, run.error) == ("cancelled", "cancelled by ana: wrong source")
     assert harness.app.watermarks.get("stones") is None
-    with pytest.raises(InvalidTransition):
-        run.cancel()
+    assert run.cancel().wait(timeout=0).history()[-1].reason == "wrong source"
+    assert harness.app.jobs.list(run=run.id, state="pending") == []
     again = worked_off(harness, Stones())
     assert again.state == "completed"
+    with pytest.raises(InvalidTransition):
+        again.cancel()
 
 
 def test_a_failed_consolidation_is_retried_without_a_fetch(harness: Harness) -> None:

@@ -24,7 +24,7 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).refresh))
 
     async def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`; by default, until it has completed or failed. Return this
+        """Wait until the run is in one of the states `until`; by default, until it has ended. Return this
         handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues.
         """
         sync: PipelineRun = PipelineRun.like(self)
@@ -32,7 +32,7 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         return self._adopt(sync)
 
     async def retry(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Retry a failed or skipped run. Return this handle, read again.
+        """Retry a failed, skipped or cancelled run. Return this handle, read again.
 
         Only failed partitions are fetched again, from where they stopped; then the consolidation continues. If records
         were consolidated already, only the consolidation continues. `InvalidTransition` if the run is in progress or
@@ -42,10 +42,9 @@ class AsyncPipelineRun(PipelineRunSnapshot):
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).retry, actor=actor, reason=reason))
 
     async def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Cancel the run by cancelling its jobs: it fails with the reason, and the watermark stays. Pending jobs are
-        cancelled at once, running ones within a second or two; `wait()` waits for the end of the run. If the run
-        tolerates failed partitions, records that the others have fetched may still be consolidated; then cancel it
-        again. Return this handle, read again. `InvalidTransition` if the run has ended, `NotFound`.
+        """Cancel the run at once, and its jobs: pending ones at once, running ones within a second or two. The
+        watermark stays, and so do records that were consolidated. Cancelling it again is a no-op. Return this handle,
+        read again. `InvalidTransition` if the run has completed or failed, `NotFound`.
         """
         return self._adopt(await asyncio.to_thread(PipelineRun.like(self).cancel, actor=actor, reason=reason))
 

@@ -11,7 +11,7 @@ from detent.client.handle import RunHandle
 from detent.client.job_verbs import reason_needed, unwrap
 from detent.client.operation import JobSelection
 from detent.client.polling import items_of, pauses_until, sleep_through
-from detent.errors import InvalidInput, InvalidTransition, NotFound, RunTimeout
+from detent.errors import InvalidInput, NotFound, RunTimeout
 from detent.lifecycle.library import PARTITION, PIPELINE_RUN
 from detent.model.pipeline_records import PIPELINE_ENDED, PartitionRow, PipelineRunRow
 from detent.model.records import TransitionRow
@@ -20,6 +20,7 @@ from detent.store.jobs.filters import JobSearch
 __all__ = ["PipelineRun", "PipelineRunSnapshot"]
 
 _PAGE = 1000
+_IN_FLIGHT = ("pending", "running")
 
 
 class PipelineRunSnapshot(RunHandle[PipelineRunRow]):
@@ -75,7 +76,7 @@ class PipelineRunSnapshot(RunHandle[PipelineRunRow]):
 
     @property
     def ended(self) -> bool:
-        """Whether it has completed or failed."""
+        """Whether it has completed, failed or been cancelled."""
         return self.row.state in PIPELINE_ENDED
 
 
@@ -91,7 +92,7 @@ class PipelineRun(PipelineRunSnapshot):
         return self
 
     def wait(self, timeout: float | None = None, until: Collection[str] | None = None) -> Self:
-        """Wait until the run is in one of the states `until`; by default, until it has completed or failed. Return this
+        """Wait until the run is in one of the states `until`; by default, until it has ended. Return this
         handle, read again. `RunTimeout` (a TimeoutError) after `timeout` seconds; the run continues."""
         sleep_through(self._wait_steps(timeout, until), self._engine.clock)
         return self
@@ -113,7 +114,7 @@ class PipelineRun(PipelineRunSnapshot):
         yield from pauses_until(is_there, timeout, engine.clock, engine.settings, late)
 
     def retry(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Retry a failed or skipped run. Return this handle, read again.
+        """Retry a failed, skipped or cancelled run. Return this handle, read again.
 
         Only failed partitions are fetched again, from where they stopped; then the consolidation continues. If records
         were consolidated already, only the consolidation continues. `InvalidTransition` if the run is in progress or
@@ -124,16 +125,14 @@ class PipelineRun(PipelineRunSnapshot):
         return self.refresh()
 
     def cancel(self, *, actor: str | None = None, reason: str | None = None) -> Self:
-        """Cancel the run by cancelling its jobs: it fails with the reason, and the watermark stays. Pending jobs are
-        cancelled at once, running ones within a second or two; `wait()` waits for the end of the run. If the run
-        tolerates failed partitions, records that the others have fetched may still be consolidated; then cancel it
-        again. Return this handle, read again. `InvalidTransition` if the run has ended, `NotFound`."""
-        if self.refresh().ended:
-            raise InvalidTransition(
-                PIPELINE_RUN.name, str(self.id), self.state, "cancelled", PIPELINE_RUN.allowed(self.state)
-            )
-        operation = JobSelection(JobSearch(run_id=self.id), self._engine).cancel(actor=actor, reason=reason)
-        operation.wait()
+        """Cancel the run at once, and its jobs: pending ones at once, running ones within a second or two. The
+        watermark stays, and so do records that were consolidated. Cancelling it again is a no-op. Return this handle,
+        read again. `InvalidTransition` if the run has completed or failed, `NotFound`."""
+        engine = self._engine
+        who, why = actor_and_reason(actor, reason, engine.settings)
+        unwrap(engine.store.pipeline_cancel(self.id, who, why))
+        if any(engine.store.job_list(JobSearch(run_id=self.id, state=state), None, 1).rows for state in _IN_FLIGHT):
+            JobSelection(JobSearch(run_id=self.id), engine).cancel(actor=who, reason=why).wait()
         return self.refresh()
 
     def force(self, *, actor: str | None = None, reason: str | None = None) -> Self:

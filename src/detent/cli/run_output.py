@@ -244,6 +244,7 @@ def show_pipeline_run(session: Session, app: Detent, run: PipelineRun) -> None:
 
 
 def show_pipeline_outcome(session: Session, run: PipelineRun, *, waited: bool = False) -> int:
-    """Print how far a pipeline run is. Return the exit code: 1 if it was waited for and has failed."""
+    """Print how far a pipeline run is. Return the exit code: 1 if it was waited for and has failed or
+    was cancelled."""
     session.answer(output.to_object(run.row), f"run {run.id}: {run.state}, {100 * share_done(run.row):.0f} % done")
-    return FAILED if waited and run.state == "failed" else OK
+    return FAILED if waited and run.state in ("failed", "cancelled") else OK

@@ -34,7 +34,7 @@ PAGE_TASK = f"{PIPELINE_TASKS}page/"
 CARRYING_TASKS = (PAGE_TASK, f"{PIPELINE_TASKS}plan/", f"{PIPELINE_TASKS}consolidate/")
 """The prefixes of the names of tasks whose jobs are retried only together with their run."""
 
-PIPELINE_ENDED = frozenset({"completed", "failed"})
+PIPELINE_ENDED = frozenset({"completed", "failed", "cancelled"})
 """The states in which a run has ended. A failed run may be retried."""
 
 ELSEWHERE = ""

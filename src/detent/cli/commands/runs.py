@@ -417,7 +417,7 @@ def cancel(session: Session, app: Detent, run_id: str, yes: bool, reason: str | 
     """Cancel a run and its jobs.
 
     A batch run is cancelled at once if no target is being applied. Otherwise those finish, and the others are
-    cancelled. Targets that were applied stay applied. A pipeline run fails with the reason, and the watermark stays.
+    cancelled. Targets that were applied stay applied. The watermark of a pipeline run stays.
     """
     run = app.runs.get(run_id)
     if isinstance(run, PipelineRun):

@@ -91,15 +91,22 @@ class PipelineVerbs(Protocol):
         states: `InvalidTransition`; `NotFound`."""
         ...
 
+    @verb("client", InvalidTransition, NotFound)
+    def pipeline_cancel(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        """Cancel a run that has not ended, on record; the watermark stays. The caller cancels its jobs afterwards: what
+        they still do changes no state of the run. A cancelled run is left as it is. Other states: `InvalidTransition`;
+        `NotFound`."""
+        ...
+
     @verb("admin", InvalidTransition, NotFound, NotRetryable, RunInProgress)
     def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
-        """Bring a failed or skipped run back to work. Failed partitions are fetched again from where they stopped, then
-        the consolidation goes on; completed partitions are kept. If records were consolidated already, only the
-        consolidation goes on, with all its tries anew.
+        """Bring a failed, skipped or cancelled run back to work. Failed partitions are fetched again from where they
+        stopped, then the consolidation goes on; completed partitions are kept. If records were consolidated already,
+        only the consolidation goes on, with all its tries anew.
 
         Other states: `InvalidTransition`. `RunInProgress` while another run of the watermark has not ended.
-        `NotRetryable` if a newer run has completed, the run has no partitions, or its staged records or the jobs of its
-        failed partitions are gone. `NotFound`.
+        `NotRetryable` if a newer run has completed, the run has no partitions, jobs of a cancelled run have not ended,
+        or its staged records or the jobs of its failed partitions are gone. `NotFound`.
         """
         ...
 

@@ -22,7 +22,7 @@ from detent.model.pipeline_records import (
 )
 from detent.model.records import Moved, NewJob
 from detent.store.jobs.postgres_enqueue import job_enqueue
-from detent.store.pipelines.rules import RETRIED_FROM, not_retried, wrong_state
+from detent.store.pipelines.rules import RETRIED_FROM, cancelled, not_retried, wrong_state
 from detent.store.postgres.driver.session import Session
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts, utc
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
@@ -182,6 +182,11 @@ def pipeline_force(run_id: int, actor: str, reason: str) -> Statement[Moved | De
     return Statement(_FORCE, (run_id, actor, reason), decode)
 
 
+def pipeline_cancel(run_id: int, actor: str, reason: str | None = None) -> Statement[Moved | DetentError]:
+    sql = "SELECT detent.pipeline_cancel_v1(%s::bigint, %s::text, %s::text)"
+    return Statement(sql, (run_id, actor, reason), lambda rows: cancelled(run_id, rows[0][0]))
+
+
 def pipeline_retry(run_id: int, actor: str, reason: str | None = None) -> Statement[Moved | DetentError]:
     def decode(rows: Sequence[Row]) -> Moved | DetentError:
         was, to, instead, other, watermark = rows[0]
@@ -246,6 +251,7 @@ class PostgresPipelines(VerbBase):
     gone_done = runs(gone_done)
     pipeline_complete = runs(pipeline_complete)
     pipeline_force = runs(pipeline_force)
+    pipeline_cancel = runs(pipeline_cancel)
     pipeline_retry = requeues(runs(pipeline_retry))
     pipeline_get = runs(pipeline_get)
     pipeline_list = runs(pipeline_list)

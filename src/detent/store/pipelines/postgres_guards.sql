@@ -45,7 +45,7 @@ CREATE OR REPLACE TRIGGER pipeline_run_frozen
   EXECUTE FUNCTION detent.pipeline_run_guard();
 
 CREATE OR REPLACE TRIGGER pipeline_run_goes BEFORE DELETE ON detent.pipeline_run
-  FOR EACH ROW WHEN (OLD.state NOT IN ('completed', 'failed')) EXECUTE FUNCTION detent.pipeline_run_guard();
+  FOR EACH ROW WHEN (OLD.state NOT IN ('completed', 'failed', 'cancelled')) EXECUTE FUNCTION detent.pipeline_run_guard();
 
 CREATE OR REPLACE FUNCTION detent.partition_guard() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$

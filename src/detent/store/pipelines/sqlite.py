@@ -22,7 +22,7 @@ from detent.model.pipeline_records import (
 from detent.model.records import Moved
 from detent.store.jobs.sqlite_enqueue import SqliteEnqueue
 from detent.store.jobs.sqlite_moves import SqliteMoves
-from detent.store.pipelines.rules import RETRIED_FROM, not_retried, wrong_state
+from detent.store.pipelines.rules import CANCELLED_FROM, RETRIED_FROM, cancelled, not_retried, wrong_state
 from detent.store.sqlite.driver.executor import Row
 from detent.store.sqlite.verb_base import Insert, fields_named
 
@@ -38,7 +38,8 @@ SELECT {_COLUMNS} FROM detent_pipeline_runs
  ORDER BY id DESC LIMIT :limit
 """
 _ACTIVE = """
-SELECT id FROM detent_pipeline_run WHERE tenant = ? AND watermark = ? AND state NOT IN ('completed', 'failed')
+SELECT id FROM detent_pipeline_run
+ WHERE tenant = ? AND watermark = ? AND state NOT IN ('completed', 'failed', 'cancelled')
 """
 _WATERMARK = "SELECT value FROM detent_watermark WHERE tenant = ? AND name = ?"
 _NEW = Insert(
@@ -54,6 +55,7 @@ VALUES (?, 'pipeline_run', ?, ?, ?, ?, ?, ?, ?, ?)
 _RUN_FIELDS = (
     *("state", "tenant", "watermark", "captured_at", "moved_at", "is_full", "retires", "parts_failed", "portions"),
     *("cut_key", "portion_size", "finisher_job_id", "finisher_attempt", "finisher_tries", "plan_job_id", "started_at"),
+    *("partitions", "parts_ended"),
 )
 _RUN = f"SELECT {', '.join(_RUN_FIELDS)} FROM detent_pipeline_run WHERE id = ?"
 _NEW_PARTITION = Insert("detent_partition", "run_id, n, key, payload, job_id")
@@ -80,6 +82,12 @@ UPDATE detent_partition
    AND state IN ('in_progress', 'fetching_pages')
 """
 _FORCE = "UPDATE detent_pipeline_run SET state = 'consolidation_triggered', moved_at = ? WHERE id = ?"
+_CANCEL = """
+UPDATE detent_pipeline_run
+   SET state = 'cancelled', finished_at = :now, moved_at = :now,
+       error = 'cancelled by ' || :actor || coalesce(': ' || :reason, '')
+ WHERE id = :run
+"""
 _FAILED_PARTS = """
 SELECT p.job_id, j.id IS NOT NULL AND j.state IN ('failed', 'quarantined', 'cancelled')
   FROM detent_partition p LEFT JOIN detent_job j ON j.id = p.job_id
@@ -217,6 +225,15 @@ class SqlitePipelines(SqliteEnqueue, SqliteMoves):
         self._db.change(_FORCE, (at, run_id))
         return Moved(str(run_id), "consolidation_triggered", True)
 
+    def pipeline_cancel(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
+        run = self._pipeline(run_id)
+        was = None if run is None else run["state"]
+        if run is not None and was in CANCELLED_FROM:
+            at = max(self._now(), run["moved_at"])
+            self._log_run(run["tenant"], run_id, was, "cancelled", "cancel", actor, reason, at)
+            self._db.change(_CANCEL, {"run": run_id, "actor": actor, "reason": reason, "now": at})
+        return cancelled(run_id, was)
+
     def pipeline_retry(self, run_id: int, actor: str, reason: str | None = None) -> Moved | DetentError:
         run = self._pipeline(run_id)
         if run is None:
@@ -247,6 +264,8 @@ class SqlitePipelines(SqliteEnqueue, SqliteMoves):
             return "passed", passed[0][0]
         if run["started_at"] is None:
             return "unplanned", None
+        if run["parts_ended"] < run["partitions"]:
+            return "ending", None
         if self._db.rows(_SWEPT, {"run": run_id})[0][0]:
             return "swept", None
         return None if all(part[1] for part in parts) else ("jobless", None)

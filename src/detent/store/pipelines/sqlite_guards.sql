@@ -19,7 +19,7 @@ BEGIN
 END;
 
 CREATE TRIGGER detent_pipeline_run_goes BEFORE DELETE ON detent_pipeline_run
-  FOR EACH ROW WHEN OLD.state NOT IN ('completed', 'failed')
+  FOR EACH ROW WHEN OLD.state NOT IN ('completed', 'failed', 'cancelled')
 BEGIN
   SELECT RAISE(ABORT, 'DT041 pipeline_run: it has not ended');
 END;

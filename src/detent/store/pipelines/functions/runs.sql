@@ -45,7 +45,7 @@ BEGIN
       EXIT;
     END IF;
     SELECT k.id INTO run_id FROM detent.pipeline_run k
-     WHERE k.tenant = p_tenant AND k.watermark = p_watermark AND k.state NOT IN ('completed', 'failed');
+     WHERE k.tenant = p_tenant AND k.watermark = p_watermark AND k.state NOT IN ('completed', 'failed', 'cancelled');
     IF FOUND THEN
       answer := 'in_progress';
       EXIT;
@@ -170,10 +170,33 @@ BEGIN
   RETURN r.state;
 END $$;
 
+-- pipeline_cancel: end a run on request. The caller cancels its jobs afterwards; what they do then changes no state of the run.
+-- takes:   run, who, why
+-- gives:   the state it was in; null if there is no such run
+-- locks:   the run
+-- refuses: a run that has ended
+CREATE OR REPLACE FUNCTION detent.pipeline_cancel_v1(p_run_id bigint, p_actor text, p_reason text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s'
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  t timestamptz := detent.clock();
+  r detent.pipeline_run;
+BEGIN
+  SELECT k.* INTO r FROM detent.pipeline_run k WHERE k.id = p_run_id FOR UPDATE;
+  IF r.state NOT IN ('completed', 'failed', 'cancelled') THEN
+    t := greatest(t, r.moved_at);
+    PERFORM detent.pipeline_log(r, r.state, 'cancelled', 'cancel', p_actor, p_reason, false, t);
+    UPDATE detent.pipeline_run
+       SET state = 'cancelled', finished_at = t, moved_at = t, error = 'cancelled by ' || p_actor || coalesce(': ' || p_reason, '')
+     WHERE id = p_run_id;
+  END IF;
+  RETURN r.state;
+END $$;
+
 -- pipeline_retry: bring a run that ended without success back to work.
 -- takes:   run, who, why
 -- gives:   the state it was in, null if there is no such run; the state it is in now; why it cannot be retried
---          (active, passed, unplanned, swept, jobless), and the other run that is the cause; its watermark
+--          (active, passed, unplanned, ending, swept, jobless), and the other run that is the cause; its watermark
 -- locks:   the jobs of its failed partitions, by id; then the run. In a final state, nothing else changes them
 -- refuses: a run that is running or completed; a second run of its watermark; a watermark that a newer run has moved;
 --          a run without partitions; a run whose staged records or jobs are gone
@@ -192,7 +215,7 @@ BEGIN
   SELECT k.* INTO r FROM detent.pipeline_run k WHERE k.id = p_run_id FOR UPDATE;
   from_state := r.state;
   watermark := r.watermark;
-  IF r.id IS NULL OR r.state NOT IN ('failed', 'consolidation_skipped') THEN
+  IF r.id IS NULL OR r.state NOT IN ('failed', 'consolidation_skipped', 'cancelled') THEN
     RETURN NEXT;
     RETURN;
   END IF;
@@ -200,13 +223,15 @@ BEGIN
     RAISE EXCEPTION 'run % was retried by another caller', p_run_id USING ERRCODE = 'serialization_failure';
   END IF;
   SELECT k.id, 'active' INTO other, instead FROM detent.pipeline_run k
-   WHERE k.tenant = r.tenant AND k.watermark = r.watermark AND k.id <> r.id AND k.state NOT IN ('completed', 'failed');
+   WHERE k.tenant = r.tenant AND k.watermark = r.watermark AND k.id <> r.id AND k.state NOT IN ('completed', 'failed', 'cancelled');
   IF instead IS NULL THEN
     SELECT w.run_id, 'passed' INTO other, instead FROM detent.watermark w
      WHERE w.tenant = r.tenant AND w.name = r.watermark AND w.value > r.captured_at;
   END IF;
   IF instead IS NULL AND r.started_at IS NULL THEN
     instead := 'unplanned';
+  ELSIF instead IS NULL AND r.parts_ended < r.partitions THEN
+    instead := 'ending';
   ELSIF instead IS NULL AND (SELECT count(*) FROM detent.staged s WHERE s.run_id = r.id)
                             <> (SELECT coalesce(sum(p.staged), 0) FROM detent.partition p WHERE p.run_id = r.id) THEN
     instead := 'swept';

@@ -924,12 +924,12 @@ CREATE TABLE detent_pipeline_run (
   CONSTRAINT pipeline_run_pkey PRIMARY KEY (id),
   CONSTRAINT pipeline_run_state_known CHECK ({{pipeline_run.state_known}}),
   CONSTRAINT pipeline_run_counts_fit CHECK (parts_failed BETWEEN 0 AND parts_ended AND parts_ended <= partitions),
-  CONSTRAINT pipeline_run_finished_has_time CHECK ((state IN ('completed', 'failed')) = (finished_at IS NOT NULL)),
-  CONSTRAINT pipeline_run_consolidates_when_all_ended CHECK (state IN ('created', 'workers_running', 'failed') OR parts_ended = partitions),
+  CONSTRAINT pipeline_run_finished_has_time CHECK ((state IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+  CONSTRAINT pipeline_run_consolidates_when_all_ended CHECK (state IN ('created', 'workers_running', 'failed', 'cancelled') OR parts_ended = partitions),
   CONSTRAINT pipeline_run_force_has_reason CHECK (NOT is_forced OR (reason IS NOT NULL AND reason <> '')),
   CONSTRAINT pipeline_run_bounds CHECK (replicas BETWEEN 1 AND 16 AND portion_size >= 1)
 ) STRICT;
-CREATE UNIQUE INDEX detent_pipeline_run_one_active ON detent_pipeline_run (tenant, watermark) WHERE state NOT IN ('completed', 'failed');
+CREATE UNIQUE INDEX detent_pipeline_run_one_active ON detent_pipeline_run (tenant, watermark) WHERE state NOT IN ('completed', 'failed', 'cancelled');
 
 -- Partitions of pipeline runs: a job with an offset.
 CREATE TABLE detent_partition (
