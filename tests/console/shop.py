@@ -108,6 +108,15 @@ def report(ctx: Context, month: str) -> dict[str, Any]:
     return {"rows": 112_340, "file": f"https://files.shop.example/{month}.pdf"}
 
 
+@app.task(name="shop.fragile", queue="live", retry=Retry(0))
+def fragile(ctx: Context, number: int) -> str:
+    """Fail at the first attempt, and succeed after a person has retried it."""
+    ctx.event("trying", number=number)
+    if ctx.attempt == 1:
+        raise RuntimeError(f"glass number {number} is broken")
+    return "mended"
+
+
 @app.task(name="shop.watch", queue="live")
 async def watch(ctx: Context, seconds: float) -> str:
     """Run for a while and say so, in real time."""

@@ -13,6 +13,8 @@ export interface Reading<T> {
 
 const remembered = new Map<string, unknown>();
 const REMEMBERED_MAX = 100;
+const LOST_SECONDS = [1, 2, 3, 5];
+const REFUSED_SECONDS = 60;
 
 interface Options {
   parts?: PathParts;
@@ -51,6 +53,8 @@ export function useAddress<T>(url: string, { enabled = true, once = false, slow 
     let isReading = false;
     let isWanted = false;
     let failures = 0;
+    /** Seconds to wait after the last failure. What was refused is hardly answered a second later. */
+    let failedFor = 0;
 
     const load = async () => {
       if (isReading) {
@@ -69,8 +73,9 @@ export function useAddress<T>(url: string, { enabled = true, once = false, slow 
         );
       } catch (error) {
         if (stop.signal.aborted) return;
-        failures += 1;
         const problem = error instanceof Problem ? error : new Problem(0, "Error", String(error));
+        failures += 1;
+        failedFor = problem.isLost ? (LOST_SECONDS[failures - 1] ?? 5) : REFUSED_SECONDS;
         setState((before) => ({ url, data: before.url === url ? before.data : undefined, problem }));
       } finally {
         isReading = false;
@@ -85,7 +90,8 @@ export function useAddress<T>(url: string, { enabled = true, once = false, slow 
     };
     const wait = () => {
       if (once && failures === 0) return;
-      const seconds = failures ? Math.min(2 ** failures, 15) : document.hidden ? pollSeconds() : Math.min(every ?? 60, pollSeconds());
+      const usual = document.hidden ? pollSeconds() : Math.min(every ?? 60, pollSeconds());
+      const seconds = failures ? failedFor : usual;
       timer = window.setTimeout(() => (isPaused.peek() ? wait() : void load()), seconds * 1000);
     };
     again.current = () => void load();

@@ -115,6 +115,7 @@ function openStream(): void {
     wasLost = false;
   };
   opened.onerror = () => {
+    if (isStreaming.peek()) changes.tell(); // reads, and so finds out whether the server is gone
     isStreaming.value = false;
     counted.value = null;
     wasLost = true;

@@ -233,12 +233,14 @@ export default function JobPage() {
 
 function Gone({ id, wasShown }: { id: string; wasShown: boolean }) {
   return (
-    <div class="card">
-      <PageHead title={`Job ${id}`} heading={<span class="unseen">Job {id}</span>} />
-      <Empty icon="search" title={wasShown ? "This job was deleted" : `There is no job ${id}`}>
-        Jobs that have ended are deleted after their retention. <a href={pageUrl("jobs")}>Go to all jobs</a>.
-      </Empty>
-    </div>
+    <>
+      <PageHead title={`Job ${id}`} />
+      <div class="card">
+        <Empty icon="search" title={wasShown ? "This job was deleted" : `There is no job ${id}`}>
+          Jobs that have ended are deleted after their retention. <a href={pageUrl("jobs")}>Go to all jobs</a>.
+        </Empty>
+      </div>
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import { addedUp, useCounts } from "../api/counts";
 import { useRead } from "../api/query";
 import { now } from "../live/clock";
 import { Chart, type Series } from "../parts/chart";
-import { count, duration, exactly, many } from "../parts/format";
+import { count, duration, exactly, many, relative } from "../parts/format";
 import { Empty, Shown } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
 import { State } from "../parts/state";
@@ -163,12 +163,12 @@ function Tiles() {
       <Tile name="Running" value={shown(jobs("running"))} note={slots ? `${busy} of ${many(slots, "slot")} busy` : ""} href={pageUrl("jobs", { state: "running" })} />
       <Tile
         name="Oldest ready"
-        value={queues ? (oldest ? duration(age) : "none") : "…"}
+        value={queues ? (oldest ? relative(Date.parse(oldest.oldest_at as string), now.value).replace(" ago", "") : "none") : "…"}
         note={oldest ? `in ${oldest.name}` : "nothing waits"}
         href={pageUrl("jobs", { state: "pending", queue: oldest?.name })}
         tone={age > 900 ? "warn" : ""}
       />
-      <Tile name="Dead letters" value={shown(dead)} note={dead ? "retry or discard them" : "none"} href={pageUrl("dead")} tone={dead ? "bad" : ""} />
+      <Tile name="Dead letters" value={shown(dead)} note={dead ? "retry or discard" : "none"} href={pageUrl("dead")} tone={dead ? "bad" : ""} />
       <Tile
         name="Open alerts"
         value={alerts ? (alerts.length === 100 ? "100+" : String(alerts.length)) : "…"}
@@ -220,12 +220,12 @@ function Depths() {
                   class="depth"
                   key={queue.name}
                   href={pageUrl("jobs", { queue: queue.name, state: "pending" })}
-                  aria-label={`${queue.name}: ${jobs(queue, "pending")} pending, ${jobs(queue, "running")} running`}
                 >
                   <span class="row clip">
                     <Clip value={queue.name} />
                   </span>
                   <span class="depth-bars" title={`${exactly(jobs(queue, "pending"))} pending, ${exactly(jobs(queue, "running"))} running`}>
+                    <span class="unseen">{many(jobs(queue, "running"), "running job")},</span>
                     <span class="running" style={{ width: `${(jobs(queue, "running") / most) * 100}%` }} />
                     <span style={{ width: `${(jobs(queue, "pending") / most) * 100}%` }} />
                   </span>

@@ -1,0 +1,57 @@
+"""Every page: drawn without an error, readable on a phone, without a finding of axe, in light and dark."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from detent import Detent
+from tests.console.conftest import OpenTab
+from tests.console.types_check import CONSOLE, build_program
+
+_LISTED = re.compile(r'path: "([^"]*)"')
+PAGES = [path for path in _LISTED.findall((CONSOLE / "src" / "pages" / "index.ts").read_text()) if ":" not in path]
+_SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The program that looks for barriers."""
+    build_program().build(development=True)
+    return (CONSOLE / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+def _findings(page: Any, axe: str) -> list[str]:
+    page.evaluate(axe)
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    return [
+        f"{one['id']}: {node['html'][:160]} {node['failureSummary'][:200]}"
+        for one in found["violations"]
+        if one["impact"] in _SERIOUS
+        for node in one["nodes"][:3]
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_in_order(tab: OpenTab, axe: str, path: str) -> None:
+    page = tab().open(path)
+    expect(page.locator("main .ghost")).to_have_count(0)
+    assert _findings(page, axe) == []
+    page.emulate_media(color_scheme="dark")
+    assert _findings(page, axe) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_page_of_a_job_is_in_order(tab: OpenTab, axe: str, shop: Detent) -> None:
+    (dead,) = shop.jobs.list(state="quarantined", task="shop.charge", limit=1)
+    page = tab().open(f"jobs/{dead.id}")
+    page.get_by_text("CardDeclined").first.wait_for()
+    assert _findings(page, axe) == []
+    page.emulate_media(color_scheme="dark")
+    assert _findings(page, axe) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
