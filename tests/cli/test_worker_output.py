@@ -240,3 +240,15 @@ def test_a_url_in_the_environment_that_the_code_overrides_is_reported(sqlite_she
     listed = sqlite_shell.run("jobs", "list", "--app", "fixed:app", "--json")
     assert listed.err.startswith("DETENT_DATABASE_URL is ignored: fixed:app names its own database, ")
     assert listed.json == []
+
+
+def test_metrics_that_cannot_be_served_are_refused_at_once(sqlite_shell: Shell) -> None:
+    """M1: before the worker starts, with the cause."""
+    (sqlite_shell.directory / "noisy.py").write_text(NOISY)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ended = sqlite_shell.run("worker", "noisy:app", "--metrics-port", str(taken.getsockname()[1]))
+    assert (ended.code, "Address already in use" in ended.err) == (2, True)
+    ended = sqlite_shell.run("worker", "noisy:app", "--metrics-port", "0", "--metrics-host", "example.com")
+    assert (ended.code, "an IP address" in ended.err) == (2, True)
