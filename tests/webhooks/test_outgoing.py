@@ -347,3 +347,15 @@ def test_ends_of_ops_runs_are_listed_only_for_targets(shop: Shop) -> None:
     shop.notify(on=("job.failed",))
     shop.work()
     assert shop.app.store.failure_report_take(["ops.run"], 10, 1) == []
+
+
+def test_an_event_that_is_too_large_holds_up_no_other(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged, and the place moves on."""
+    shop.notify(on=("alert.*",))
+    shop.work()
+    shop.app.alerts.raise_("large", "x", facts={"rows": "y" * 5000})
+    shop.app.alerts.raise_("small", "x")
+    object.__setattr__(shop.app.settings, "payload_max", 1000)
+    shop.work()
+    assert [one.payload["event"]["data"]["alert"] for one in shop.deliveries()] == ["small"]
+    assert "is not delivered to erp" in caplog.text

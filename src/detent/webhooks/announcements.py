@@ -122,16 +122,26 @@ class Announcements:
         identity, task = self._identity_of(engine), self._task()
         made = []
         for (target, event), job_id in zip(pairs, engine.ids.take(len(pairs)), strict=True):
-            delivery_id = target.delivery_id(event, identity)
-            options = EnqueueOptions(
-                key=f"notify:{target.name}:{delivery_id}",
-                key_ttl=_KEY_SECONDS,
-                tenant=event.tenant,
-                metadata={"webhook": target.name, "delivery_id": delivery_id, "event": event.type},
-            )
-            call = task.call(target=target.name, id=delivery_id, event=event.body)
-            made.append(replace(new_job(call, options, settings=engine.settings), id=job_id, nonce=engine.ids.nonce()))
+            try:
+                job = self._job(engine, target, event, target.delivery_id(event, identity), task)
+            except InvalidInput as error:
+                # It would be refused again and again, and hold up all other events.
+                log.error("Event %s of %s is not delivered to %s: %s.", event.type, event.source, target.name, error)
+                continue
+            made.append(replace(job, id=job_id, nonce=engine.ids.nonce()))
         return made
+
+    def _job(
+        self, engine: Engine, target: OutgoingWebhook, event: Event, delivery_id: str, task: Task[..., object, object]
+    ) -> NewJob:
+        options = EnqueueOptions(
+            key=f"notify:{target.name}:{delivery_id}",
+            key_ttl=_KEY_SECONDS,
+            tenant=event.tenant,
+            metadata={"webhook": target.name, "delivery_id": delivery_id, "event": event.type},
+        )
+        call = task.call(target=target.name, id=delivery_id, event=event.body)
+        return new_job(call, options, settings=engine.settings)
 
     def _identity_of(self, engine: Engine) -> str:
         if self._identity is None:
