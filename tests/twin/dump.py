@@ -91,6 +91,7 @@ NOT_COMPARED = {
     "lifecycle",
     "test_clock",
     "token",  # nothing that the machine does touches it
+    "task_secret",  # likewise
     "webhook_target",
     *COUNTS,
     *ALERTS,

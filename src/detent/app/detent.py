@@ -97,6 +97,7 @@ class Detent(Nouns, WebhookDeclarations):
         limit_key: str | Callable[..., str] | None = None,
         cost: int | Callable[..., int] | None = None,
         probe: Callable[..., Any] | None = None,
+        secret: tuple[str, ...] = (),
     ) -> DeclareTask: ...
 
     def task(
@@ -127,6 +128,8 @@ class Detent(Nouns, WebhookDeclarations):
           If `limit_key` is a function of some arguments (`lambda shop: f"shop:{shop}"`), each key has its own limit.
         - `cost`: tokens of the limit that a job takes: a number, or a function of some arguments. `ctx.spend` corrects
           it.
+        - `secret`: paths of arguments, such as `("card", "customer.iban")`, that the HTTP API and the command line show
+          as `[redacted]`; `result.token` is a field of the result. Python code and the function get them whole.
 
         `InvalidInput` if the name is taken, `InvalidSetting` for an option out of range.
         """

@@ -25,7 +25,7 @@ from detent.lifecycle.definition import Lifecycle
 from detent.model import json_codec
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.ops_records import OPS_TASK
-from detent.model.service_records import CATCH_UP, CatchUp, DeclaredKind, NewSchedule, TaskTimes
+from detent.model.service_records import CATCH_UP, CatchUp, DeclaredKind, NewSchedule, TaskSecrets, TaskTimes
 from detent.pipeline.tasks import PipelineTasks
 from detent.schedule.cron import check_cron
 from detent.schedule.due_ticks import NEVER, from_now
@@ -185,6 +185,7 @@ class Registry:
             if answer != "same":
                 (written if answer == "new" else replaced).append(f"{kind} {name}")
         self._put_times()
+        self._put_secrets(replace=again)
         return Declarations(tuple(written), tuple(replaced), tuple(self.left_schedules()))
 
     def left_schedules(self) -> list[str]:
@@ -225,6 +226,20 @@ class Registry:
         changed = [one for one in declared if known.get(one.task, TaskTimes(task=one.task)) != one]
         if changed:
             store.task_times_put(changed)
+
+    def _put_secrets(self, *, replace: bool) -> None:
+        """Record the secret fields, so that a server that does not know the code redacts them too. Older code that
+        declares fewer removes none, unless it is migrated."""
+        store = self._engine().store
+        known = {one.task: set(one.paths) for one in store.task_secrets_list()}
+        declared = {name: set(task.options.secret) for name, task in sorted(self.tasks.items())}
+        changed = [
+            TaskSecrets(task=name, paths=tuple(sorted(paths)))
+            for name, paths in declared.items()
+            if paths != known.get(name, set()) and (replace or paths - known.get(name, set()))
+        ]
+        if changed:
+            store.task_secrets_put(changed, replace)
 
 
 def _declare(

@@ -11,7 +11,6 @@ import msgspec
 from detent.cli import output
 from detent.cli.failures import NOT_FOUND, CommandFailed
 from detent.cli.session import Session
-from detent.client.job import Job
 from detent.client.list_page import ListPage
 from detent.errors import essence
 from detent.model.records import ExecutionRow, JobDetails, JobRow, TransitionRow
@@ -58,10 +57,10 @@ def _progress(text: str | None) -> str | None:
         return text
 
 
-def show_jobs(session: Session, jobs: ListPage[Job[Any]], details: Sequence[JobDetails], *, database: str) -> None:
+def show_jobs(session: Session, rows: ListPage[JobRow], details: Sequence[JobDetails], *, database: str) -> None:
     """Print a list of jobs, without the columns that are empty for all of them. An empty list names the database, since
     it may be another one than the user meant."""
-    rows, details_of = jobs.each(lambda job: job.row), {one.job_id: one for one in details}
+    details_of = {one.job_id: one for one in details}
     running = {row.id for row in rows if row.state == "running"}
     keys = {one.job_id: one.key for one in details}
     progress = {one.job_id: _progress(one.progress) for one in details if one.job_id in running}

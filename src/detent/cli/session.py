@@ -20,9 +20,10 @@ from detent.model.terminal_text import line
 
 if TYPE_CHECKING:
     from detent.app.detent import Detent
+    from detent.app.redaction import Redaction
     from detent.model.records import Moved
 
-__all__ = ["Session"]
+__all__ = ["Session", "redaction_of"]
 
 _DATABASE_URL = "DETENT_DATABASE_URL"
 _APP = "DETENT_APP"
@@ -153,6 +154,13 @@ class Session:
             {what: moved.entity_id, "state": moved.state, "changed": moved.changed},
             f"{what} {line(moved.entity_id)}: {outcome}",
         )
+
+
+def redaction_of(app: Detent) -> Redaction:
+    """Return what redacts the secret fields of jobs. Imported when it is needed."""
+    from detent.app import redaction
+
+    return redaction.redaction_of(app)
 
 
 def _import_app(where: str, named_in: str) -> Detent:

@@ -50,8 +50,10 @@ class Options:
     limit_key: str | KeyOf | None = None
     cost: int | CostOf | None = None
     probe: Callable[..., Any] | None = None
+    secret: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_secret(self.secret)
         check_priority(self.priority)
         if self.unique not in (None, "pending", "active"):
             raise InvalidSetting("unique", repr(self.unique), "None, 'pending' or 'active'")
@@ -121,6 +123,10 @@ class Task(Generic[P, R, D]):
         json_codec.text(options.queue, field="queue", bytes_max=settings.name_max)
         json_codec.text(self.limit_key, field="limit_key", bytes_max=settings.name_max)
         self._parameters = _parameters(self.name, function)
+        for path in options.secret:
+            if (named := path.partition(".")[0]) not in (*self._parameters, "result"):
+                found = f"{path!r}, and {self.name} has no parameter {named!r}"
+                raise InvalidSetting("secret", found, f"paths that begin with {', '.join(self._parameters)} or result")
         if options.probe is not None:
             check_probe(options.probe, function, idempotent=options.idempotent)
         self._key_asks = (
@@ -310,6 +316,11 @@ def check_seconds(field: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
         raise InvalidInput(field, repr(value), "a positive number of seconds below 10^9")
     return value
+
+
+def _check_secret(paths: object) -> None:
+    if not isinstance(paths, tuple) or not all(isinstance(one, str) and all(one.split(".")) for one in paths):
+        raise InvalidSetting("secret", repr(paths)[:80], 'a tuple of paths such as ("card", "customer.iban")')
 
 
 def _aliases(aliases: Sequence[str]) -> tuple[str, ...]:

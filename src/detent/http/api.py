@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from detent.app.detent import Detent
+from detent.app.redaction import redaction_of
 from detent.errors import DetentError, InvalidInput
 from detent.http.admission import Admission
 from detent.http.arguments import read_body, read_query
@@ -112,6 +113,7 @@ def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], 
         with app.acting_as(caller.name):
             allowed = check_call(app, caller, verb, ids, given)
             found = keep_tenant(caller, verb.call(app, ids, SimpleNamespace(**allowed)))
+            found = redaction_of(app).answer(ids, found)
             # Encoded here, on the thread: lists may be long.
             return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from detent.app.batch_run import BatchRun
 from detent.app.detent import Detent
+from detent.app.redaction import redaction_of
 from detent.errors import InvalidInput, NotFound
 from detent.http.bodies import encode, to_body
 from detent.http.stream_places import FollowPlace, Item, LinePlace, Page, Place, RecordPlace
@@ -66,6 +67,7 @@ class RecordSource:
 
     def __init__(self, app: Detent) -> None:
         self._store = app.store
+        self._redaction = redaction_of(app)
 
     def parse(self, text: str) -> RecordPlace:
         """Return the place of an id. `InvalidInput`."""
@@ -84,9 +86,11 @@ class RecordSource:
             found = self._store.record_feed(place.text, PAGE_MAX)
         except InvalidInput:
             return Page(reset=_RESTORED, restart=self.end())
+        rows = self._redaction.listed([line.row for line in found.lines])
         items = [
-            Item("change", encode(to_body(line.row)), n=line.row.n, tenant=line.tenant) for line in found.lines
-        ]  # fmt: skip
+            Item("change", encode(to_body(row)), n=row.n, tenant=line.tenant)
+            for row, line in zip(rows, found.lines, strict=True)
+        ]
         return Page(
             items,
             found.more,
@@ -103,6 +107,7 @@ class JobSource:
 
     def __init__(self, app: Detent, job_id: int, tenant: str | None) -> None:
         self._store = app.store
+        self._redaction = redaction_of(app)
         self._tenant = tenant
         self.job_id = job_id
         self.key = f"job {job_id}"
@@ -134,8 +139,9 @@ class JobSource:
             return Page(gone=True)
         if place.seq > mark.seq or place.change.attempt > mark.attempt or place.change.n > mark.n:
             return Page(reset=_RESTORED, restart=self.beginning(), more=True)
-        events = self._store.job_events(self.job_id, place.seq, PAGE_MAX)
-        changes = self._store.job_changes(self.job_id, place.change, PAGE_MAX)
+        shown = self._redaction.of_job
+        events = shown(self.job_id, self._store.job_events(self.job_id, place.seq, PAGE_MAX))
+        changes = shown(self.job_id, self._store.job_changes(self.job_id, place.change, PAGE_MAX))
         more = PAGE_MAX in (len(events), len(changes))
         return Page(_merge(events, changes), more, ended=not more and mark.state in _JOB_AT_REST)
 

@@ -28,6 +28,7 @@ __all__ = [
     "RecoveryRow",
     "ScheduleRow",
     "SilentRow",
+    "TaskSecrets",
     "TaskTimes",
     "WalkPlace",
     "WalkStep",
@@ -317,6 +318,13 @@ class TaskTimes(Struct, frozen=True, kw_only=True):
     stale_after: float | None = None
     stalled_after: float | None = None
     result_ttl: float | None = None
+
+
+class TaskSecrets(Struct, frozen=True, kw_only=True):
+    """The fields of a task that are secret: paths such as `customer.iban`."""
+
+    task: str
+    paths: tuple[str, ...]
 
 
 class WalkPlace(Struct, frozen=True, kw_only=True):

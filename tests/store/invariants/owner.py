@@ -56,6 +56,7 @@ TABLES = (
     "declaration",
     "recovery",
     "task_times",
+    "task_secret",
     "service",
     "worker",
     "queue",

@@ -8,7 +8,7 @@ from detent.cli import output
 from detent.cli.command import Group, with_app
 from detent.cli.job_output import attempts_of, job_object
 from detent.cli.options import job_filters, limit_option, page_options
-from detent.cli.session import Session
+from detent.cli.session import Session, redaction_of
 from detent.errors import essence
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ dead = Group(
 @with_app
 def list_(session: Session, app: Detent, **chosen: Any) -> None:
     """List dead jobs with their errors, the newest first. `detent jobs get` shows a whole error."""
-    rows = app.dead.list(**chosen).each(lambda job: job.row)
+    rows = app.dead.list(**chosen).each(lambda job: redaction_of(app).job(job.row))
     tenant = ["tenant"] if any(row.tenant for row in rows) else []
     error = ("ERROR", lambda row: essence(row.error))
     columns = output.columns("id", "task", "queue", *tenant, ("ATTEMPTS", attempts_of), ("DIED", "finished_at"), error)
@@ -48,7 +48,7 @@ def report(session: Session, app: Detent, limit: int, **chosen: Any) -> None:
 
     One line for each task, queue, reason and kind of error, the largest first, each with one job as an example.
     """
-    groups = app.dead.report(limit=limit, **chosen)
+    groups = redaction_of(app).listed(app.dead.report(limit=limit, **chosen))
     group = ("jobs", "task", "queue", "reason", ("ERROR", "kind"))
     columns = output.columns(*group, "attempts", "oldest_at", "newest_at", ("EXAMPLE", "sample_id"))
     session.show_rows(groups, columns, empty=f"no dead jobs in {app.store.name}")

@@ -25,7 +25,7 @@ from detent.cli.options import (
     silence_options,
     timeout_option,
 )
-from detent.cli.session import Session
+from detent.cli.session import Session, redaction_of
 from detent.model import json_codec
 from detent.model.terminal_text import block, line
 
@@ -54,7 +54,8 @@ def list_(session: Session, app: Detent, **chosen: Any) -> None:
     page ends after 100,000 jobs and prints the place to continue after.
     """
     found = app.jobs.list(**chosen)
-    show_jobs(session, found, app.store.job_details([job.id for job in found]), database=app.store.name)
+    rows = found.each(lambda job: redaction_of(app).job(job.row))
+    show_jobs(session, rows, app.store.job_details([job.id for job in found]), database=app.store.name)
 
 
 @jobs.command()
@@ -82,12 +83,14 @@ def get(session: Session, app: Detent, job_id: str, at: datetime | None) -> None
     With --at: its state at that time, and the attempts and transitions until then.
     """
     job = app.jobs.get(job_id)
-    executions, transitions = job.executions(), job.history()
+    redaction, row = redaction_of(app), redaction_of(app).job(job.row)
+    executions = redaction.of_job(job.id, job.executions())
+    transitions = redaction.of_job(job.id, job.history())
     if at is None:
-        show_job(session, job.row, app.store.job_details([job.id]), executions, transitions)
+        show_job(session, row, app.store.job_details([job.id]), executions, transitions)
         return
     until = [one for one in transitions if one.at <= at]
-    show_past_job(session, job.row, at, job.state_at(at), [one for one in executions if one.leased_at <= at], until)
+    show_past_job(session, row, at, job.state_at(at), [one for one in executions if one.leased_at <= at], until)
 
 
 @jobs.command()
@@ -112,7 +115,8 @@ def counts(session: Session, app: Detent, at: datetime | None, tenant: str | Non
 @with_app
 def events(session: Session, app: Detent, job_id: str, follow: bool) -> None:
     """Print the events of a job. With --json --follow: one JSON object per line."""
-    found = app.jobs.get(job_id).events(follow=follow)
+    job = app.jobs.get(job_id)
+    found = (redaction_of(app).of_job(job.id, event) for event in job.events(follow=follow))
     if follow:
         for event in found:
             if session.json:
@@ -199,7 +203,8 @@ def force(session: Session, app: Detent, job_id: str, state: str, reason: str) -
 @with_app
 def history(session: Session, app: Detent, job_id: str) -> None:
     """List every transition of a job, with actor and reason."""
-    session.show_rows(app.jobs.get(job_id).history(), output.TRANSITIONS, empty="no transitions")
+    job = app.jobs.get(job_id)
+    session.show_rows(redaction_of(app).of_job(job.id, job.history()), output.TRANSITIONS, empty="no transitions")
 
 
 @jobs.command()
@@ -207,7 +212,8 @@ def history(session: Session, app: Detent, job_id: str) -> None:
 @with_app
 def executions(session: Session, app: Detent, job_id: str) -> None:
     """List every attempt at a job, ended or still running."""
-    session.show_rows(app.jobs.get(job_id).executions(), EXECUTIONS, empty="no attempts")
+    job = app.jobs.get(job_id)
+    session.show_rows(redaction_of(app).of_job(job.id, job.executions()), EXECUTIONS, empty="no attempts")
 
 
 @jobs.command()
@@ -254,7 +260,7 @@ def replace(session: Session, app: Detent, job_id: str, payload: str, reason: st
 def why(session: Session, app: Detent, job_id: str) -> None:
     """Explain in one sentence why a job is in its state."""
     job = app.jobs.get(job_id)
-    sentence = job.why()
+    sentence = redaction_of(app).of_job(job.id, job.why())
     session.answer({"id": job_id, "state": job.state, "why": sentence}, line(sentence))
 
 
@@ -264,7 +270,7 @@ def why(session: Session, app: Detent, job_id: str) -> None:
 @with_app
 def wait(session: Session, app: Detent, job_id: str, timeout: float | None) -> int:
     """Wait until a job has ended. Exit code 0 if it succeeded, 1 if not, 124 after --timeout."""
-    row = app.jobs.get(job_id).wait(timeout).row
+    row = redaction_of(app).job(app.jobs.get(job_id).wait(timeout).row)
     if row.state == "succeeded":
         text = f"job {row.id} succeeded" + ("" if row.result is None else f": {line(row.result)}")
     else:

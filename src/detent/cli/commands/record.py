@@ -12,7 +12,7 @@ from detent.cli import output
 from detent.cli.command import Command, Group, with_app
 from detent.cli.failures import FAILED, OK
 from detent.cli.options import option, page_options, reason_option, time_options, yes_option
-from detent.cli.session import Session
+from detent.cli.session import Session, redaction_of
 from detent.model.records import RepairStep, Violation
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def search(session: Session, app: Detent, **chosen: Any) -> None:
     if chosen["entity_id"] is not None and chosen["entity"] is None:
         raise click.UsageError("--id goes with --entity.")
     columns = {**output.columns("at", "actor", "entity", ("ID", "entity_id")), **output.TRANSITIONS}
-    session.show_rows(app.record.search(**chosen), columns, empty=f"no changes to show in {app.store.name}")
+    session.show_rows(
+        redaction_of(app).listed(app.record.search(**chosen)), columns, empty=f"no changes to show in {app.store.name}"
+    )
 
 
 @click.command(cls=Command)

@@ -9,7 +9,7 @@ import click
 from detent.cli import output
 from detent.cli.command import Group, with_app, with_tasks
 from detent.cli.options import option, page_options, reason_option, tenant_option, yes_option
-from detent.cli.session import Session
+from detent.cli.session import Session, redaction_of
 from detent.model.service_records import CATCH_UP
 from detent.model.terminal_text import line
 
@@ -35,7 +35,7 @@ def list_(session: Session, app: Detent, limit: int, after: str | None) -> None:
     FROM is the origin of a schedule: `code` if a program declared it, `hand` if it was set at run time, and `left the
     code` if the application that --app names no longer declares it; `detent schedules prune` removes those.
     """
-    found, origins = app.schedules.list(limit=limit, after=after), app.schedules.origins()
+    found, origins = redaction_of(app).listed(app.schedules.list(limit=limit, after=after)), app.schedules.origins()
     state = ("STATE", lambda one: "active" if one.paused_at is None else "paused")
     ticks = ("cron", "zone", "task", "queue", "catch_up", "next_at", "last_at")
     origin = ("FROM", lambda one: origins[one.name])
@@ -49,7 +49,8 @@ def list_(session: Session, app: Detent, limit: int, after: str | None) -> None:
 @with_app
 def get(session: Session, app: Detent, name: str) -> None:
     """Show a schedule."""
-    session.show_record(output.to_object(app.schedules.get(name)))
+    (row,) = redaction_of(app).listed([app.schedules.get(name)])
+    session.show_record(output.to_object(row))
 
 
 @schedules.command("set")

@@ -8,7 +8,7 @@ from typing import Protocol, Unpack
 
 from detent.errors import DetentError, LeaseLost, NotFound
 from detent.model.records import ClaimedEach, EachDone, Finished, Moved, Prunable, Pruned, Reaped, ResultsDropped
-from detent.model.service_records import KeysForgotten, RecoveryRow, SilentRow, TaskTimes
+from detent.model.service_records import KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.jobs.contract import ClaimTerms
 from detent.store.verb import verb
 
@@ -101,6 +101,16 @@ class JobUpkeepVerbs(Protocol):
     @verb("viewer")
     def task_times_list(self) -> list[TaskTimes]:
         """Return the tasks that declare times, by name."""
+        ...
+
+    @verb("client")
+    def task_secrets_put(self, items: Sequence[TaskSecrets], replace: bool) -> None:
+        """Record the secret fields of tasks. Those that are on record stay, or with `replace` are replaced."""
+        ...
+
+    @verb("viewer")
+    def task_secrets_list(self) -> list[TaskSecrets]:
+        """Return the tasks that have secret fields, by name."""
         ...
 
     @verb("admin")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from detent.model.records import BadRow, EachDone, Moved, Prunable, Pruned, ResultsDropped
-from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskTimes
+from detent.model.service_records import IdentityRow, KeysForgotten, RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.postgres.statement import Row, Statement, moment, named, numbers, texts
 from detent.store.postgres.verb_base import VerbBase, requeues, runs
 from detent.store.row_errors import cause_of
@@ -92,6 +92,20 @@ def task_times_put(items: Sequence[TaskTimes]) -> Statement[None]:
 
 def task_times_list() -> Statement[list[TaskTimes]]:
     return Statement(_LIST_TIMES, (), lambda rows: [TaskTimes(**named(_TIMES, row)) for row in rows], writes=False)
+
+
+def task_secrets_put(items: Sequence[TaskSecrets], replace: bool) -> Statement[None]:
+    pairs = [(item.task, path) for item in items for path in item.paths]
+    sql = "SELECT detent.task_secrets_put_v1(%s::text[], %s::text[], %s::text[], %s::boolean)"
+    params = (texts(item.task for item in items), texts(task for task, _ in pairs), texts(path for _, path in pairs))
+    return Statement(sql, (*params, replace), lambda rows: None)
+
+
+def task_secrets_list() -> Statement[list[TaskSecrets]]:
+    def decode(rows: Sequence[Row]) -> list[TaskSecrets]:
+        return [TaskSecrets(task=task, paths=tuple(paths)) for task, paths in rows]
+
+    return Statement("SELECT task, paths FROM detent.task_secrets_list_v1()", (), decode, writes=False)
 
 
 def recovery_set(
@@ -182,6 +196,8 @@ class PostgresUpkeep(VerbBase):
     job_expire_each = runs(job_expire_each)
     job_silent = runs(job_silent)
     task_times_list = runs(task_times_list)
+    task_secrets_put = runs(task_secrets_put)
+    task_secrets_list = runs(task_secrets_list)
     recovery_set = runs(recovery_set)
     recovery_list = runs(recovery_list)
     failure_report_take = runs(failure_report_take)

@@ -7,7 +7,7 @@ from typing import Any
 
 from detent.model.clock import from_micros
 from detent.model.records import Moved
-from detent.model.service_records import RecoveryRow, SilentRow, TaskTimes
+from detent.model.service_records import RecoveryRow, SilentRow, TaskSecrets, TaskTimes
 from detent.store.sqlite.verb_base import VerbBase, ids_json, micros
 
 __all__ = ["TO_READY", "SqliteUpkeep"]
@@ -38,6 +38,9 @@ ON CONFLICT (task) DO UPDATE
 """
 _NO_TIMES = "DELETE FROM detent_task_times WHERE task = ?"
 _LIST_TIMES = f"SELECT {', '.join(_TIMES)} FROM detent_task_times ORDER BY task"
+_PUT_SECRET = "INSERT INTO detent_task_secret (task, path) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_NO_SECRETS = "DELETE FROM detent_task_secret WHERE task = ?"
+_LIST_SECRETS = "SELECT task, path FROM detent_task_secret ORDER BY task, path"
 _OF_QUEUE = "SELECT stale_after, stalled_after FROM detent_recovery WHERE queue = ?"
 _LOG = """
 INSERT INTO detent_transition_log (entity, entity_id, from_state, to_state, trigger, actor, reason, at)
@@ -106,6 +109,18 @@ class SqliteUpkeep(VerbBase):
 
     def task_times_list(self) -> list[TaskTimes]:
         return [TaskTimes(**dict(zip(_TIMES, row, strict=True))) for row in self._db.rows(_LIST_TIMES)]
+
+    def task_secrets_put(self, items: Sequence[TaskSecrets], replace: bool) -> None:
+        for item in items:
+            if replace:
+                self._db.change(_NO_SECRETS, (item.task,))
+            self._db.change_many(_PUT_SECRET, [(item.task, path) for path in item.paths])
+
+    def task_secrets_list(self) -> list[TaskSecrets]:
+        found: dict[str, list[str]] = {}
+        for task, path in self._db.rows(_LIST_SECRETS):
+            found.setdefault(task, []).append(path)
+        return [TaskSecrets(task=task, paths=tuple(paths)) for task, paths in found.items()]
 
     def recovery_set(
         self,

@@ -253,6 +253,39 @@ BEGIN
   RETURN QUERY SELECT s.* FROM detent.task_times s ORDER BY s.task COLLATE "C";
 END $$;
 
+-- task_secrets_put: record the secret fields of tasks.
+-- takes:   the tasks; each field as a task and a path; whether those on record are replaced
+-- gives:   nothing
+-- locks:   their rows
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.task_secrets_put_v1(
+  p_all text[], p_tasks text[], p_paths text[], p_replace boolean
+) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
+BEGIN
+  IF p_replace THEN
+    DELETE FROM detent.task_secret s
+     WHERE s.task = ANY (p_all)
+       AND NOT EXISTS (SELECT 1 FROM unnest(p_tasks, p_paths) AS u (task, path) WHERE u.task = s.task AND u.path = s.path);
+  END IF;
+  INSERT INTO detent.task_secret (task, path)
+    SELECT u.task, u.path FROM unnest(p_tasks, p_paths) AS u (task, path) ORDER BY u.task, u.path
+    ON CONFLICT DO NOTHING;
+END $$;
+
+-- task_secrets_list: the secret fields of tasks.
+-- takes:   nothing
+-- gives:   the tasks that have some, by name, with the paths
+-- locks:   nothing
+-- refuses: nothing
+CREATE OR REPLACE FUNCTION detent.task_secrets_list_v1() RETURNS TABLE (task text, paths text[])
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
+BEGIN
+  RETURN QUERY
+    SELECT s.task, array_agg(s.path ORDER BY s.path COLLATE "C") FROM detent.task_secret s
+     GROUP BY s.task ORDER BY s.task COLLATE "C";
+END $$;
+
 -- recovery_set: whether silent jobs of a queue are stopped without a person's approval.
 -- takes:   the queue, after how many seconds (null is never; both null: only with approval), who, why
 -- gives:   whether that changed anything

@@ -485,6 +485,14 @@ CREATE TABLE detent.task_times (
   CONSTRAINT task_times_say_something CHECK (stale_after > 0 OR stalled_after > 0 OR result_ttl > 0)
 );
 
+-- Fields of tasks that are secret: paths in the arguments of their jobs. Workers write them.
+CREATE TABLE detent.task_secret (
+  task text NOT NULL,
+  path text NOT NULL,
+  CONSTRAINT task_secret_pkey PRIMARY KEY (task, path),
+  CONSTRAINT task_secret_names_a_field CHECK (path <> '')
+);
+
 -- Queues whose silent jobs are recovered without a person's approval, and after how many seconds.
 CREATE TABLE detent.recovery (
   queue         text             NOT NULL,

@@ -478,6 +478,14 @@ CREATE TABLE detent_task_times (
   CONSTRAINT task_times_say_something CHECK (stale_after > 0 OR stalled_after > 0 OR result_ttl > 0)
 ) STRICT, WITHOUT ROWID;
 
+-- Fields of tasks that are secret: paths in the arguments of their jobs. Workers write them.
+CREATE TABLE detent_task_secret (
+  task TEXT NOT NULL,
+  path TEXT NOT NULL,
+  CONSTRAINT task_secret_pkey PRIMARY KEY (task, path),
+  CONSTRAINT task_secret_names_a_field CHECK (path <> '')
+) STRICT, WITHOUT ROWID;
+
 -- Queues whose silent jobs are recovered without a person's approval, and after how many seconds.
 CREATE TABLE detent_recovery (
   queue         TEXT    NOT NULL,
