@@ -48,7 +48,8 @@ shop.mount("/detent", build_api(app, hosts=["shop.example"]))
   the job that is there, instead of 201.
 - **Bulk verbs** take the filters of `GET /jobs` in the query. With `dry_run=true` they count and change nothing.
 - **`ETag`**: send it back as `If-None-Match`, and an answer that has not changed is 304 without a body.
-- **Who acts**: changes are recorded under the actor of the application. `reason` in the body is recorded with them.
+- **Who acts**: changes are recorded under the name of the token, or without one under the actor of the application.
+  `reason` in the body is recorded with them.
 - `/healthz` answers while the process serves requests. `/readyz` answers 200 only if the database answers too.
 - `/metrics` has the [metrics](metrics.md) of the database for Prometheus. It needs a token that reaches all tenants.
 - `POST /api/v1/jobs` takes the trace context of the header `traceparent`, unless the body has one.
@@ -101,9 +102,9 @@ stream.addEventListener("end", () => stream.close())
 
 ## Security
 
-Requests carry no password yet, so the server listens on this machine only and refuses other addresses. It answers only
-under names that it knows (`localhost`, `127.0.0.1`, `::1`, and those of `--allow-host`), and it refuses changes that a
-page of another origin sends. To let others in, put a reverse proxy with a login of its own in front of it.
+On a loopback address, which is the default, requests without a token may do everything. On any other address, and with
+`--require-token`, every request needs a token: `Authorization: Bearer dtn_…`. [security.md](security.md) explains tokens, roles,
+tenants, and secret fields.
 
 ## Verbs
 
