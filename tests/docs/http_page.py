@@ -103,8 +103,8 @@ stream.addEventListener("end", () => stream.close())
 ## Security
 
 On a loopback address, which is the default, requests without a token may do everything. On any other address, and with
-`--require-token`, every request needs a token: `Authorization: Bearer dtn_…`. [security.md](security.md) explains tokens, roles,
-tenants, and secret fields.
+`--require-token`, every request needs a token: `Authorization: Bearer dtn_…`. [security.md](security.md) explains
+tokens, roles, tenants, and secret fields.
 
 ## Verbs
 
