@@ -51,13 +51,15 @@ def left_behind(folder: Path) -> list[str]:
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str], Path]]:
     """Run it in a folder on a free port; gives the URL, the process, and the file with what it notes."""
-    notes = folder / "notes.txt"
+    notes, browser = folder / "notes.txt", folder / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > opened.txt\n')
+    browser.chmod(0o755)
     with (
         notes.open("w") as errors,
         subprocess.Popen(
-            command("shop:app", "--port", "0", "--json"),
+            command("shop:app", "--port", "0", "--json", "--open"),
             cwd=folder,
-            env=environment(folder),
+            env=environment(folder) | {"BROWSER": str(browser)},
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -92,6 +94,7 @@ def test_from_the_first_start_to_ctrl_c(tmp_path: Path) -> None:
     with running(tmp_path) as (url, process, notes):
         assert result_of_a_job(url) == 1
         assert (tmp_path / "detent-dev.db").exists()
+        assert (tmp_path / "opened.txt").read_text().strip() == url
         code.write_text(APP.replace("return 1", "return ("))
         until(lambda: "the old code stays until it is mended" in notes.read_text(), "the note about the broken file")
         assert "SyntaxError" in notes.read_text()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Iterator
+from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 
 from detent.http.api import build_api
-from tests.deadlines import until
+from tests.contract.jobs.sample_jobs import claim, enqueue, event, finish
+from tests.deadlines import scaled, until
 from tests.http.conftest import World
 from tests.http.event_streams import Follower, serve
 
@@ -184,3 +189,35 @@ def test_streams_end_when_their_token_is_revoked(world: World) -> None:
         assert [one.messages[-1].event for one in streams] == ["end", "end"]
         assert "revoked" in streams[0].messages[-1].data["reason"]
         assert Follower(url, last=streams[0].last, token=created.token).status == 401
+
+
+def test_a_job_that_is_deleted_while_it_is_followed(world: World, url: str) -> None:
+    job = world.app.enqueue_named("add", '{"a": 1, "b": 2}')
+    world.harness.work()
+    live = Follower(url, job=job.id, follow="true")
+    until(lambda: live.of("transition"))
+    world.app.store.job_drop([job.id], world.app.store.now() + timedelta(days=1), "retention")
+    assert live.ended()
+    assert live.messages[-1].data["reason"] == "it was deleted"
+
+
+def test_a_client_that_reads_slowly_gets_everything(world: World, url: str) -> None:
+    """The server keeps a few pages, waits while the client takes nothing, and reads what it has missed again."""
+    store = world.app.store
+    job_id = enqueue(store)
+    (held,) = claim(store)
+    with socket.socket() as slow:
+        slow.settimeout(scaled(30))
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+        slow.connect((urlsplit(url).hostname, urlsplit(url).port))
+        slow.sendall(f"GET /api/v1/stream?job={job_id} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        for n in range(40):
+            lines = [event(held, 20_000 * "x", key=f"{n}.{line}") for line in range(5)]
+            assert len(store.event_append(lines)) == 5
+        finish(store, held)
+        received = b""
+        while b"event: end" not in received[-1000:]:
+            received += slow.recv(1 << 20)
+    seen = [int(number) for number in re.findall(rb'"seq":(\d+)', received)]
+    assert seen == list(range(1, 201))
