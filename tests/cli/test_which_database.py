@@ -13,7 +13,7 @@ from detent.testing.stores import is_sqlite, plain_connection
 from tests.cli.shell import APP, Ended, Shell, World
 from tests.cli.test_program import PATHS, command_at
 
-CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",)}
+CREATE = {("migrate",), ("worker",), ("enqueue",), ("demo",), ("dev",)}
 """The commands that may create a database."""
 NO_DATABASE = {("completion",), ("lifecycles", "diagram"), ("lifecycles", "get"), ("lifecycles", "list")}
 """The commands that use none."""
@@ -63,7 +63,7 @@ def is_empty(url: str) -> bool:
         return bool(connection.execute("SELECT to_regnamespace('detent') IS NULL").fetchone()[0])
 
 
-def test_only_four_commands_create_a_database(
+def test_only_five_commands_create_a_database(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`runs apply --app` on a mistyped URL created an empty database."""

@@ -47,6 +47,7 @@ LOGGERS = (
     "detent.schedule",
     "detent.server",
     "detent.store",
+    "detent.webhooks",
     "detent.worker",
 )
 

@@ -37,7 +37,7 @@ _FILE = "detent-dev.db"
 @flag("--open", "Open the console in a browser.", to="opens")
 @click.pass_obj
 def dev(session: Session, application: str | None, host: str, port: int, opens: bool) -> int:
-    """Run a server, a worker and a local database while you write an application.
+    """Run a server, a worker and a local database, for development.
 
     If neither the application nor the settings name a database, it is the file detent-dev.db beside the application.
     When a source file of the application changes, the worker finishes its running jobs, and both start again with the
