@@ -21,6 +21,7 @@ if _TYPE_CHECKING:
     from detent.app.detent import Detent
     from detent.app.pipeline_run import PipelineRun
     from detent.app.reconciliation import Mismatch, Reconciliation
+    from detent.app.record import Invariant
     from detent.app.registry import Declarations
     from detent.app.runs import Run
     from detent.app.workers import Worker
@@ -67,6 +68,7 @@ if _TYPE_CHECKING:
     from detent.model.webhook_records import WebhookTargetRow as WebhookTarget
     from detent.ops.ops_run import OpsRun
     from detent.views.queues import Queue
+    from detent.views.state_counts import StateCount
     from detent.webhooks.delivery import WebhookDelivery
     from detent.webhooks.incoming import AcceptedDelivery, IncomingWebhook
     from detent.worker.shell_task import shell
@@ -105,6 +107,7 @@ __all__ = [
     "Figures",
     "Identity",
     "IncomingWebhook",
+    "Invariant",
     "Job",
     "JobCancelled",
     "JobCount",
@@ -135,6 +138,7 @@ __all__ = [
     "SilentJob",
     "SinkOutcome",
     "Snooze",
+    "StateCount",
     "Target",
     "TargetChange",
     "TargetContext",
@@ -191,6 +195,7 @@ _HOMES = {
     "Figures": "model.figure_records.Figures",
     "Identity": "model.service_records.IdentityRow",
     "IncomingWebhook": "webhooks.incoming.IncomingWebhook",
+    "Invariant": "app.record.Invariant",
     "Job": "client.job.Job",
     "JobCancelled": "declare.signals.JobCancelled",
     "JobCount": "model.records.Count",
@@ -221,6 +226,7 @@ _HOMES = {
     "SilentJob": "model.service_records.SilentRow",
     "SinkOutcome": "alerts.sinks.Outcome",
     "Snooze": "declare.signals.Snooze",
+    "StateCount": "views.state_counts.StateCount",
     "Target": "model.batch_records.TargetRow",
     "TargetChange": "app.batch_run.TargetChange",
     "TargetContext": "declare.context.TargetContext",

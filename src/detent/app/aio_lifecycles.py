@@ -12,6 +12,7 @@ from detent.app.lifecycles import Lifecycles
 from detent.client.list_page import ListPage
 from detent.lifecycle.definition import Lifecycle
 from detent.model.records import Moved, TransitionRow
+from detent.views.state_counts import StateCount
 
 __all__ = ["AsyncLifecycles"]
 
@@ -54,6 +55,12 @@ class AsyncLifecycles:
     async def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
         """Return every transition of an entity of yours, in order, with actor and reason."""
         return await asyncio.to_thread(self._sync.history, lifecycle, entity_id)
+
+    async def counts(self, name: str) -> ListPage[StateCount]:
+        """Count the things in each state of a lifecycle: an attached one, or one of Detent's own. Of your own tables,
+        100,000 rows are read at most. `NotFound`.
+        """
+        return await asyncio.to_thread(self._sync.counts, name)
 
     async def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
         """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
-from detent.app.record import Identities, Record
+from detent.app.record import Identities, Invariant, Record
 from detent.client.list_page import ListPage
 from detent.model.records import RepairStep, TransitionRow, Violation
 from detent.model.service_records import IdentityRow
@@ -52,6 +52,10 @@ class AsyncRecord:
     async def verify(self) -> ListPage[Violation]:
         """Check every invariant, and list the violations. An empty list means that the database is healthy."""
         return await asyncio.to_thread(self._sync.verify)
+
+    async def invariants(self) -> ListPage[Invariant]:
+        """List the invariants that `verify` checks, by name, with what they say."""
+        return await asyncio.to_thread(self._sync.invariants)
 
     async def repair(
         self, *, apply: bool = False, actor: str | None = None, reason: str | None = None

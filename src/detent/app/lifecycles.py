@@ -19,6 +19,7 @@ from detent.lifecycle.library import LIBRARY
 from detent.model import json_codec
 from detent.model.records import Moved, TransitionRow
 from detent.store.entities.rules import check_name
+from detent.views.state_counts import StateCount, count_own, count_rows
 
 __all__ = ["Lifecycles"]
 
@@ -83,6 +84,15 @@ class Lifecycles:
     def history(self, lifecycle: Lifecycle, entity_id: object) -> ListPage[TransitionRow]:
         """Return every transition of an entity of yours, in order, with actor and reason."""
         return ListPage(self._engine.store.transitions(lifecycle.name, _entity_id(entity_id)))
+
+    def counts(self, name: str) -> ListPage[StateCount]:
+        """Count the things in each state of a lifecycle: an attached one, or one of Detent's own. Of your own tables,
+        100,000 rows are read at most. `NotFound`."""
+        lifecycle = self.get(name)
+        if name in self._registry.attached:
+            _, table, _, state_column = self._registry.attached[name]
+            return ListPage(count_rows(self._engine.store, lifecycle, table, state_column))
+        return ListPage(count_own(self._engine.store, lifecycle))
 
     def diagram(self, name: str, *, format: Literal["mermaid", "svg"] = "mermaid") -> str:
         """Draw a lifecycle: an attached one, or one of Detent's own (job, execution, batch_run, …). `NotFound`."""

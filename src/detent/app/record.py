@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from msgspec import Struct
+
 from detent.client.actor import actor_and_reason
 from detent.client.engine import Engine
 from detent.client.job_verbs import reason_needed
@@ -13,11 +15,19 @@ from detent.model import json_codec
 from detent.model.clock import to_micros
 from detent.model.records import JobPlace, RecordPlace, RepairStep, TransitionRow, Violation
 from detent.model.service_records import IdentityRow
+from detent.store.invariants import meanings
 from detent.store.jobs.filters import RecordSearch
 
-__all__ = ["Identities", "Record"]
+__all__ = ["Identities", "Invariant", "Record"]
 
 _GONE_AFTER = 60.0
+
+
+class Invariant(Struct, frozen=True):
+    """A condition that must hold, and what it says."""
+
+    name: str
+    says: str
 
 
 class Record:
@@ -63,6 +73,10 @@ class Record:
     def verify(self) -> ListPage[Violation]:
         """Check every invariant, and list the violations. An empty list means that the database is healthy."""
         return ListPage(self._engine.store.verify())
+
+    def invariants(self) -> ListPage[Invariant]:
+        """List the invariants that `verify` checks, by name, with what they say."""
+        return ListPage(Invariant(name, said) for name, said in sorted(meanings().items()))
 
     def repair(
         self, *, apply: bool = False, actor: str | None = None, reason: str | None = None

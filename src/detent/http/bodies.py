@@ -6,7 +6,7 @@ Ids are strings, times are ISO 8601 in UTC, and stored JSON stands as itself.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Union, get_args, get_origin
@@ -17,6 +17,8 @@ from detent.client.handle import Handle
 from detent.client.job import JobSnapshot
 from detent.client.list_page import ListPage
 from detent.lifecycle.definition import Lifecycle
+from detent.model.service_records import ScheduleRow
+from detent.schedule.cron import explain_cron
 
 __all__ = ["LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
 
@@ -24,6 +26,10 @@ _IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id"
 _JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
 _PRIVATE = frozenset({"nonce"})
 """Which client process sent a job is the engine's own business."""
+_DERIVED: dict[type[msgspec.Struct], dict[str, Callable[[Any], str]]] = {
+    ScheduleRow: {"words": lambda row: explain_cron(row.cron)},
+}
+"""What a body says beside the fields of its record, as texts."""
 
 
 def encode(value: Any) -> bytes:
@@ -110,7 +116,10 @@ class LifecycleBody(msgspec.Struct):
 
 
 def _record(row: Any) -> dict[str, Any]:
-    return {name: _field(name, getattr(row, name)) for name in row.__struct_fields__ if name not in _PRIVATE}
+    found = {name: _field(name, getattr(row, name)) for name in row.__struct_fields__ if name not in _PRIVATE}
+    for name, derive in _DERIVED.get(type(row), {}).items():
+        found[name] = derive(row)
+    return found
 
 
 def _field(name: str, value: Any) -> Any:
@@ -147,6 +156,7 @@ def body_type(kind: Any) -> Any:
             for one in msgspec.structs.fields(kind)
             if one.name not in _PRIVATE
         ]
+        described += [(name, str) for name in _DERIVED.get(kind, {})]
         name = kind.__name__.removesuffix("Row")
         _bodies[kind] = msgspec.defstruct(name, described, kw_only=True, namespace={"__doc__": kind.__doc__})
     return _bodies[kind]

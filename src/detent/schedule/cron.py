@@ -7,6 +7,7 @@ hours or minutes (`*/30 * * * *`) ticks in real time.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -15,7 +16,7 @@ from cronsim import CronSim, CronSimError
 
 from detent.errors import InvalidInput
 
-__all__ = ["check_cron", "next_tick", "ticks_after"]
+__all__ = ["check_cron", "explain_cron", "next_tick", "ticks_after"]
 
 _FIELDS = 5
 
@@ -47,6 +48,15 @@ def ticks_after(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
 def next_tick(cron: str, zone: str, after: datetime) -> datetime:
     """Return the first tick later than `after`."""
     return next(ticks_after(cron, zone, after))
+
+
+@functools.lru_cache(maxsize=1000)
+def explain_cron(cron: str) -> str:
+    """Return an expression in words: "At 06:00 on the first day of every month". An invalid one stays as it is."""
+    try:
+        return CronSim(cron, datetime(2000, 1, 1, tzinfo=UTC)).explain()
+    except CronSimError:
+        return cron
 
 
 def _zone(name: str) -> ZoneInfo:

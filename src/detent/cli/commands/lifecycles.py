@@ -70,6 +70,20 @@ def get(session: Session, name: str) -> None:
 
 @lifecycles.command()
 @click.argument("name", metavar="NAME")
+@click.pass_obj
+def counts(session: Session, name: str) -> None:
+    """Count the things in each state of a lifecycle.
+
+    One of Detent's own (job, execution, batch_run, …), or with --app one that the application attached.
+    """
+    with session.open() as app:
+        found = app.lifecycles.counts(name)
+    number = ("NUMBER", lambda one: "" if one.number is None else f"{one.number}{'+' if one.more else ''}")
+    session.show_rows(found, output.columns("state", number), empty="no states")
+
+
+@lifecycles.command()
+@click.argument("name", metavar="NAME")
 @option("--format", "Format to print.", ["mermaid", "svg"], default="mermaid")
 @click.pass_obj
 def diagram(session: Session, name: str, format: Any) -> None:

@@ -53,6 +53,13 @@ def search(session: Session, app: Detent, **chosen: Any) -> None:
     )
 
 
+@record.command()
+@with_app
+def invariants(session: Session, app: Detent) -> None:
+    """List the invariants that `detent verify` checks."""
+    session.show_rows(app.record.invariants(), output.columns("name", "says"), empty="no invariants")
+
+
 @click.command(cls=Command)
 @with_app
 def verify(session: Session, app: Detent) -> int:

@@ -41,6 +41,12 @@ class EntityVerbs(Protocol):
         ...
 
     @verb("viewer")
+    def entity_counts(self, table: str, state_column: str, rows_max: int) -> dict[str, int]:
+        """Count the rows of a user's table by state. At most `rows_max` rows are read, whatever the size of the table,
+        with the caller's own rights."""
+        ...
+
+    @verb("viewer")
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
         """Return every change of one entity in order. An execution is an entity too: `execution`, `<job>/<attempt>`."""
         ...

@@ -25,6 +25,7 @@ from detent.store.sqlite.verb_base import VerbBase, fields_named, ids_json
 
 __all__ = ["SqliteEntities", "attach", "attached_versions"]
 
+_COUNTS = "SELECT state, count(*) FROM (SELECT {state} AS state FROM {table} LIMIT ?) GROUP BY state ORDER BY state"
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND lower(name) = lower(?)"
 _VERSION_OF = "SELECT version FROM detent_lifecycle WHERE name = ?"
 _ATTACHED = """
@@ -180,6 +181,11 @@ class SqliteEntities(VerbBase):
         if self._db.change(move, (to_state, entity_id, state)) != 1:
             raise TransitionRace(lifecycle.name, entity_id, state, "another state, or more than one row of this id")
         return Moved(entity_id, to_state, True)
+
+    def entity_counts(self, table: str, state_column: str, rows_max: int) -> dict[str, int]:
+        names = {"table": _quoted(table), "state": _quoted(state_column)}
+        found = self._db.rows(_COUNTS.format(**names), (rows_max,))
+        return {str(state): number for state, number in found}
 
     def transitions(self, entity: str, entity_id: str) -> list[TransitionRow]:
         return [TransitionRow(**fields_named(_FIELDS, row)) for row in self._lines(entity, entity_id)]

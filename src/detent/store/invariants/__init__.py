@@ -10,6 +10,7 @@ be installed.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from detent.model.records import Violation
 from detent.store.row_errors import cause_of
 from detent.store.sql_files import Dialect, texts
 
-__all__ = ["Dialect", "Invariant", "can_go_on", "load", "unchecked", "watched"]
+__all__ = ["Dialect", "Invariant", "can_go_on", "load", "meanings", "unchecked", "watched"]
 
 _STORAGE = "storage_is_sound"
 
@@ -57,6 +58,19 @@ def _queries(dialect: Dialect) -> Iterator[tuple[str, str]]:
         name, _, only = stem.partition(".")
         if only in ("", dialect):
             yield name, for_sqlite(text) if dialect == "sqlite" and not only else text
+
+
+@functools.cache
+def meanings() -> dict[str, str]:
+    """Return what each invariant says, by name, from the first lines of its file. Those of the schema have no file."""
+    found: dict[str, str] = {}
+    for stem, text in texts("invariants/queries"):
+        head = itertools.takewhile(lambda line: line.startswith("--"), text.splitlines())
+        lines = itertools.takewhile(lambda line: not line.startswith("-- differs"), head)
+        said = " ".join(line.removeprefix("--").strip() for line in lines)
+        # The rules that it stands for come first.
+        found[stem.partition(".")[0]] = said.partition(": ")[2] or said
+    return found
 
 
 def watched(invariants: Sequence[Invariant], watch: Callable[[int], None] | None) -> Iterator[Invariant]:

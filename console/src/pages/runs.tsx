@@ -1,0 +1,103 @@
+// The list of runs of batches and pipelines.
+import { useRead } from "../api/query";
+import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { type List, ListEnd, News, useList } from "../parts/list";
+import { Empty, Failure, Loading } from "../parts/notices";
+import { PageHead } from "../parts/page";
+import { type AnyRun, isBatch, nameOf, RunProgress } from "../parts/runs";
+import { State } from "../parts/state";
+import { Absent, type Column, Table } from "../parts/table";
+import { Tabs } from "../parts/tabs";
+import { Clip, Copyable } from "../parts/text";
+import { Time, Took } from "../parts/time";
+import { thingUrl, useQuery } from "../parts/url";
+import "../styles/runs.css";
+
+const COLUMNS: Column<AnyRun>[] = [
+  {
+    head: "Run",
+    width: "17%",
+    place: "lead",
+    cell: (run) => (
+      <a href={thingUrl("runs", run.id)} data-row-link>
+        <Clip value={nameOf(run)} />
+      </a>
+    ),
+  },
+  { head: "State", width: "180px", place: "side", cell: (run) => <State state={run.state} /> },
+  { head: "Progress", width: "26%", cell: (run) => <RunProgress run={run} /> },
+  { head: "Kind", width: "86px", cell: (run) => <span class="soft">{isBatch(run) ? "batch" : "pipeline"}</span> },
+  { head: "Id", width: "110px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
+  { head: "Tenant", width: "100px", cell: (run) => (run.tenant ? <Clip value={run.tenant} /> : <Absent />) },
+  { head: "By", width: "100px", cell: (run) => <Clip value={isBatch(run) ? run.actor : run.started_by} /> },
+  { head: "Reason", cell: (run) => (run.reason ? <Clip value={run.reason} /> : <Absent />) },
+  { head: "Took", width: "92px", right: true, cell: (run) => <RunTook run={run} /> },
+  { head: "Created", width: "92px", right: true, cell: (run) => <Time at={run.created_at} /> },
+];
+
+function RunTook({ run }: { run: AnyRun }) {
+  if (!run.started_at) return <Absent />;
+  return <Took from={run.started_at} to={run.finished_at ?? (isBatch(run) ? null : run.moved_at)} />;
+}
+
+const KINDS = [
+  { value: undefined, label: "All" },
+  { value: "batch", label: "Batches" },
+  { value: "pipeline", label: "Pipelines" },
+];
+
+export default function Runs() {
+  const [query, setQuery] = useQuery();
+  const kind = query.kind === "batch" || query.kind === "pipeline" ? query.kind : undefined;
+  const batch = useRead("/lifecycles/{name}", {}, { parts: { name: "batch_run" }, once: true }).data;
+  const pipeline = useRead("/lifecycles/{name}", {}, { parts: { name: "pipeline_run" }, once: true }).data;
+  const filters = { kind, state: query.state, name: query.name, tenant: query.tenant };
+  // The description of the API cannot say that a run is one of two kinds.
+  const list = useList("/runs", filters, (run: AnyRun) => run.id) as unknown as List<AnyRun>;
+  const states = [kind !== "pipeline" ? batch : undefined, kind !== "batch" ? pipeline : undefined].flatMap(
+    (one) => one?.states.map((state) => state.name) ?? [],
+  );
+  const once = (values: string[]) => [...new Set(values)].filter(Boolean).sort();
+  const qualifiers: Record<string, Qualifier> = {
+    state: { help: "in this state", values: once(states) },
+    name: { help: "of this batch or pipeline", values: once(list.rows.map(nameOf)) },
+    tenant: { help: "of this tenant", values: once(list.rows.map((run) => run.tenant)) },
+  };
+  const names = Object.keys(qualifiers);
+  const isFiltered = filterText(query, names) !== "" || kind !== undefined;
+  return (
+    <>
+      <PageHead
+        title="Runs"
+        lead="A batch changes many things, after a preview that a person reads. A pipeline fetches many parts and brings them together."
+      />
+      <div class="stack">
+        <Tabs label="Kinds" path="runs" name="kind" query={query} tabs={KINDS} />
+        <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by state: name: tenant:" />
+        <section class="card" aria-label="Runs">
+          <News list={list} noun="run" />
+          {list.rows.length > 0 ? (
+            <>
+              <Table label="Runs" columns={COLUMNS} rows={list.rows} keyOf={(run) => run.id} isGone={list.isGone} />
+              <ListEnd list={list} noun="run" />
+            </>
+          ) : list.reading.problem ? (
+            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
+          ) : !list.reading.data ? (
+            <Loading lines={8} />
+          ) : isFiltered ? (
+            <Empty icon="search" title="No run matches">
+              <button type="button" class="button small" onClick={() => setQuery({ kind: undefined, state: undefined, name: undefined, tenant: undefined })}>
+                Clear the filter
+              </button>
+            </Empty>
+          ) : (
+            <Empty icon="runs" title="There is no run yet" command="detent runs preview BATCH '{}' --app shop:app">
+              Preview a batch, or start a pipeline with <code>detent runs start</code>.
+            </Empty>
+          )}
+        </section>
+      </div>
+    </>
+  );
+}
