@@ -5,14 +5,19 @@ import { count, exactly } from "../parts/format";
 import { labelOf, lookOf } from "../parts/state";
 import { layOut, type Node } from "./layout";
 
+interface Counted {
+  number: number | null;
+  /** Whether there may be more. */
+  more: boolean;
+}
+
 interface Props {
   lifecycle: Lifecycle;
   /** How many things are in each state; null if that is not counted. */
-  counts: Record<string, number | null> | undefined;
+  counts: Record<string, Counted> | undefined;
   /** The address of the list of things in a state; undefined if there is none. */
   linkOf: (state: string) => string | undefined;
   isNarrow: boolean;
-  /** Whether states that nothing is in are drawn faintly. */
   label: string;
 }
 
@@ -42,7 +47,8 @@ export function Diagram({ lifecycle, counts, linkOf, isNarrow, label }: Props) {
           <StateNode
             key={node.name}
             node={node}
-            number={counts?.[node.name]}
+            number={counts?.[node.name]?.number}
+            more={counts?.[node.name]?.more ?? false}
             href={linkOf(node.name)}
             means={lifecycle.states.find((one) => one.name === node.name)?.means ?? ""}
             isFinal={lifecycle.final.includes(node.name)}
@@ -57,6 +63,7 @@ export function Diagram({ lifecycle, counts, linkOf, isNarrow, label }: Props) {
 function StateNode(props: {
   node: Node;
   number: number | null | undefined;
+  more: boolean;
   href: string | undefined;
   means: string;
   isFinal: boolean;
@@ -75,6 +82,7 @@ function StateNode(props: {
       {number != null && (
         <text x={node.width / 2} y={39} class={`node-count ${number ? "" : "none"}`} data-count={node.name}>
           {count(number)}
+          {props.more && "+"}
         </text>
       )}
     </g>

@@ -124,8 +124,8 @@ function ruleOf(policy: Policy): string {
       return `more than ${limit ?? 0} attempts${each} are throttled${over}`;
     case "breaker_open":
       return `a breaker${each} is open`;
-    case "untold":
-      return `more than ${limit ?? 0} failure hooks wait`;
+    case "undelivered":
+      return `more than ${limit ?? 0} messages wait to be delivered`;
     default:
       return "a program or the engine raises it";
   }

@@ -79,7 +79,7 @@ export default function Lifecycles() {
 function One({ lifecycle }: { lifecycle: Lifecycle }) {
   const counts = useRead("/lifecycles/{name}/counts", {}, { parts: { name: lifecycle.name }, every: 3 });
   const isNarrow = useNarrow();
-  const numbers = counts.data && Object.fromEntries(counts.data.items.map((one) => [one.state, one.number]));
+  const numbers = counts.data && Object.fromEntries(counts.data.items.map((one) => [one.state, one]));
   const isPartly = counts.data?.items.some((one) => one.number === null);
   return (
     <>
@@ -102,7 +102,8 @@ function One({ lifecycle }: { lifecycle: Lifecycle }) {
         <div class="table-foot">
           <span>
             {linkOf(lifecycle.name, "") ? "Click a state to see what is in it. " : ""}
-            {isPartly ? "States without a number hold too many rows to count them each time. " : ""}
+            {isPartly ? "These states are not counted: attempts are many, and each is on the page of its job. " : ""}
+            {counts.data?.items.some((one) => one.more) ? "A number with + is that of the newest runs or first rows; there may be more. " : ""}
           </span>
         </div>
       </section>

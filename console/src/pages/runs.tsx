@@ -1,4 +1,5 @@
 // The list of runs of batches and pipelines.
+import type { Query } from "../api/client";
 import { useRead } from "../api/query";
 import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
 import { type List, ListEnd, News, useList } from "../parts/list";
@@ -24,16 +25,19 @@ const COLUMNS: Column<AnyRun>[] = [
       </a>
     ),
   },
-  { head: "State", width: "180px", place: "side", cell: (run) => <State state={run.state} /> },
-  { head: "Progress", width: "26%", cell: (run) => <RunProgress run={run} /> },
+  { head: "State", width: "172px", place: "side", cell: (run) => <State state={run.state} /> },
+  { head: "Progress", width: "27%", cell: (run) => <RunProgress run={run} /> },
   { head: "Kind", width: "86px", cell: (run) => <span class="soft">{isBatch(run) ? "batch" : "pipeline"}</span> },
-  { head: "Id", width: "110px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
-  { head: "Tenant", width: "100px", cell: (run) => (run.tenant ? <Clip value={run.tenant} /> : <Absent />) },
-  { head: "By", width: "100px", cell: (run) => <Clip value={isBatch(run) ? run.actor : run.started_by} /> },
-  { head: "Reason", cell: (run) => (run.reason ? <Clip value={run.reason} /> : <Absent />) },
+  { head: "Id", width: "76px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
+  { head: "By", cell: (run) => <Clip value={byText(run)} /> },
   { head: "Took", width: "92px", right: true, cell: (run) => <RunTook run={run} /> },
   { head: "Created", width: "92px", right: true, cell: (run) => <Time at={run.created_at} /> },
 ];
+
+function byText(run: AnyRun): string {
+  const by = isBatch(run) ? run.actor : run.started_by;
+  return [run.tenant && `for ${run.tenant}`, by, run.reason].filter(Boolean).join(": ");
+}
 
 function RunTook({ run }: { run: AnyRun }) {
   if (!run.started_at) return <Absent />;
@@ -51,7 +55,7 @@ export default function Runs() {
   const kind = query.kind === "batch" || query.kind === "pipeline" ? query.kind : undefined;
   const batch = useRead("/lifecycles/{name}", {}, { parts: { name: "batch_run" }, once: true }).data;
   const pipeline = useRead("/lifecycles/{name}", {}, { parts: { name: "pipeline_run" }, once: true }).data;
-  const filters = { kind, state: query.state, name: query.name, tenant: query.tenant };
+  const filters: Query<"/runs", "get"> = { kind, state: query.state, name: query.name, tenant: query.tenant };
   // The description of the API cannot say that a run is one of two kinds.
   const list = useList("/runs", filters, (run: AnyRun) => run.id) as unknown as List<AnyRun>;
   const states = [kind !== "pipeline" ? batch : undefined, kind !== "batch" ? pipeline : undefined].flatMap(

@@ -6,7 +6,7 @@ import { count, duration, many } from "../parts/format";
 import { Empty, Shown } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { type Column, Table } from "../parts/table";
 import { Clip } from "../parts/text";
 import { Time } from "../parts/time";
 import { pageUrl } from "../parts/url";

@@ -156,15 +156,16 @@ export function correctAction(run: BatchRun, route: (id: string) => void): Actio
   };
 }
 
-/** Cancels what is not applied yet. */
-export function cancelAction(run: BatchRun): Action {
+/** Stops a run. */
+export function cancelAction(run: BatchRun, lifecycle: Lifecycle | undefined): Action {
   return {
     label: "Cancel",
     icon: "slash",
     danger: true,
-    allowed: isBusy(run) || (run.state === "preview" && !run.previewed_at) ? true : "Nothing of this run is under way.",
+    allowed: run.cancel_requested_at && run.state !== "cancelled" ? "This run is already asked to stop." : legalMove(lifecycle, run.state, "cancel", "cancel"),
     title: `Cancel run ${run.id}?`,
-    text: "Its waiting jobs are cancelled and running ones are asked to stop. Targets that are applied stay applied; the others count as failed and can be retried.",
+    text: "Targets that have not begun are left alone, those being applied finish. What is applied stays applied, and can be rolled back.",
+    confirm: "Cancel the run",
     run: async (reason) => {
       await post("/runs/{run_id}/cancel", { parts: { run_id: run.id }, body: { reason } });
       return { message: `Run ${run.id} is being cancelled.` };

@@ -106,7 +106,7 @@ function Changes({ run }: { run: BatchRun }) {
         <ActionButton action={rollBackAction(run, lifecycle)} />
         <ActionButton action={reconcileAction(run)} />
         <ActionButton action={correctAction(run, (id) => route(thingUrl("runs", id)))} />
-        <ActionButton action={cancelAction(run)} />
+        <ActionButton action={cancelAction(run, lifecycle)} />
         {refs.length > 0 && (
           <button type="button" class="button plain" onClick={() => setSelected(new Set())}>
             Clear the selection

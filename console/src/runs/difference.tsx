@@ -7,7 +7,8 @@ import { State } from "../parts/state";
 import { Clip, Json, Text, visible } from "../parts/text";
 import { toast, toastProblem } from "../parts/toasts";
 import { thingUrl, useQuery } from "../parts/url";
-import { type BatchRun } from "../parts/runs";
+import { errorLine } from "../parts/errors";
+import type { BatchRun } from "../parts/runs";
 import { compareFields, type FieldChange, valueText } from "./fields";
 import { exportTargets, type Target, useSearch, useTargets } from "./targets";
 
@@ -226,7 +227,7 @@ function TargetRows({ target, isSelected, onSelect }: { target: Target; isSelect
           <td colSpan={6}>
             <Icon name="warning" />
             <span>
-              <Text value={target.error} />
+              <Text value={errorLine(target.error)} />
               {target.conflict && (
                 <>
                   {" "}

@@ -8,6 +8,7 @@ import { count, exactly, many } from "../parts/format";
 import { Icon, type IconName } from "../parts/icon";
 import { Empty, Failure, Loading } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
+import { errorLine } from "../parts/errors";
 import type { PipelineRun } from "../parts/runs";
 import { labelOf, lookOf, State } from "../parts/state";
 import { Absent, type Column, Table } from "../parts/table";
@@ -280,7 +281,7 @@ const FAILURES: Column<Partition>[] = [
   { head: "Pages", width: "80px", right: true, cell: (one) => <span class="number">{exactly(one.pages)}</span> },
   { head: "Tries", width: "80px", right: true, cell: (one) => <span class="number">{one.tries}</span> },
   { head: "Ended", width: "100px", right: true, cell: (one) => <Time at={one.ended_at} /> },
-  { head: "Error", cell: (one) => (one.error ? <Clip value={one.error} /> : <Absent />) },
+  { head: "Error", cell: (one) => (one.error ? <Clip value={errorLine(one.error)} /> : <Absent />) },
 ];
 
 function Tile({ partition }: { partition: Partition }) {
@@ -293,7 +294,7 @@ function Tile({ partition }: { partition: Partition }) {
         data-state={partition.state}
         data-row-link
         href={thingUrl("jobs", partition.job_id)}
-        title={visible(`${partition.key}: ${said}${partition.error ? `\n${partition.error}` : ""}`)}
+        title={visible(`${partition.key}: ${said}${partition.error ? `\n${errorLine(partition.error)}` : ""}`)}
         aria-label={visible(`Partition ${partition.key}: ${said}`)}
       >
         <Icon name={icon} className={icon === "spinner" ? "turning" : ""} />
