@@ -127,10 +127,11 @@ def test_every_change_takes_actor_and_reason() -> None:
         ("runs", "preview_named"), ("runs", "start_named"), ("lifecycles", "attach"),
     }  # fmt: skip
     reading = {
-        *("changes", "count", "counts", "current", "deliveries", "details", "invariants", "diagram", "environments", "events"),
+        *("changes", "count", "counts", "current", "deliveries", "details", "diagram", "environments", "events"),
         *(
             "executions",
             "export",
+            "invariants",
             "figures",
             "follow",
             "get",
