@@ -78,6 +78,7 @@ def url(shop: Detent) -> Iterator[str]:
 def worker(seeded: str) -> Iterator[str]:
     """A real worker, for all tests that need one; its name."""
     command = [sys.executable, "-m", "detent.cli", "worker", "tests.console.shop:app", "--name", "w1", "--slots", "4"]
+    command += ["--lease", f"{scaled(4):.0f}s"]  # a worker hears of a cancel when it renews its leases
     environment = os.environ | {"DETENT_DATABASE_URL": seeded}
     with subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         try:

@@ -10,7 +10,7 @@ import { ListEnd, News, useList } from "../parts/list";
 import { Empty, Failure, Loading, Shown } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
 import { Absent, type Column, Table } from "../parts/table";
-import { Clip, Copyable } from "../parts/text";
+import { Clip, Copyable, Text } from "../parts/text";
 import { Time } from "../parts/time";
 import { pageUrl, thingUrl, useQuery } from "../parts/url";
 
@@ -41,11 +41,13 @@ function groupColumns(lifecycle: ReturnType<typeof useLifecycle>, tenant: string
       head: "Error",
       cell: (group) => (
         <a href={thingUrl("jobs", group.sample_id)} title={`Job ${group.sample_id} is an example`}>
-          <Clip value={group.kind ? (group.kind.split(".").at(-1) ?? "") : "no exception"} />
+          <span class="clip">
+            <Text value={group.kind ? (group.kind.split(".").at(-1) ?? "") : "no exception"} />
+            <span class="soft">, {group.reason}</span>
+          </span>
         </a>
       ),
     },
-    { head: "Why it ended", width: "148px", cell: (group) => <Clip value={group.reason} /> },
     { head: "Queue", width: "100px", cell: (group) => <Clip value={group.queue} /> },
     {
       head: "Jobs",
@@ -58,7 +60,7 @@ function groupColumns(lifecycle: ReturnType<typeof useLifecycle>, tenant: string
         </strong>
       ),
     },
-    { head: "Oldest", width: "104px", right: true, cell: (group) => <Time at={group.oldest_at} /> },
+    { head: "Oldest", width: "104px", right: true, roomyOnly: true, cell: (group) => <Time at={group.oldest_at} /> },
     { head: "Newest", width: "104px", right: true, cell: (group) => <Time at={group.newest_at} /> },
     {
       head: "Actions",
@@ -93,7 +95,7 @@ const JOBS: Column<Job>[] = [
   { head: "Error", cell: (job) => <Clip value={errorLine(job.error)} /> },
   { head: "Id", width: "90px", cell: (job) => <Copyable text={job.id} what="the id" /> },
   { head: "Queue", width: "100px", cell: (job) => <Clip value={job.queue} /> },
-  { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
+  { head: "Tenant", width: "110px", roomyOnly: true, cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
   { head: "Died", width: "104px", right: true, cell: (job) => <Time at={job.finished_at} /> },
 ];
 

@@ -52,7 +52,7 @@ const COLUMNS: Column<Job>[] = [
   },
   { head: "Id", width: "88px", cell: (job) => <Copyable text={job.id} what="the id" /> },
   { head: "Queue", width: "110px", cell: (job) => <Clip value={job.queue} /> },
-  { head: "Tenant", width: "110px", cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
+  { head: "Tenant", width: "110px", roomyOnly: true, cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },
   {
     head: "Attempt",
     width: "78px",
@@ -64,7 +64,7 @@ const COLUMNS: Column<Job>[] = [
       </span>
     ),
   },
-  { head: "Took", width: "92px", right: true, cell: (job) => (job.leased_at ? <Took from={job.leased_at} to={job.finished_at} /> : <Absent />) },
+  { head: "Took", width: "92px", right: true, roomyOnly: true, cell: (job) => (job.leased_at ? <Took from={job.leased_at} to={job.finished_at} /> : <Absent />) },
   { head: "Created", width: "104px", right: true, cell: (job) => <Time at={job.created_at} /> },
   { head: "Detail", cell: (job) => <Detail job={job} /> },
 ];

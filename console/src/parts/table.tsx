@@ -11,8 +11,10 @@ export interface Column<T> {
   place?: "lead" | "side";
   /** Buttons: shown without a label on a narrow screen. */
   actions?: boolean;
-  /** Left out on a narrow screen. */
+  /** Left out on the screen of a phone. */
   wideOnly?: boolean;
+  /** Left out where there is little room for many columns; a card of a phone has it. */
+  roomyOnly?: boolean;
 }
 
 /** Stands where there is no value. */
@@ -36,13 +38,13 @@ export function Table<T>({ label, columns, rows, keyOf, isGone }: Props<T>) {
       <table class="table as-cards" aria-label={label}>
         <colgroup>
           {columns.map((column) => (
-            <col key={column.head} style={column.width ? { width: column.width } : undefined} />
+            <col key={column.head} class={column.roomyOnly ? "roomy-only" : ""} style={column.width ? { width: column.width } : undefined} />
           ))}
         </colgroup>
         <thead>
           <tr>
             {columns.map((column) => (
-              <th key={column.head} scope="col" class={column.right ? "right" : ""}>
+              <th key={column.head} scope="col" class={`${column.right ? "right" : ""} ${column.roomyOnly ? "roomy-only" : ""}`}>
                 {column.actions ? <span class="unseen">{column.head}</span> : column.head}
               </th>
             ))}
@@ -70,5 +72,6 @@ function classesOf<T>(column: Column<T>): string {
     column.place ? `${column.place}-cell` : "",
     column.actions ? "actions" : "",
     column.wideOnly ? "wide-only" : "",
+    column.roomyOnly ? "roomy-only" : "",
   ].join(" ");
 }
