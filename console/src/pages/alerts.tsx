@@ -8,7 +8,7 @@ import { ListEnd, News, useList } from "../parts/list";
 import { Empty, Failure, Loading, Shown } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Clip, Text } from "../parts/text";
 import { Time } from "../parts/time";
@@ -57,14 +57,14 @@ function resolveAction(alert: Alert): Action {
 const COLUMNS: Column<Alert>[] = [
   {
     head: "State",
-    width: "130px",
+    width: "128px",
     place: "side",
     cell: (alert) => <State state={alert.state === "firing" && alert.acknowledged_at ? "acknowledged" : alert.state} />,
   },
-  { head: "Severity", width: "104px", cell: (alert) => <State state={alert.severity} /> },
+  { head: "Severity", width: "112px", cell: (alert) => <State state={alert.severity} /> },
   {
     head: "Alert",
-    width: "22%",
+    width: "17%",
     place: "lead",
     cell: (alert) => (
       <span data-row-link tabIndex={-1} class="alert-name">
@@ -91,12 +91,19 @@ const COLUMNS: Column<Alert>[] = [
       </span>
     ),
   },
-  { head: "Raised", width: "76px", right: true, cell: (alert) => <span class="number">{exactly(alert.raised)}×</span> },
-  { head: "Since", width: "90px", right: true, cell: (alert) => <Time at={alert.since} /> },
-  { head: "Resolved", width: "90px", right: true, cell: (alert) => (alert.resolved_at ? <Time at={alert.resolved_at} /> : <Absent />) },
+  {
+    head: "Since",
+    width: "96px",
+    right: true,
+    cell: (alert) => (
+      <span title={`raised ${exactly(alert.raised)} times`}>
+        <Time at={alert.resolved_at ?? alert.since} />
+      </span>
+    ),
+  },
   {
     head: "Actions",
-    width: "218px",
+    width: "226px",
     right: true,
     actions: true,
     cell: (alert) => (

@@ -104,7 +104,7 @@ function Meter({ value, max, label }: { value: number; max: number; label: strin
 const COLUMNS: Column<Limit>[] = [
   {
     head: "Limit",
-    width: "22%",
+    width: "16%",
     place: "lead",
     cell: (limit) => (
       <span data-row-link tabIndex={-1}>
@@ -115,7 +115,7 @@ const COLUMNS: Column<Limit>[] = [
   { head: "State", width: "130px", place: "side", cell: (limit) => <LimitState limit={limit} /> },
   {
     head: "Running",
-    width: "15%",
+    width: "11%",
     cell: (limit) =>
       limit.concurrency_max === null ? (
         <span class="number">{limit.running}</span>
@@ -143,7 +143,7 @@ const COLUMNS: Column<Limit>[] = [
   },
   {
     head: "Until",
-    width: "96px",
+    width: "90px",
     cell: (limit) => {
       const until = limit.held_at ? null : (limit.open_until ?? limit.paused_until);
       if (limit.held_at) return <span class="soft">resumed</span>;
@@ -152,13 +152,13 @@ const COLUMNS: Column<Limit>[] = [
   },
   {
     head: "Throttled",
-    width: "86px",
+    width: "88px",
     right: true,
     cell: (limit) => (limit.throttled ? <span class="number">{limit.throttled}×</span> : <Absent />),
   },
   {
     head: "Actions",
-    width: "190px",
+    width: "196px",
     right: true,
     actions: true,
     cell: (limit) => (

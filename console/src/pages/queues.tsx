@@ -123,7 +123,7 @@ const columnsWith = (limits: Map<string, Limit>): Column<Queue>[] => [
   },
   {
     head: "Limit",
-    width: "17%",
+    width: "12%",
     cell: (queue) => {
       const text = limitText(limits.get(queue.name));
       return text ? <Clip value={text} /> : <Absent />;

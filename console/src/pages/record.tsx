@@ -84,7 +84,7 @@ const COLUMNS: Column<Transition>[] = [
       );
     },
   },
-  { head: "Became", width: "170px", place: "side", cell: (one) => <State state={one.to_state} /> },
+  { head: "Became", width: "196px", place: "side", cell: (one) => <State state={one.to_state} /> },
   { head: "Reason", cell: (one) => (one.reason ? <Clip value={one.reason} /> : <Absent />) },
 ];
 

@@ -23,7 +23,6 @@ type Partition = Schemas["Partition"];
 
 function actionsOf(run: PipelineRun, lifecycle: ReturnType<typeof useLifecycle>): Action[] {
   const parts = { run_id: run.id };
-  const ended = ["completed", "failed", "consolidation_skipped"].includes(run.state);
   return [
     {
       label: "Retry",
@@ -54,9 +53,10 @@ function actionsOf(run: PipelineRun, lifecycle: ReturnType<typeof useLifecycle>)
       label: "Cancel",
       icon: "slash",
       danger: true,
-      allowed: ended ? `This run is ${labelOf(run.state)}. Only a run under way can be cancelled.` : true,
+      allowed: legalMove(lifecycle, run.state, "cancel", "cancel"),
       title: `Cancel run ${run.id}?`,
-      text: "Its jobs are cancelled. The run fails with the reason, and the watermark stays.",
+      text: "Its jobs are cancelled, and the watermark stays.",
+      confirm: "Cancel the run",
       run: async (reason) => {
         await post("/runs/{run_id}/cancel", { parts, body: { reason } });
         return { message: `Run ${run.id} is being cancelled.` };
