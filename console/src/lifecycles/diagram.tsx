@@ -1,7 +1,7 @@
 // A lifecycle as a drawing: states with their live counts, and the moves between them.
 import { useMemo } from "preact/hooks";
 import type { Lifecycle } from "../api/lifecycles";
-import { count, exactly } from "../parts/format";
+import { count } from "../parts/format";
 import { labelOf, lookOf } from "../parts/state";
 import { layOut, type Node } from "./layout";
 
@@ -71,7 +71,6 @@ function StateNode(props: {
 }) {
   const { node, number, href } = props;
   const [tone] = lookOf(node.name);
-  const said = number == null ? "" : `${exactly(number)} `;
   const inner = (
     <g transform={`translate(${(node.x - node.width / 2).toFixed(1)} ${(node.y - node.height / 2).toFixed(1)})`}>
       <title>{`${labelOf(node.name)}: ${props.means}`}</title>
@@ -88,7 +87,7 @@ function StateNode(props: {
     </g>
   );
   return href ? (
-    <a href={href} class="node" aria-label={`${said}${labelOf(node.name)}`}>
+    <a href={href} class="node">
       {inner}
     </a>
   ) : (

@@ -65,7 +65,7 @@ def _listed(lifecycle: Lifecycle, found: Counter[str], *, more: bool = False) ->
 
 def _jobs(verbs: Verbs) -> Counter[str]:
     found: Counter[str] = Counter()
-    for one in verbs.counts():
+    for one in verbs.queue_depths():
         found[one.state] += one.jobs
     return found
 
@@ -73,7 +73,7 @@ def _jobs(verbs: Verbs) -> Counter[str]:
 def _ops_runs(verbs: Verbs) -> Counter[str]:
     """Count ops runs by the jobs that they are. A claimed run is told from a running one by reading it."""
     found: Counter[str] = Counter()
-    for one in verbs.counts():
+    for one in verbs.queue_depths():
         if one.queue == OPS_QUEUE:
             found[_OPS_STATES.get(one.state, one.state)] += one.jobs
     if found["running"]:
