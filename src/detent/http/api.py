@@ -23,7 +23,7 @@ from detent.http.authentication import Authentication
 from detent.http.bodies import answer_of, encode
 from detent.http.callers import Caller, Callers, caller_of
 from detent.http.console import console_route
-from detent.http.description import describe
+from detent.http.description import describe, may_be_null
 from detent.http.metrics import add_metrics_route
 from detent.http.permissions import check_call, check_role, keep_tenant
 from detent.http.problems import answer_error, answer_http_error, answer_unexpected
@@ -109,13 +109,16 @@ def _readiness(app: Detent) -> Callable[[], Awaitable[Response]]:
 
 
 def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], Awaitable[Response]]:
+    is_null = may_be_null(verb)
+
     def act(caller: Caller, ids: dict[str, str], given: dict[str, Any]) -> tuple[bytes, bool]:
         with app.acting_as(caller.name):
             allowed = check_call(app, caller, verb, ids, given)
             found = keep_tenant(caller, verb.call(app, ids, SimpleNamespace(**allowed)))
             found = redaction_of(app).answer(ids, found)
             # Encoded here, on the thread: lists may be long.
-            return encode(answer_of(verb.name, found)), verb.makes_new and getattr(found, "created", True)
+            answer = encode(answer_of(verb.name, found, may_be_null=is_null))
+            return answer, verb.makes_new and getattr(found, "created", True)
 
     async def endpoint(request: Request) -> Response:
         check_role(caller_of(request), verb)

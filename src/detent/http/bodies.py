@@ -37,10 +37,12 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
-def answer_of(name: str, value: Any) -> Any:
-    """Return the JSON object that answers a verb of this name. A list is its only page; a single value has the verb's
-    name: `{"why": "it waits for …"}`."""
+def answer_of(name: str, value: Any, *, may_be_null: bool = False) -> Any:
+    """Return the JSON that answers a verb of this name. A list is its only page; a single value has the verb's name:
+    `{"why": "it waits for …"}`. With `may_be_null` None is null."""
     body = to_body(value)
+    if body is None and may_be_null:
+        return None
     if isinstance(body, list):
         return {"items": body, "next": None}
     return body if isinstance(body, dict) else {name: body}

@@ -27,7 +27,7 @@ from detent.model.pipeline_records import PipelineRunRow
 from detent.model.records import JobRow
 from detent.model.service_records import OperationRow, WorkerRow
 
-__all__ = ["answer_type", "describe"]
+__all__ = ["answer_type", "describe", "may_be_null"]
 
 _ROWS = {
     Job: JobRow,
@@ -102,6 +102,11 @@ def answer_type(verb: Verb) -> Any:
     if returned in (str, int, bool, str | None, int | None, datetime | None):
         return _value_type(verb.name, returned)
     return returned
+
+
+def may_be_null(verb: Verb) -> bool:
+    """Return whether the answer is null if the verb returns None: where it otherwise returns a record."""
+    return types.NoneType in get_args(answer_type(verb))
 
 
 @functools.cache
