@@ -7,6 +7,7 @@ library is used, because the package build runs this program too (`hatch_build.p
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -38,6 +39,12 @@ def build(*, fetch_node: bool = True, development: bool = False) -> bool:
     packages that check its types. `BuildFailed`."""
     if is_current() and not development:
         return False
+    with (CONSOLE / "package.json").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # one build at a time
+        return _build(fetch_node, development)
+
+
+def _build(fetch_node: bool, development: bool) -> bool:
     node = find_node(fetch_node=fetch_node)
     _install(node, development=development)
     if is_current():

@@ -155,7 +155,7 @@ export default function DeadLetters() {
             <News list={list} noun="job" />
             {list.rows.length ? (
               <>
-                <Table label="Dead letters" columns={JOBS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
+                <Table dense label="Dead letters" columns={JOBS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
                 <ListEnd list={list} noun="job" />
               </>
             ) : list.reading.problem ? (

@@ -146,7 +146,7 @@ export default function Jobs() {
           <News list={list} noun="job" />
           {list.rows.length > 0 ? (
             <>
-              <Table label="Jobs" columns={COLUMNS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
+              <Table dense label="Jobs" columns={COLUMNS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
               <ListEnd list={list} noun="job" />
             </>
           ) : list.reading.problem ? (

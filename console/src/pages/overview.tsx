@@ -159,7 +159,7 @@ function Tiles() {
         tone={rate != null && rate < 0.9 ? "warn" : ""}
         title="Of the jobs whose attempt brought them to rest. Leads to those that did not succeed."
       />
-      <Tile name="Pending" value={shown(jobs("pending"))} note="waiting or due later" href={pageUrl("jobs", { state: "pending" })} />
+      <Tile name="Pending" value={shown(jobs("pending"))} note="due now or later" href={pageUrl("jobs", { state: "pending" })} />
       <Tile name="Running" value={shown(jobs("running"))} note={slots ? `${busy} of ${many(slots, "slot")} busy` : ""} href={pageUrl("jobs", { state: "running" })} />
       <Tile
         name="Oldest ready"

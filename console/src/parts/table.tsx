@@ -29,13 +29,15 @@ interface Props<T> {
   keyOf: (row: T) => string;
   /** Whether a row does not match any more: it is shown faintly. */
   isGone?: (row: T) => boolean;
+  /** On a phone, two values of a card stand beside each other. For long lists of short values. */
+  dense?: boolean;
 }
 
 /** Shows rows. On a narrow screen each row becomes a card. */
-export function Table<T>({ label, columns, rows, keyOf, isGone }: Props<T>) {
+export function Table<T>({ label, columns, rows, keyOf, isGone, dense = false }: Props<T>) {
   return (
     <div class="table-box">
-      <table class="table as-cards" aria-label={label}>
+      <table class={`table as-cards ${dense ? "dense" : ""}`} aria-label={label}>
         <colgroup>
           {columns.map((column) => (
             <col key={column.head} class={column.roomyOnly ? "roomy-only" : ""} style={column.width ? { width: column.width } : undefined} />
