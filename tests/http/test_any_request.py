@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from detent import Detent
 from detent.http.api import build_api
+from detent.model.token_records import Role
 from tests.http.applications import declare_tasks
 
 EACH = {False: 2, True: 50}
@@ -16,13 +20,14 @@ EACH = {False: 2, True: 50}
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
-def test_answers_are_as_described(sqlite_store_url: str, role: str, pytestconfig: pytest.Config) -> None:
+def test_answers_are_as_described(sqlite_store_url: str, role: Role, pytestconfig: pytest.Config) -> None:
     """U3: the description does not know every rule, so a request that fits it may still be refused with 422."""
     app = declare_tasks(Detent(sqlite_store_url))
     headers = {"Authorization": f"Bearer {app.tokens.create('any', role=role).token}", "Host": "localhost"}
     description = schemathesis.openapi.from_asgi("/api/v1/openapi.json", build_api(app), headers=headers)
     asked = 0
     for found in description.get_all_operations():
+        assert isinstance(found, Ok)
         operation = found.ok()
 
         @settings(
@@ -34,7 +39,7 @@ def test_answers_are_as_described(sqlite_store_url: str, role: str, pytestconfig
             derandomize=True,
         )
         @given(case=operation.as_strategy())
-        def check(case: schemathesis.Case) -> None:
+        def check(case: schemathesis.Case[Any]) -> None:
             nonlocal asked
             answer = case.call(headers=headers)
             assert answer.status_code < 500, answer.text
