@@ -240,6 +240,7 @@ def test_under_a_prefix(tab: OpenTab, shop: Detent) -> None:
         page = tab(url=url).open("dead")
         page.get_by_role("link", name="Jobs", exact=True).click()
         expect(page).to_have_url(re.compile(r"/in/side/jobs$"))
+        expect(page.locator("main h1")).to_have_text("Jobs")
         expect(page.locator("tr[data-row]").first).to_be_visible()
         page.locator("[data-row-link]").first.click()
         expect(page).to_have_url(re.compile(r"/in/side/jobs/\d+$"))
