@@ -55,3 +55,24 @@ def test_the_page_of_a_job_is_in_order(tab: OpenTab, axe: str, shop: Detent) -> 
     assert _findings(page, axe) == []
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("which", ["a batch run", "mismatches", "a pipeline run", "an ops run", "policies"])
+def test_a_page_of_one_thing_is_in_order(tab: OpenTab, axe: str, shop: Detent, which: str) -> None:
+    (batch,) = shop.runs.list(kind="batch", state="partial", limit=1)
+    (pipeline,) = shop.runs.list(kind="pipeline", state="failed", limit=1)
+    (deploy,) = shop.ops.list(state="success", limit=1)
+    path, shown = {
+        "a batch run": (f"runs/{batch.id}", "tbody[data-ref]"),
+        "mismatches": (f"runs/{batch.id}?tab=mismatches", "section[aria-labelledby=card-mismatches]"),
+        "a pipeline run": (f"runs/{pipeline.id}", ".tile[data-state=failed]"),
+        "an ops run": (f"ops/{deploy.id}", ".log-line"),
+        "policies": ("alerts?view=policies", "tr[data-row]"),
+    }[which]
+    page = tab().open(path)
+    page.locator(shown).first.wait_for()
+    assert _findings(page, axe) == []
+    page.emulate_media(color_scheme="dark")
+    assert _findings(page, axe) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -120,3 +120,22 @@ def test_an_integrity_check_is_made_and_a_repair_planned(tab: OpenTab) -> None:
     page.get_by_role("button", name="Plan a repair").click()
     _confirm(page, "to see it", "Make the plan")
     expect(page.get_by_text("Nothing to repair")).to_be_visible()
+
+
+def test_a_run_is_found_and_read_with_the_keyboard_alone(tab: OpenTab) -> None:
+    page = tab().open("")
+    for key in ("g", "u"):
+        page.keyboard.press(key)
+    expect(page.locator("[data-row-link]").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("state:partial ")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs?state=partial")
+    expect(page.locator("tr[data-row] .state").first).to_have_text("partial")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("main h1 .state")).to_have_text("partial")
+    page.keyboard.press("/")
+    page.keyboard.type("ring-003")
+    expect(page.locator("tbody[data-ref]")).to_have_count(1)

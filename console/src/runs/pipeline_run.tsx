@@ -295,11 +295,11 @@ function Tile({ partition }: { partition: Partition }) {
         data-row-link
         href={thingUrl("jobs", partition.job_id)}
         title={visible(`${partition.key}: ${said}${partition.error ? `\n${errorLine(partition.error)}` : ""}`)}
-        aria-label={visible(`Partition ${partition.key}: ${said}`)}
       >
         <Icon name={icon} className={icon === "spinner" ? "turning" : ""} />
         <span class="tile-name">
           <Text value={partition.key} />
+          <span class="unseen"> {labelOf(partition.state)}</span>
         </span>
         <span class="tile-number number">
           {partition.pages} p<span class="tile-records"> · {count(partition.records)}</span>
