@@ -109,9 +109,9 @@ const TOKENS: Column<Token>[] = [
   { head: "Role", width: "100px", cell: (one) => one.role },
   { head: "Tenant", width: "12%", cell: (one) => (one.tenant === null ? <span class="soft">all</span> : <Clip value={one.tenant} />) },
   { head: "Created by", cell: (one) => <Clip value={one.created_by} /> },
-  { head: "Created", width: "90px", right: true, cell: (one) => <Time at={one.created_at} /> },
-  { head: "Last used", width: "90px", right: true, cell: (one) => (one.last_used_at ? <Time at={one.last_used_at} /> : <Absent />) },
-  { head: "Expires", width: "90px", right: true, cell: (one) => (one.expires_at ? <Time at={one.expires_at} /> : <span class="soft">never</span>) },
+  { head: "Created", width: "106px", right: true, cell: (one) => <Time at={one.created_at} /> },
+  { head: "Last used", width: "106px", right: true, cell: (one) => (one.last_used_at ? <Time at={one.last_used_at} /> : <Absent />) },
+  { head: "Expires", width: "106px", right: true, cell: (one) => (one.expires_at ? <Time at={one.expires_at} /> : <span class="soft">never</span>) },
   { head: "Actions", width: "110px", right: true, actions: true, cell: (one) => <ActionButton compact action={revokeAction(one)} /> },
 ];
 

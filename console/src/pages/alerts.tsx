@@ -93,7 +93,7 @@ const COLUMNS: Column<Alert>[] = [
   },
   {
     head: "Since",
-    width: "96px",
+    width: "108px",
     right: true,
     cell: (alert) => (
       <span title={`raised ${exactly(alert.raised)} times`}>

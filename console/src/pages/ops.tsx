@@ -33,7 +33,7 @@ export function shortRef(ref: string | null): string {
 const COLUMNS: Column<OpsRun>[] = [
   {
     head: "Run",
-    width: "132px",
+    width: "92px",
     place: "lead",
     cell: (run) => (
       <a href={thingUrl("ops", run.id)} data-row-link>
@@ -42,11 +42,11 @@ const COLUMNS: Column<OpsRun>[] = [
     ),
   },
   { head: "State", width: "118px", place: "side", cell: (run) => <State state={run.state} /> },
-  { head: "Project", width: "13%", cell: (run) => <Clip value={run.project_id} /> },
-  { head: "Environment", width: "13%", cell: (run) => <Clip value={run.env} /> },
+  { head: "Project", width: "11%", cell: (run) => <Clip value={run.project_id} /> },
+  { head: "Environment", width: "11%", cell: (run) => <Clip value={run.env} /> },
   {
     head: "Revision",
-    width: "17%",
+    width: "15%",
     cell: (run) => (
       <span class="clip">
         <code>
@@ -59,9 +59,9 @@ const COLUMNS: Column<OpsRun>[] = [
     ),
   },
   { head: "Deployed to", cell: (run) => <DeployUrl run={run} /> },
-  { head: "Worker", width: "110px", cell: (run) => (run.claimed_by ? <Clip value={run.claimed_by} /> : <Absent />) },
+  { head: "Worker", width: "96px", cell: (run) => (run.claimed_by ? <Clip value={run.claimed_by} /> : <Absent />) },
   { head: "Took", width: "96px", right: true, cell: (run) => (run.started_at ? <Took from={run.started_at} to={run.finished_at} /> : <Absent />) },
-  { head: "Queued", width: "92px", right: true, cell: (run) => <Time at={run.queued_at} /> },
+  { head: "Queued", width: "104px", right: true, cell: (run) => <Time at={run.queued_at} /> },
 ];
 
 export function DeployUrl({ run }: { run: OpsRun }) {

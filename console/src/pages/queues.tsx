@@ -117,7 +117,7 @@ const columnsWith = (limits: Map<string, Limit>): Column<Queue>[] => [
   { head: "Dead", width: "66px", right: true, cell: (queue) => <Jobs queue={queue} state="quarantined" /> },
   {
     head: "Oldest ready",
-    width: "104px",
+    width: "112px",
     right: true,
     cell: (queue) => (queue.oldest_at ? <Time at={queue.oldest_at} /> : <Absent />),
   },

@@ -31,7 +31,7 @@ const COLUMNS: Column<AnyRun>[] = [
   { head: "Id", width: "76px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
   { head: "By", cell: (run) => <Clip value={byText(run)} /> },
   { head: "Took", width: "92px", right: true, cell: (run) => <RunTook run={run} /> },
-  { head: "Created", width: "92px", right: true, cell: (run) => <Time at={run.created_at} /> },
+  { head: "Created", width: "108px", right: true, cell: (run) => <Time at={run.created_at} /> },
 ];
 
 function byText(run: AnyRun): string {

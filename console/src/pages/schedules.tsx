@@ -175,7 +175,7 @@ const MISSED = { latest: "the most recent one is made up for", all: "all are mad
 function Words({ schedule }: { schedule: Schedule }) {
   return (
     <>
-      <span>{schedule.words}</span> <code class="faint">{schedule.cron}</code>
+      <span>{schedule.words}</span> <code class="faint nowrap">{schedule.cron}</code>
       <span class="small soft number">
         {" "}
         next <time dateTime={schedule.next_at}>{schedule.paused_at ? "when it is resumed" : relative(Date.parse(schedule.next_at), now.value)}</time>

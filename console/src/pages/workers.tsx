@@ -35,7 +35,7 @@ function Heartbeat({ worker }: { worker: Worker }) {
 const COLUMNS: Column<Worker>[] = [
   {
     head: "Worker",
-    width: "18%",
+    width: "14%",
     place: "lead",
     cell: (worker) => (
       <a href={pageUrl("jobs", { worker: worker.name, state: "running" })} data-row-link>
@@ -52,10 +52,10 @@ const COLUMNS: Column<Worker>[] = [
       return <State state={state === "gone" ? "cancelled" : state} label={state === "gone" ? "gone" : state === "stopping" ? "draining" : "alive"} />;
     },
   },
-  { head: "Heartbeat", width: "100px", right: true, cell: (worker) => <Heartbeat worker={worker} /> },
+  { head: "Heartbeat", width: "108px", right: true, cell: (worker) => <Heartbeat worker={worker} /> },
   {
     head: "Slots",
-    width: "14%",
+    width: "11%",
     cell: (worker) => (
       <span class="meter-box">
         <span class="number">
@@ -78,9 +78,9 @@ const COLUMNS: Column<Worker>[] = [
     ),
   },
   { head: "Queues", cell: (worker) => (worker.queues ? <Clip value={worker.queues.join(", ")} /> : <span class="soft">every queue</span>) },
-  { head: "Tasks", width: "80px", right: true, cell: (worker) => <span class="number" title={worker.tasks.join("\n")}>{count(worker.tasks.length)}</span> },
-  { head: "Host", width: "14%", cell: (worker) => <Clip value={`${worker.host} · ${worker.pid}`} /> },
-  { head: "Started", width: "92px", right: true, cell: (worker) => <Time at={worker.started_at} /> },
+  { head: "Tasks", width: "66px", right: true, cell: (worker) => <span class="number" title={worker.tasks.join("\n")}>{count(worker.tasks.length)}</span> },
+  { head: "Host", width: "12%", cell: (worker) => <Clip value={`${worker.host} · ${worker.pid}`} /> },
+  { head: "Started", width: "108px", right: true, cell: (worker) => <Time at={worker.started_at} /> },
   { head: "Actions", width: "96px", right: true, actions: true, cell: (worker) => <DrainButton worker={worker} state={stateOf(worker, now.value)} /> },
 ];
 
