@@ -24,7 +24,7 @@ from detent.worker.services.retention import Keep, Retention
 from detent.worker.services.service import Service
 from detent.worker.services.service_set import ServiceSet
 from tests.app.shop import until
-from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, job, state
+from tests.contract.jobs.sample_jobs import claim, claim_one, enqueue, job, state, succeeded
 from tests.contract.ops.sample_ops_runs import claim_run, queue_run
 from tests.contract.pipelines.sample_pipeline_runs import completed
 from tests.schedule.schedulers import ticks, weekly
@@ -467,3 +467,13 @@ def test_it_is_known_when_the_next_thing_is_due(store: Store, clock: StoreClock)
     enqueue(store, due_at=clock.now() + timedelta(seconds=0.5))
     these.tick(10.0, asked_to_drain=False)
     assert these.next_quick(10.0) == pytest.approx(10.5)
+
+
+def test_a_worker_that_ends_adds_up_the_counts(store: Store) -> None:
+    these = services(store)
+    tick(these, 0.0)
+    succeeded(store)
+    these.close()
+    assert store.counts_fold(10) == 0
+    rates = store.rates(START - timedelta(hours=1), 60)
+    assert sum(one.moves for one in rates if one.to_state == "succeeded") == 1

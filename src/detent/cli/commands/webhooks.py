@@ -80,8 +80,9 @@ def send(
     except OSError as error:
         raise InvalidInput("file", f"{file}: {error.strerror}", "a file that can be read, or - for the input") from None
     headers = hook.signed(body, delivery_id or f"test-{app.ids.nonce():x}", event)
-    status, text = _post(f"{to.rstrip('/')}{hook.path}", body, headers)
-    session.answer({"status": status, "answer": text}, f"webhook {line(name)}: {status} {line(text)}")
+    url = f"{to.rstrip('/')}{hook.path}"
+    status, text = _post(url, body, headers)
+    session.answer({"status": status, "answer": text}, f"{line(url)}: {status} {line(text)}")
     return None if status < 300 else FAILED
 
 

@@ -49,9 +49,13 @@ def describe_import_error(where: str, error: BaseException) -> str:
     """Return in one line why an application could not be loaded: what was raised, and at which line."""
     if isinstance(error, DetentError):
         return str(error)
-    place = traceback.extract_tb(error.__traceback__)[-1]
     message = " ".join(str(error).split())
-    return f"{where} cannot be imported: {type(error).__name__}: {message} ({place.filename}:{place.lineno})"
+    if isinstance(error, SyntaxError) and error.filename:
+        place = ""  # the message has it
+    else:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f" ({frame.filename}:{frame.lineno})"
+    return f"{where} cannot be imported: {type(error).__name__}: {message}{place}"
 
 
 def set_up_process(options: WorkerOptions) -> Detent:

@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from detent.alerts.sink_options import SinkOptions
@@ -85,6 +86,8 @@ class ServiceSet:
         )
         self._reaper = Reaper(store, options.lease, self._clock)
         ids = ReservedIds(store.ids_reserve, 100)
+        counts = Counts(store, activity, self._clock).service()
+        self._last_counts = replace(counts, at=None)
         self.services: list[Service] = [
             self.heartbeat.service(),
             build_promote_service(store),
@@ -97,7 +100,7 @@ class ServiceSet:
             self.recovery.service(),
             build_ops_recovery_service(store),
             Breakers(store, activity).service(),
-            Counts(store, activity, self._clock).service(),
+            counts,
             Retention(store, keep, archive=archive).service(),
             Invariants(store, self._clock).service(),
             LogGrowth(store).service(),
@@ -240,10 +243,22 @@ class ServiceSet:
         )
 
     def close(self) -> None:
-        """Drop the leases, so that other workers take over at once. During an outage they expire."""
+        """Add up the last counts, and drop the leases, so that other workers take over at once. During an outage they
+        expire."""
         self._alerts.close()
+        with contextlib.suppress(DatabaseError):
+            self._add_last_counts()
         with contextlib.suppress(DatabaseError):
             for name, (_, ours) in list(self._asked.items()):
                 if ours:
                     self._store.service_drop(name, self._worker_id)
             self.heartbeat.report_end()
+
+    def _add_last_counts(self) -> None:
+        """Add up what has ended since the service last did so. If this was the last worker, nobody else would, and the
+        rates would lack it until a worker starts again."""
+        now = self._clock.monotonic()
+        heard = self.heartbeat.heard
+        if heard is not None and now - heard[1] <= _OLD:  # not during an outage
+            self._due.pop(self._last_counts.name, None)
+            self._pass([self._last_counts], now, self._run_quick)
