@@ -101,7 +101,7 @@ function options(props: Props, place: HTMLElement, point: (at: number | null) =>
     height: HEIGHT,
     tzDate: (seconds) => (zone.peek() === "utc" ? uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") : new Date(seconds * 1000)),
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     cursor: { y: false, points: { show: props.kind === "lines", size: 6 }, drag: { x: false, y: false } },
     scales: { x: { range: (_, low, high) => margins(props, low, high) }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [
@@ -130,7 +130,9 @@ function options(props: Props, place: HTMLElement, point: (at: number | null) =>
             paths: uPlot.paths.bars?.({ size: [0.72, 22, 2], radius: 0.12 }),
           };
         }
-        return { stroke: colour, width: 1.75, points: { show: false }, spanGaps: true };
+        // A line needs two points; a single one is drawn as a dot.
+        const isSingle = (plot: uPlot, n: number) => Array.from(plot.data[n] ?? []).filter((value) => value != null).length === 1;
+        return { stroke: colour, width: 1.75, points: { show: isSingle, size: 7, fill: colour }, spanGaps: true };
       }),
     ],
     hooks: { setCursor: [(self) => point(self.cursor.idx ?? null)] },
