@@ -90,6 +90,7 @@ def test_this_machine_is_answered(world: World, host: str) -> None:
 def test_a_change_from_another_origin_is_refused(world: World) -> None:
     """S4: a page of another site cannot change anything; the API's own origin can."""
     for origin, status in (
+        ("http://[", 403),
         ("http://evil.example", 403),
         ("null", 403),
         ("http://localhost:1", 403),

@@ -233,3 +233,21 @@ def test_no_trick_with_the_path_gets_in(secured: Secured, path: str) -> None:
 
 def _record(secured: Secured) -> list[Any]:
     return [(one.entity, one.entity_id, one.trigger) for one in secured.app.record.search(limit=10_000)]
+
+
+@pytest.mark.parametrize("task", ["reprice.apply", "reprice.stop", "detent.webhook"])
+def test_jobs_of_batches_and_webhooks_are_enqueued_by_detent_only(secured: Secured, task: str) -> None:
+    """A job of a batch names a run in its arguments, which may be of another tenant; one of a webhook is signed."""
+    secured.app.notify("erp", "https://erp.example/hook", on=["job.failed"], secret="whsec_QUJDREVGR0hJSktMTU5PUFFS")
+    arguments = {
+        "reprice.apply": {"run": int(secured.ids["rival"]["run_id"]), "ref": "item-000", "before": 1, "after": 999},
+        "reprice.stop": {"run": int(secured.ids["rival"]["run_id"])},
+        "detent.webhook": {"target": "erp", "id": "msg_1", "event": {"type": "run.completed"}},
+    }[task]
+    own = secured.token("ana", "operator", tenant="acme")
+    answer = secured.http.post("/api/v1/jobs", headers=own, json={"task": task, "payload": arguments})
+    assert (answer.status_code, answer.json()["fields"]["field"]) == (422, "task"), answer.text
+    schedule = {"cron": "* * * * *", "task": task, "payload": arguments}
+    everywhere = secured.token("bea", "operator")
+    assert secured.http.post("/api/v1/schedules/x/set", headers=everywhere, json=schedule).status_code == 422
+    assert list(secured.app.jobs.list(task=task, key=None, state="pending")) == []

@@ -103,6 +103,20 @@ def test_streams_have_no_secrets(harness: Harness) -> None:
     assert not CANARY.search(str(vars(follower)))
 
 
+def test_events_for_outgoing_webhooks_have_no_secrets(harness: Harness) -> None:
+    """The error of a failed job is part of the event, which the payload of the delivery shows too."""
+    app = harness.use(declare(Detent(harness.url)))
+    app.notify("erp", "https://erp.example/hook", on=["job.*"], secret="whsec_QUJDREVGR0hJSktMTU5PUFFS")
+    job = app.enqueue_named("pay", json.dumps(PAYLOAD | {"amount": 200}), correlation_id=f"for {CARD}")
+    harness.work()
+    announcements = app.announcements
+    assert announcements is not None
+    announcements.announce_failures([(job.id, 1)])
+    (delivery,) = app.jobs.list(task="detent.webhook")
+    assert "was declined" in delivery.row.payload
+    assert not CANARY.search(delivery.row.payload)
+
+
 def test_what_is_not_declared_is_shown(harness: Harness) -> None:
     """The guard of the tests above: without the declaration the canary is there."""
     app = harness.use(declare(Detent(harness.url), secret=False))

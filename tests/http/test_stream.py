@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -155,6 +156,20 @@ def test_streams_have_a_limit(world: World) -> None:
         third = Follower(url)
         assert (first.status, second.status, third.status) == (200, 200, 503)
         assert third.headers["retry-after"] == "5"
+
+
+def test_streams_that_are_opened_together_have_the_same_limit(world: World) -> None:
+    """All of them are let in before the first one is open."""
+    api = build_api(world.app, actor="ana", tokens_required=False)
+    api.state.streams.streams_max = 2
+    with serve(api) as url, ExitStack() as stack:
+        address = url.removeprefix("http://").partition("/")[0]
+        host, _, port = address.partition(":")
+        clients = [stack.enter_context(socket.create_connection((host, int(port)), scaled(30))) for _ in range(12)]
+        for client in clients:
+            client.sendall(f"GET /api/v1/stream HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+        answers = [client.recv(12).split()[1] for client in clients]
+        assert sorted(answers) == [b"200"] * 2 + [b"503"] * 10
 
 
 def test_a_token_of_a_tenant_follows_what_is_of_its_tenant(world: World) -> None:

@@ -57,6 +57,14 @@ def test_lists_page_by_page(world: World) -> None:
     assert seen == made[::-1]
 
 
+def test_an_idempotency_key_is_no_filter(world: World) -> None:
+    """Clients that send the header with every POST must not act on other jobs than their filters say."""
+    world.post("jobs", task="add", payload={"a": 1, "b": 2})
+    bulk = "/api/v1/jobs/bulk/cancel"
+    counted = world.http.post(bulk, params={"dry_run": "true"}, headers={"Idempotency-Key": "one"}).json()
+    assert counted["jobs"] == 1
+
+
 def test_a_bulk_action_counts_first(world: World) -> None:
     """U3, O1: with `dry_run` nothing changes; without it an operation does the work."""
     for _ in range(3):

@@ -358,8 +358,10 @@ class Detent(Nouns, WebhookDeclarations):
         return self.enqueue(self.call_named(task, payload), **options)
 
     def call_named(self, task: str, payload: str, /) -> Call[Any]:
-        """Describe a call by the task's name, with its arguments as JSON text. `UnknownTask`, `InvalidArguments`."""
+        """Describe a call by the task's name, with its arguments as JSON text. `UnknownTask`, `InvalidArguments`;
+        `InvalidInput` for the tasks of batches, pipelines and outgoing webhooks."""
         found = self.find_task(task)
+        self._registry.check_not_internal(task)
         arguments = json_codec.check_text(
             payload, field=found.name, size_max=self.settings.payload_max, depth_max=self.settings.depth_max
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -25,13 +26,14 @@ from detent.lifecycle.definition import Lifecycle
 from detent.model import json_codec
 from detent.model.limit_records import LimitRow, NewLimit
 from detent.model.ops_records import OPS_TASK
+from detent.model.pipeline_records import PIPELINE_TASKS
 from detent.model.service_records import CATCH_UP, CatchUp, DeclaredKind, NewSchedule, TaskSecrets, TaskTimes
 from detent.pipeline.tasks import PipelineTasks
 from detent.schedule.cron import check_cron
 from detent.schedule.due_ticks import NEVER, from_now
 from detent.store.contract import Verbs
 from detent.webhooks.incoming import IncomingWebhook
-from detent.webhooks.outgoing import OutgoingWebhook
+from detent.webhooks.outgoing import DELIVERY_TASK, OutgoingWebhook
 
 __all__ = ["Declarations", "Registry", "declared_as"]
 
@@ -88,6 +90,16 @@ class Registry:
             raise InvalidInput("limit", f"two limits under the key {task.limit_key!r}", "one limit for each key")
         self.tasks.update(dict.fromkeys(names, task))
         return task
+
+    def check_not_internal(self, name: str) -> None:
+        """Refuse a task of a batch, of a pipeline or of outgoing webhooks: only Detent enqueues its jobs. Their
+        arguments name runs, which may be of any tenant, or events, which are signed. `InvalidInput`."""
+        parts = (getattr(one, part.name) for one in self.batches.values() for part in fields(one))
+        task = self.tasks.get(name)
+        is_of_batch = task is not None and any(task is part for part in parts)
+        if is_of_batch or name == DELIVERY_TASK or name.startswith(PIPELINE_TASKS):
+            allowed = "a task of your own: Detent enqueues the jobs of batches, pipelines and webhooks by itself"
+            raise InvalidInput("task", repr(name)[:80], allowed)
 
     def batch_tasks(self, name: str) -> BatchTasks:
         """Return the tasks of a batch by its name or alias. `NotFound`."""

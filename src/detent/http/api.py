@@ -123,10 +123,11 @@ def _endpoint(app: Detent, verb: Verb, callers: Callers) -> Callable[[Request], 
     async def endpoint(request: Request) -> Response:
         check_role(caller_of(request), verb)
         if verb.changes:
-            given = read_query(request.query_params, verb.filters)
-            given |= read_body(await read_json(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
+            filters = read_query(request.query_params, verb.filters)
+            given = read_body(await read_json(request, app.settings.payload_max + _BODY_EXTRA), verb.arguments)
             _take_key(given, request)
             _take_trace(given, request)
+            given = filters | given
         else:
             given = read_query(request.query_params, verb.arguments)
         body, is_new = await run_in_threadpool(act, caller_of(request), dict(request.path_params), given)

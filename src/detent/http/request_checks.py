@@ -55,10 +55,18 @@ class RequestChecks:
 def _foreign_origin(headers: Headers, host: str) -> str | None:
     """Return where a request comes from if that is another origin, as browsers say; None otherwise."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _host_of(origin) != host.lower():
         return origin
     site = headers.get("sec-fetch-site", "same-origin")
     return None if site in ("same-origin", "none") else site
+
+
+def _host_of(origin: str) -> str:
+    """Return the host and port of an origin; an empty text if it has none or cannot be read."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _too_long(scope: Scope) -> Response | None:

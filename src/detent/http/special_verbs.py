@@ -297,7 +297,9 @@ def _ops_events(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> Lis
 
 
 def _replace(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> Job[Any]:
-    return app.jobs.get(ids["job_id"]).replace(_text(given.payload), reason=given.reason)
+    job = app.jobs.get(ids["job_id"])
+    app._registry.check_not_internal(job.row.task)
+    return job.replace(_text(given.payload), reason=given.reason)
 
 
 def _limit(app: Detent, ids: dict[str, str], given: SimpleNamespace) -> LimitRow:

@@ -63,12 +63,8 @@ def stream_endpoint(app: Detent, hub: StreamHub) -> Callable[[Request], Awaitabl
         source = _source(app, given, caller)
         last = request.headers.get("last-event-id") or given.after
         place = source.parse(last) if last else source.beginning()
-        if hub.stopping.is_set():
-            return _later(503, "the server is stopping")
-        if hub.is_full:
-            return _later(503, f"this server has {hub.streams_max} open streams, and takes no more")
-        if not hub.room_for(caller.token_id):
-            return _later(429, f"this token has {hub.streams_per_token_max} open streams, and may have no more")
+        if (refused := _refuse(hub, caller)) is not None:
+            return refused
         end = await hub.read(source.end)
         return EventStream(hub, source, place or end, end, request, follows=given.follow)
 
@@ -86,6 +82,17 @@ def _source(app: Detent, given: StreamArguments, caller: Caller) -> Source:
     if given.run is not None:
         return RunSource(app, str(check_id(given.run, "run id")), caller.tenant)
     return RecordSource(app)
+
+
+def _refuse(hub: StreamHub, caller: Caller) -> Response | None:
+    """Return the refusal of one more stream; None if there is room."""
+    if hub.stopping.is_set():
+        return _later(503, "the server is stopping")
+    if hub.is_full:
+        return _later(503, f"this server has {hub.streams_max} open streams, and takes no more")
+    if not hub.room_for(caller.token_id):
+        return _later(429, f"this token has {hub.streams_per_token_max} open streams, and may have no more")
+    return None
 
 
 def _later(status: int, detail: str) -> Response:
@@ -123,6 +130,13 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the messages."""
+        # Others may have been opened while the database was read.
+        if (refused := _refuse(self._hub, self._caller)) is None:
+            await self._send_all(receive, send)
+        else:
+            await refused(scope, receive, send)
+
+    async def _send_all(self, receive: Receive, send: Send) -> None:
         token_id = self._caller.token_id
         self._hub.open(token_id)
         tasks = [

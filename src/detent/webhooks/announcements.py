@@ -20,6 +20,7 @@ from detent.errors import DetentError, InvalidInput, KeyConflict
 from detent.model.ops_records import OPS_TASK
 from detent.model.records import Enqueued, NewJob
 from detent.store.contract import Verbs
+from detent.views.redaction import Redactor
 from detent.webhooks.events import OPS_TYPES, Event, job_event, ops_event, record_event
 from detent.webhooks.outgoing import OutgoingWebhook
 
@@ -44,6 +45,7 @@ class Announcements:
         self._targets = targets
         self._task = task
         self._identity: str | None = None
+        self._redactor: Redactor | None = None
 
     def announce_failures(self, failures: Sequence[tuple[int, int]]) -> None:
         """Enqueue the deliveries of failed jobs, each a job and an attempt. Repeating it is a no-op."""
@@ -54,12 +56,15 @@ class Announcements:
         rows = {row.id: row for row in engine.store.job_get([job_id for job_id, _ in failures]) if row is not None}
         names = {name for one in watching for name in one.tasks} if all(one.tasks for one in watching) else None
         events: list[Event] = []
+        redactor = self._redactor_of(engine)
         for job_id, attempt in failures:
             row = rows.get(job_id)
             if row is None or (names is not None and row.task not in names):
                 continue
             made = [one for one in engine.store.job_executions(job_id) if one.attempt == attempt]
-            events += [event for one in made if (event := job_event(row, one)) is not None]
+            # The event is stored in a job of another task, and leaves the system.
+            shown = [(redactor.job(row), redactor.of_job(row, one)) for one in made]
+            events += [event for pair in shown if (event := job_event(*pair)) is not None]
         jobs = self._jobs(engine, watching, events)
         if jobs:
             _check(engine.store.job_enqueue(jobs))
@@ -142,6 +147,15 @@ class Announcements:
         )
         call = task.call(target=target.name, id=delivery_id, event=event.body)
         return new_job(call, options, settings=engine.settings)
+
+    def _redactor_of(self, engine: Engine) -> Redactor:
+        if self._redactor is None:
+            self._redactor = Redactor(
+                lambda: self._engine.find().store,
+                self._engine.clock(),
+                lambda: {name: task.options.secret for name, task in engine.tasks.items()},
+            )
+        return self._redactor
 
     def _identity_of(self, engine: Engine) -> str:
         if self._identity is None:
