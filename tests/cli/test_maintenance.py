@@ -52,7 +52,7 @@ def test_functions_that_differ_are_reported_and_installed(tmp_path: Path, postgr
     shell = Shell(tmp_path, postgres_url)
     shell.run("migrate")
     with closing(plain_connection(postgres_url)) as connection:
-        connection.execute("DROP FUNCTION detent.counts_v1()")
+        connection.execute("DROP FUNCTION detent.counts_v1(text)")
         connection.commit()
     checked = shell.run("migrate", "--check")
     assert (checked.code, checked.out) == (1, "differs function counts_v1\n")

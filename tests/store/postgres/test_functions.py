@@ -28,7 +28,8 @@ SELECT p.proname, p.prosecdef, coalesce(p.proconfig, '{}'), has_function_privile
 
 def test_every_verb_of_the_catalogue_is_a_function() -> None:
     """S2: nothing is done to the record but through a function of its name."""
-    assert {re.sub(r"_v\d+$", "", name) for name in VERBS} >= set(CATALOGUE)
+    # `entity_counts` reads a table of the user, with the caller's own rights.
+    assert {re.sub(r"_v\d+$", "", name) for name in VERBS} >= set(CATALOGUE) - {"entity_counts"}
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, one.ddl) for name, one in functions().items() if name in VERBS])

@@ -145,7 +145,9 @@ def test_each_role_may_call_exactly_its_verbs(postgres_store_url: str, login: Lo
     """).format(sql.Literal(f"detent_{role}"))
     with psycopg.connect(postgres_store_url) as connection:
         found = {name for (name,) in connection.execute(allowed)}
-    assert found & set(CATALOGUE) == {verb.name for verb in CATALOGUE.values() if verb.role in INCLUDES[role]}
+    wanted = {verb.name for verb in CATALOGUE.values() if verb.role in INCLUDES[role]}
+    # `entity_counts` reads a table of the user, with the caller's own rights.
+    assert found & set(CATALOGUE) == wanted - {"entity_counts"}
 
 
 def test_roles_may_be_installed_again(postgres_store_url: str, login: Login) -> None:
