@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -44,6 +46,10 @@ def serve(api: FastAPI, port: int = 0) -> Iterator[str]:
             server.should_exit = True
             thread.join(scaled(20))
             assert not thread.is_alive()
+            with warnings.catch_warnings():
+                # uvicorn leaves the sockets of connections that clients have dropped to the garbage collector.
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
 
 
 class MessageReader:

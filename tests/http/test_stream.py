@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
 from detent.http.api import build_api
+from detent.testing.stores import is_sqlite, plain_connection
 from tests.contract.jobs.sample_jobs import claim, enqueue, event, finish
 from tests.deadlines import scaled, until
 from tests.http.conftest import World
@@ -236,3 +237,17 @@ def test_a_client_that_reads_slowly_gets_everything(world: World, url: str) -> N
             received += slow.recv(1 << 20)
     seen = [int(number) for number in re.findall(rb'"seq":(\d+)', received)]
     assert seen == list(range(1, 201))
+
+
+def test_a_row_that_cannot_be_read_stops_its_own_stream_only(world: World, url: str, store_url: str) -> None:
+    """One bad row harms itself only: the streams behind it went silent with it."""
+    bad, good = (world.app.enqueue_named("add", '{"a": 1, "b": 2}') for _ in range(2))
+    followers = [Follower(url, job=job.id) for job in (bad, good)]
+    until(lambda: all(one.messages for one in followers))
+    table, now = ("detent_event", "1") if is_sqlite(store_url) else ("detent.event", "now()")
+    with closing(plain_connection(store_url)) as connection:
+        line = f"INSERT INTO {table} (job_id, seq, attempt, level, message, payload, at) VALUES"
+        connection.execute(f"{line} ({bad.id}, 1, 1, 'info', 'damaged', '{{', {now})")
+        connection.commit()
+    world.app.jobs.get(good.id).cancel(actor="ana", reason="enough")
+    assert followers[1].ended()

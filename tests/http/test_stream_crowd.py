@@ -74,7 +74,7 @@ class Crowd:
 
 
 def test_nothing_is_lost_or_repeated(world: World, whole: bool) -> None:
-    subscribers = 200 if whole else 40
+    subscribers = 200 if whole else 12
     store = world.app.store
     jobs = [enqueue(store) for _ in range(JOBS)]
     held = claim(store)

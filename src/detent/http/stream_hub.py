@@ -52,6 +52,7 @@ class Channel:
         self.serial = 0
         """The number of the newest page."""
         self.due = 0.0
+        self.is_failing = False
         self.mark: JobMark | None = None
         self._last = Page()
         self._pages: deque[Page] = deque(maxlen=_PAGES_KEPT)
@@ -216,9 +217,22 @@ class StreamHub:
                 if mark is not None and mark == channel.mark:
                     due.remove(channel)
                 channel.mark = mark
+        failures = 0
         for channel in due:
             channel.due = now + channel.source.interval - _TICK / 2
-            await self._read_new(channel)
+            try:
+                await self._read_new(channel)
+            except Exception as error:
+                # A damaged row, for instance: the other streams go on. If all fail, the database does.
+                failures += 1
+                if failures == len(due):
+                    raise
+                channel.due = now + _FAILURE_PAUSE
+                if not channel.is_failing:
+                    log.warning("The stream of %s waits, since it cannot be read: %s", channel.source.key, error)
+                channel.is_failing = True
+            else:
+                channel.is_failing = False
         record = self._channels.get(RecordSource.key)
         if record is not None and now >= self._counts_due:
             await self._count(record)

@@ -70,6 +70,8 @@ class _AttemptProcess:
             ending = attempt.run()
             # Its events are written before its ending.
             self._flusher.flush(self._options.lease)
+            # A worker that stops ends this process as soon as its job has ended.
+            flush_spans(_SPANS_WAIT)
             self._channel.send("ended", **_encode_ending(ending))
 
     def _listen(self) -> None:
