@@ -95,9 +95,9 @@ def worker(seeded: str) -> Iterator[str]:
             process.wait(scaled(30))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """The browser."""
+    """The browser. It ends with its module: while it runs, tests of asyncio cannot run in the same process."""
     if find_chromium() is None:
         pytest.skip("no Chromium is installed")
     expect.set_options(timeout=scaled(15) * 1000)
