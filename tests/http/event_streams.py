@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import socket
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import httpx2
-import uvicorn
 from fastapi import FastAPI
 
 from tests.deadlines import scaled, until
+from tests.served_application import serve_application
 
 __all__ = ["Follower", "Message", "MessageReader", "serve"]
 
@@ -31,25 +28,8 @@ class Message(NamedTuple):
 @contextmanager
 def serve(api: FastAPI, port: int = 0) -> Iterator[str]:
     """Serve an API on loopback until the block ends; gives the URL of its stream."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        config = uvicorn.Config(api, log_config=None, access_log=False, timeout_graceful_shutdown=5)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            until(lambda: server.started, "the start of the server")
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/v1/stream"
-        finally:
-            api.state.streams.stop()
-            server.should_exit = True
-            thread.join(scaled(20))
-            assert not thread.is_alive()
-            with warnings.catch_warnings():
-                # uvicorn leaves the sockets of connections that clients have dropped to the garbage collector.
-                warnings.simplefilter("ignore", ResourceWarning)
-                gc.collect()
+    with serve_application(api, stop=api.state.streams.stop, port=port) as url:
+        yield f"{url}/api/v1/stream"
 
 
 class MessageReader:
