@@ -22,6 +22,12 @@
     │   ├── NotRetryable          a failed pipeline run has nothing to continue with
     │   ├── UnknownTask           no task of that name is declared here
     │   ├── WrongSignature        a delivery to a webhook is not signed, or not with its secret
+    │   ├── JobEnded              a workflow has ended, and takes no signals
+    │   ├── MailboxFull           a workflow has too many unread signals
+    │   ├── StepAmbiguous         two steps of a workflow cannot be told apart
+    │   ├── HistoryFull           a workflow has recorded as much as it can
+    │   ├── WorkflowDrift         the code of a workflow does not fit its record
+    │   ├── ParkSwallowed         the function of a workflow went on although it was parked
     │   └── WrongPlace            the call cannot be made from where it was made
     ├── InvalidInput              a value is not allowed (also a ValueError)
     │   ├── InvalidPayload        a value cannot be stored as JSON
@@ -49,6 +55,8 @@
     ├── JobFailed                 the awaited job ended without success
     ├── ResultExpired             the result of the job is no longer kept
     ├── JobTimeout                the awaited job did not end in time (also a TimeoutError)
+    ├── WaitTimeout               a workflow waited, and nothing arrived in time (also a TimeoutError)
+    ├── ChildFailed               a child of a workflow ended without success
     ├── RunStuck                  the awaited run cannot continue by itself
     └── RunTimeout                the awaited run did not get there in time (also a TimeoutError)
 
@@ -96,11 +104,22 @@ from detent.errors.runs import (
     RunTimeout,
 )
 from detent.errors.webhooks import WrongSignature
+from detent.errors.workflows import (
+    ChildFailed,
+    HistoryFull,
+    JobEnded,
+    MailboxFull,
+    ParkSwallowed,
+    StepAmbiguous,
+    WaitTimeout,
+    WorkflowDrift,
+)
 
 __all__ = [
     "TABLE",
     "AlreadyCommitted",
     "BatchChanged",
+    "ChildFailed",
     "Codes",
     "DatabaseBusy",
     "DatabaseError",
@@ -112,6 +131,7 @@ __all__ = [
     "DetentError",
     "DuplicateTarget",
     "GuardViolation",
+    "HistoryFull",
     "IdConflict",
     "InUse",
     "InvalidArguments",
@@ -120,11 +140,13 @@ __all__ = [
     "InvalidPayload",
     "InvalidSetting",
     "InvalidTransition",
+    "JobEnded",
     "JobFailed",
     "JobTimeout",
     "KeyConflict",
     "LeaseLost",
     "LifecycleTooOld",
+    "MailboxFull",
     "MarkerMissing",
     "NameTaken",
     "NotADatabase",
@@ -132,6 +154,7 @@ __all__ = [
     "NotRetryable",
     "NotUnknown",
     "OutcomeUnknown",
+    "ParkSwallowed",
     "PartOfRun",
     "PreviewNotReady",
     "Refused",
@@ -146,9 +169,12 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "SchemaUnreleased",
+    "StepAmbiguous",
     "TransitionRace",
     "UnknownState",
     "UnknownTask",
+    "WaitTimeout",
+    "WorkflowDrift",
     "WrongPlace",
     "WrongSignature",
     "essence",
@@ -471,4 +497,12 @@ TABLE: dict[type[DetentError], Codes] = {
     ResultExpired: Codes("DT054", 410, 1),
     RunStuck: Codes("DT052", 409, 1),
     RunTimeout: Codes("DT053", 504, 124),
+    JobEnded: Codes("DT070", 409, 4),
+    MailboxFull: Codes("DT071", 409, 4),
+    StepAmbiguous: Codes("DT072", 409, 4),
+    HistoryFull: Codes("DT073", 409, 4),
+    WorkflowDrift: Codes("DT074", 409, 4),
+    ParkSwallowed: Codes("DT075", 409, 4),
+    WaitTimeout: Codes("DT076", 504, 124),
+    ChildFailed: Codes("DT077", 409, 1),
 }

@@ -53,7 +53,17 @@ __all__ = [
 ]
 
 Outcome = Literal[
-    "done", "error", "expired", "crashed", "cancelled", "released", "snoozed", "throttled", "timed_out", "unknown"
+    "done",
+    "error",
+    "expired",
+    "crashed",
+    "cancelled",
+    "released",
+    "snoozed",
+    "throttled",
+    "timed_out",
+    "unknown",
+    "parked",
 ]
 OUTCOMES: tuple[Outcome, ...] = (
     "done",
@@ -66,6 +76,7 @@ OUTCOMES: tuple[Outcome, ...] = (
     "throttled",
     "timed_out",
     "unknown",
+    "parked",
 )
 
 

@@ -22,7 +22,7 @@ How an attempt that did not succeed ends (`job_abort`, and `lease_reap` with out
                                                   `unknown`
   3. a cancel was requested (outcome cancelled without one is released), or an ops run expired before it began
                                                 → cancelled
-  4. outcome released, snoozed or throttled; or expired, the first five times in the life of a job, but at most
+  4. outcome released, snoozed, throttled or parked; or expired, the first five times in the life of a job, but at most
      attempts_max − 1 times                     → pending after `delay`; spared + 1, the attempt does not count
   5. fatal, or attempt − spared ≥ attempts_max  → quarantined; failed if the job has no dead letters
   6. otherwise                                  → pending after `delay` (expired: at once)
@@ -71,6 +71,7 @@ from detent.store.tokens.contract import TokenVerbs
 from detent.store.verb import catalogue_of
 from detent.store.webhooks.contract import WebhookVerbs
 from detent.store.workers.contract import WorkerVerbs
+from detent.store.workflows.contract import WorkflowVerbs
 
 __all__ = ["CATALOGUE", "AsyncVerbs", "EnqueueSent", "Store", "Tx", "Verbs", "Wake"]
 
@@ -93,6 +94,7 @@ class Verbs(
     PipelineVerbs,
     TokenVerbs,
     WebhookVerbs,
+    WorkflowVerbs,
     Protocol,
 ):
     """The verbs. On a `Store` each call is a transaction of its own; inside `together` and `on` they share one."""

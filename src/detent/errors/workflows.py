@@ -1,0 +1,133 @@
+"""Errors of workflows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from detent.errors.base import DetentError, Refused, essence
+
+__all__ = [
+    "ChildFailed",
+    "HistoryFull",
+    "JobEnded",
+    "MailboxFull",
+    "ParkSwallowed",
+    "StepAmbiguous",
+    "WaitTimeout",
+    "WorkflowDrift",
+]
+
+
+@dataclass(eq=False)
+class JobEnded(Refused):
+    """A signal was sent to a workflow that has ended."""
+
+    job_id: int
+    state: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} takes no signals: it is {self.state}; "
+            f"to start another workflow with the signal, use app.workflows.signal(key, …, start=call)"
+        )
+
+
+@dataclass(eq=False)
+class MailboxFull(Refused):
+    """A workflow has too many signals that it has not taken."""
+
+    job_id: int
+    unread: int
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} has {self.unread:,} unread signals, which is the most a workflow can have; "
+            f"wait until it has taken some, or cancel it"
+        )
+
+
+@dataclass(eq=False)
+class StepAmbiguous(Refused):
+    """Two steps of one name are in flight at once, so their records could not be told apart."""
+
+    job_id: int
+    path: str
+
+    def __str__(self) -> str:
+        return (
+            f"two steps {self.path!r} of job {self.job_id} are in flight at once, and their records could not be told "
+            f"apart; give each a key: Step({self.path!r}, key=…)"
+        )
+
+
+@dataclass(eq=False)
+class HistoryFull(Refused):
+    """A workflow has recorded as much as one generation can hold."""
+
+    job_id: int
+    found: str
+    most: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} has recorded {self.found}, and a generation holds at most {self.most}; go on with "
+            f"ctx.continue_as_new(…), or put finished parts into ctx.scope(…)"
+        )
+
+
+@dataclass(eq=False)
+class WorkflowDrift(Refused):
+    """The code of a workflow has changed, so that it no longer fits what is on record."""
+
+    job_id: int
+    asked: str
+    expected: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} was about to run step {self.asked!r}, but step {self.expected!r} is on record and comes "
+            f"next; the code has changed. Raise the workflow's version and branch on ctx.version, or put the old order "
+            f"back; then retry the job"
+        )
+
+
+@dataclass(eq=False)
+class ParkSwallowed(Refused):
+    """The function of a workflow went on although its attempt was parked: it has caught BaseException."""
+
+    job_id: int
+    waited_for: str
+
+    def __str__(self) -> str:
+        return (
+            f"job {self.job_id} was parked to wait for {self.waited_for}, but its function caught the exception that ends "
+            f"the attempt and went on; catch Exception instead of BaseException around waits"
+        )
+
+
+@dataclass(eq=False)
+class WaitTimeout(DetentError, TimeoutError):
+    """Nothing arrived before the deadline of a wait."""
+
+    job_id: int
+    waited_for: str
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} waited for {self.waited_for}, and nothing arrived in time"
+
+
+@dataclass(eq=False)
+class ChildFailed(DetentError):
+    """A child of a workflow ended without success. If there are several, `failed` says how many."""
+
+    job_id: int
+    child_id: int
+    state: str
+    error: str | None = None
+    failed: int = 1
+    total: int = 1
+
+    def __str__(self) -> str:
+        why = f": {essence(self.error)}" if self.error else ""
+        which = f"child {self.child_id} of job {self.job_id} is {self.state}{why}"
+        return which if self.total == 1 else f"{self.failed:,} of {self.total:,} children failed; {which}"

@@ -1,0 +1,284 @@
+"""The records of workflows: steps, waits, signals and groups of children. Frozen, as in `records`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from detent.model.records import NewJob
+
+__all__ = [
+    "NEVER",
+    "Arrived",
+    "ChildGroupRow",
+    "NewSignal",
+    "NewStep",
+    "NewWait",
+    "Parked",
+    "SignalRow",
+    "SignalSent",
+    "Spawn",
+    "Spawned",
+    "StepBegun",
+    "StepKind",
+    "StepPage",
+    "StepRecorded",
+    "StepRow",
+    "VersionCount",
+    "WaitOn",
+    "WaitRow",
+    "WorkflowHistory",
+    "WorkflowRow",
+]
+
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""The due time of a job that is parked without a time limit."""
+
+StepKind = Literal[
+    "call", "transact", "sleep", "deadline", "signal", "timeout", "choice", "spawn", "join", "scope", "undo"
+]
+"""`sleep` and `deadline` hold the time until which a workflow waits; `timeout` says that a wait was not answered by its
+deadline; `choice` holds which of several waits ended first."""
+
+
+class NewStep(Struct, frozen=True, kw_only=True):
+    """A step to record. `path` identifies it within a generation of its workflow; `scope` is the path of the scope that
+    it belongs to, or empty. Exactly one of `value` and `error` is set; a value of None is the text `null`."""
+
+    job_id: int
+    attempt: int
+    version: int
+    generation: int
+    path: str
+    seq: int
+    kind: StepKind
+    scope: str = ""
+    fingerprint: str | None = None  # digest of the arguments, to notice that they have changed
+    beside: bool = False  # another step of the same scope was in flight at the same time
+    secret: bool = False  # its value is shown to nobody
+    undo: bool = False  # it has an undo
+    ran_for: float = 0.0  # seconds
+    value: str | None = None
+    error: str | None = None
+
+
+class StepRecorded(Struct, frozen=True):
+    """The step on record. `created` is False if it was there before: then value and error are those of the record."""
+
+    path: str
+    created: bool
+    kind: StepKind
+    value: str | None
+    error: str | None
+
+
+class StepBegun(Struct, frozen=True):
+    """A step that is about to be called. `first` is the first attempt that has begun it, `tries` how many have."""
+
+    path: str
+    first: int
+    tries: int
+
+
+class StepRow(Struct, frozen=True, kw_only=True):
+    """A step on record."""
+
+    job_id: int
+    generation: int
+    path: str
+    seq: int
+    kind: StepKind
+    scope: str
+    attempt: int
+    fingerprint: str | None
+    beside: bool
+    secret: bool
+    undo: bool
+    began_at: datetime
+    done_at: datetime
+    value: str | None
+    error: str | None
+    signal_name: str | None = None
+    signal_seq: int | None = None
+
+
+class StepPage(Struct, frozen=True):
+    """Steps in the order of their paths, and the path to continue after; None at the end."""
+
+    rows: list[StepRow]
+    next: str | None
+
+
+class WorkflowHistory(Struct, frozen=True):
+    """What is on record about a workflow that has begun before. `now` is the time of the database. `begun` has the
+    steps that were begun and not recorded, with the first attempt that began each and how many did."""
+
+    version: int | None  # None: nothing was recorded yet
+    generation: int
+    now: datetime
+    steps: list[StepRow]
+    next: str | None
+    begun: tuple[StepBegun, ...] = ()
+    cancelled: bool = False
+    parks: int = 0
+    """How often it has parked in a row without a new record."""
+    undoing: bool = False
+    depth: int = 0
+
+
+class WaitOn(Struct, frozen=True):
+    """One thing that a workflow waits for: a signal by name, or a group of children by the path of its step.
+
+    A group counts as ended when every child has ended; if `settled`, children in quarantine do not count as ended."""
+
+    kind: Literal["signal", "children"]
+    name: str
+    settled: bool = False
+
+
+class NewWait(Struct, frozen=True, kw_only=True):
+    """A wait of the holder. It ends at once with what has arrived, or the attempt ends and the job is parked.
+
+    `steps` are recorded first, whatever comes of the wait. `outcome` is the step of which the store fills in kind and
+    value: `signal` with the payload, `timeout` with null, `choice` with `{"n": 0, "value": …}`, `join` with `null`.
+    Without `on` it is a sleep: it has no outcome, since the step that holds its time says everything. `due_at` is the
+    end of the wait, None for no end; the step that holds it is among `steps`, or on record.
+    """
+
+    outcome: NewStep
+    on: tuple[WaitOn, ...] = ()
+    due_at: datetime | None = None
+    steps: tuple[NewStep, ...] = ()
+    begun_after: float | None = None  # as in `Finish`
+    parked_for: str = ""  # for people: what the workflow waits for
+
+
+class Parked(Struct, frozen=True):
+    """The attempt has ended, and the job waits without a worker."""
+
+    job_id: int
+    attempt: int
+
+
+class Arrived(Struct, frozen=True):
+    """The wait has ended with what `kind` and `value` say, and the attempt goes on. `n` is the place in `on`; None if
+    the time is over."""
+
+    job_id: int
+    attempt: int
+    n: int | None
+    kind: StepKind
+    value: str | None
+
+
+class NewSignal(Struct, frozen=True, kw_only=True):
+    """A signal to a workflow."""
+
+    job_id: int
+    name: str
+    payload: str
+    actor: str
+    dedupe: str | None = None
+    reason: str | None = None
+
+
+class SignalSent(Struct, frozen=True):
+    """A signal in the mailbox; `created` is False if one with the same `dedupe` was there before."""
+
+    job_id: int
+    seq: int
+    created: bool
+
+
+class SignalRow(Struct, frozen=True, kw_only=True):
+    """A signal of a workflow. `path` is the step that took it; None while it is unread."""
+
+    job_id: int
+    name: str
+    seq: int
+    payload: str
+    dedupe: str | None
+    actor: str
+    reason: str | None
+    sent_at: datetime
+    path: str | None
+    taken_at: datetime | None
+
+
+class Spawn(Struct, frozen=True, kw_only=True):
+    """Children of a workflow, enqueued together with the step that says so. The ids of `jobs` follow one another and
+    start at `first_id`. `total` is the size of the whole group, which may be sent in portions: `closed` with the last
+    one, which records the step. Detached children belong to no group and outlive a cancel."""
+
+    step: NewStep
+    first_id: int
+    total: int
+    jobs: tuple[NewJob, ...]
+    closed: bool = True
+    detached: bool = False
+
+
+class Spawned(Struct, frozen=True):
+    """A group of children. `created` is False if the step was on record before: then `first_id` and `total` are those of the
+    record."""
+
+    path: str
+    first_id: int
+    total: int
+    created: bool
+
+
+class ChildGroupRow(Struct, frozen=True, kw_only=True):
+    """A group of children of a workflow. `failed` counts failed and cancelled ones, `dead` those in quarantine."""
+
+    parent_id: int
+    generation: int
+    path: str
+    first_id: int
+    total: int
+    succeeded: int
+    failed: int
+    dead: int
+    closed: bool
+
+
+class WaitRow(Struct, frozen=True, kw_only=True):
+    """One thing that a parked workflow waits for. `name` is None for a sleep."""
+
+    job_id: int
+    n: int
+    task: str
+    tenant: str
+    kind: Literal["time", "signal", "children"]
+    name: str | None
+    since: datetime
+    due_at: datetime | None
+    version: int
+
+
+class WorkflowRow(Struct, frozen=True, kw_only=True):
+    """A workflow that has recorded something. `parked_at` and `parked_for` are None unless it is parked now."""
+
+    job_id: int
+    version: int
+    generation: int
+    root_id: int
+    parent_id: int | None
+    depth: int
+    forked_from: int | None
+    steps: int
+    parks: int
+    parked_at: datetime | None
+    parked_for: str | None
+    due_at: datetime | None
+    undoing_since: datetime | None
+
+
+class VersionCount(Struct, frozen=True):
+    """How many workflows of a task that have not ended began under a version. Version 0: they have recorded nothing."""
+
+    task: str
+    version: int
+    workflows: int

@@ -1,0 +1,1 @@
+"""Workflows: recorded steps, waits, signals and children."""

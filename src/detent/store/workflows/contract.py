@@ -1,0 +1,164 @@
+"""The verbs of workflows: steps that are recorded once, waits without a worker, signals and children.
+
+`store/contract.py` defines the words used here. A workflow is a job. Its steps are recorded by the holder of an attempt,
+each once: the primary key (job, generation, path) decides, and whoever comes second is answered with what is on record. A
+wait ends the attempt with the outcome `parked`: the job is pending, due at the end of the wait (`NEVER` without one),
+and its wait rows say what it waits for. A wake-up makes it due now; the next claim is a new attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from detent.errors import DetentError, JobEnded, KeyConflict, LeaseLost, MailboxFull, NotFound
+from detent.model.workflow_records import (
+    Arrived,
+    ChildGroupRow,
+    NewSignal,
+    NewStep,
+    NewWait,
+    Parked,
+    SignalRow,
+    SignalSent,
+    Spawn,
+    Spawned,
+    StepBegun,
+    StepPage,
+    StepRecorded,
+    VersionCount,
+    WaitRow,
+    WorkflowHistory,
+    WorkflowRow,
+)
+from detent.store.verb import verb
+
+__all__ = ["WorkflowVerbs"]
+
+
+class WorkflowVerbs(Protocol):
+    """Workflows."""
+
+    # -- for the holder of an attempt --------------------------------------------------------------------------
+
+    @verb("worker", LeaseLost)
+    def workflow_load(
+        self, job_id: int, attempt: int, *, after: str | None = None, limit: int = 1000
+    ) -> WorkflowHistory | DetentError:
+        """Return what is on record of the current generation, up to `limit` steps with paths after `after`, in the
+        order of their paths. Steps inside a scope that is recorded itself are left out. It also deletes the wait rows of
+        the job, since it waits no more. Only by the holder."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def step_begin(self, items: Sequence[NewStep]) -> list[StepBegun | DetentError]:
+        """Record durably that steps are about to be called that must not be repeated blindly, or that a try of them has
+        failed; of the step only its identity counts. Once for each attempt. Only by the holder."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def step_record(self, items: Sequence[NewStep]) -> list[StepRecorded | DetentError]:
+        """Record steps. A step that is on record stays as it is, and the answer is the recorded one. The first step of
+        a workflow also records its version. A path seen earlier in the same call counts as recorded. Only by the holder;
+        items of other holders are unharmed by a refusal."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def workflow_wait(self, items: Sequence[NewWait], worker: str) -> list[Parked | Arrived | DetentError]:
+        """Wait: record `steps`; then, if the outcome is on record, answer it again. Otherwise the first thing of `on` that
+        has arrived ends the wait: the oldest signal of that name that no step has taken, or a group of children that has
+        ended. If nothing has arrived and `due_at` has passed, the time is over. What ended the wait is recorded in the
+        same transaction and answered as `Arrived`.
+
+        Otherwise the attempt ends as parked: wait rows replace earlier ones, the job is pending and due at `due_at`, its
+        expiry is dropped, the attempt is spared, and if it has recorded anything but times (`sleep`, `deadline`,
+        `timeout`), so are all attempts before it. A requested cancel takes effect instead, by rule 3 of
+        `detent.store.contract`: the attempt ends as cancelled, answered `Parked` too. Only by the holder. A signal that is
+        sent at the same moment is either seen here or wakes the job."""
+        ...
+
+    @verb("worker", LeaseLost, KeyConflict)
+    def workflow_spawn(self, item: Spawn) -> Spawned | DetentError:
+        """Enqueue children, and record the group and its step, in one transaction. Only by the holder, and refused as
+        `LeaseLost` if a cancel of the parent was requested. A step that is on record is answered, and nothing is
+        enqueued. A portion that was sent before is not enqueued again."""
+        ...
+
+    # -- for everybody -----------------------------------------------------------------------------------------
+
+    @verb("client", JobEnded, KeyConflict, MailboxFull, NotFound)
+    def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
+        """Put signals into the mailboxes of workflows, in the order of `items`, and wake those that wait for them.
+
+        It never waits for the holder of an attempt: if the job cannot be locked at once (or with `apart`, for callers whose
+        transaction may stay open), a wake request is left, which `workflow_wake` carries out. The same `dedupe` of the same name is
+        the same signal; with another payload: `KeyConflict`. A job that has come to rest for good (succeeded, failed,
+        cancelled): `JobEnded`; one in quarantine may be retried, so it gets its signals. At most 1,000 unread signals:
+        `MailboxFull`. No such job: `NotFound`."""
+        ...
+
+    # -- for services ------------------------------------------------------------------------------------------
+
+    @verb("worker")
+    def workflow_wake(self, limit: int) -> int:
+        """Carry out up to `limit` wake requests; return how many. Jobs that others have locked are left for the next
+        call."""
+        ...
+
+    # -- looking -----------------------------------------------------------------------------------------------
+
+    @verb("viewer")
+    def workflow_get(self, ids: Sequence[int]) -> list[WorkflowRow | None]:
+        """Return workflows; None for a job that has recorded nothing."""
+        ...
+
+    @verb("viewer")
+    def step_list(
+        self,
+        job_id: int,
+        *,
+        generation: int | None = None,
+        at: datetime | None = None,
+        after: str | None = None,
+        limit: int = 1000,
+    ) -> StepPage:
+        """Return the steps of a generation (None: the current one) that were on record at that time (None: now), in the
+        order of their paths."""
+        ...
+
+    @verb("viewer")
+    def signal_list(self, job_id: int, *, after: int = 0, limit: int = 1000) -> list[SignalRow]:
+        """Return the signals of a job with numbers after `after`, oldest first."""
+        ...
+
+    @verb("viewer")
+    def wait_list(
+        self,
+        *,
+        job_id: int | None = None,
+        signal: str | None = None,
+        tenant: str | None = None,
+        after: tuple[int, int] = (0, 0),
+        limit: int = 100,
+    ) -> list[WaitRow]:
+        """Return what parked workflows wait for, by job and number, after (job, number): of one job, for one signal, of
+        one tenant, or all."""
+        ...
+
+    @verb("viewer")
+    def child_groups(self, parent_id: int) -> list[ChildGroupRow]:
+        """Return the groups of children of the current generation, by path, 1,000 at most."""
+        ...
+
+    @verb("viewer")
+    def child_list(
+        self, parent_id: int, *, path: str | None = None, state: str | None = None, after_id: int = 0, limit: int = 1000
+    ) -> list[int]:
+        """Return the ids of children after `after_id`, of one group or of all, in one state or in any."""
+        ...
+
+    @verb("viewer")
+    def workflow_versions(self, task: str | None = None) -> list[VersionCount]:
+        """Return how many workflows that have not ended began under each version, by task and version."""
+        ...
