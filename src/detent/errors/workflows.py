@@ -85,9 +85,9 @@ class WorkflowDrift(Refused):
 
     def __str__(self) -> str:
         return (
-            f"job {self.job_id} was about to run step {self.asked!r}, but step {self.expected!r} is on record and comes "
-            f"next; the code has changed. Raise the workflow's version and branch on ctx.version, or put the old order "
-            f"back; then retry the job"
+            f"job {self.job_id} was about to run step {self.asked!r}, but step {self.expected!r} is on record and "
+            f"comes next; the code has changed. Raise the workflow's version and branch on ctx.version, or put the old "
+            f"order back; then retry the job"
         )
 
 
@@ -100,8 +100,8 @@ class ParkSwallowed(Refused):
 
     def __str__(self) -> str:
         return (
-            f"job {self.job_id} was parked to wait for {self.waited_for}, but its function caught the exception that ends "
-            f"the attempt and went on; catch Exception instead of BaseException around waits"
+            f"job {self.job_id} was parked to wait for {self.waited_for}, but its function caught the exception that "
+            f"ends the attempt and went on; catch Exception instead of BaseException around waits"
         )
 
 

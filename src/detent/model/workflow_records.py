@@ -72,6 +72,7 @@ class StepRecorded(Struct, frozen=True):
     kind: StepKind
     value: str | None
     error: str | None
+    done_at: datetime
 
 
 class StepBegun(Struct, frozen=True):
@@ -142,14 +143,22 @@ class NewWait(Struct, frozen=True, kw_only=True):
     """A wait of the holder. It ends at once with what has arrived, or the attempt ends and the job is parked.
 
     `steps` are recorded first, whatever comes of the wait. `outcome` is the step of which the store fills in kind and
-    value: `signal` with the payload, `timeout` with null, `choice` with `{"n": 0, "value": …}`, `join` with `null`.
-    Without `on` it is a sleep: it has no outcome, since the step that holds its time says everything. `due_at` is the
-    end of the wait, None for no end; the step that holds it is among `steps`, or on record.
+    value: `signal` with the payload, `timeout` with null, `choice` (if `chooses`) with `{"n": 0, "value": …}` or
+    `{"n": null, "value": null}`, `join` with null. A sleep waits for nothing (`on` is empty) and has no outcome: the step
+    that holds its time says everything.
+
+    A wait ends at `until`, or `lasts` seconds from now, or never. `holds` is the step that holds that time, if it is not
+    on record yet: the store puts in the time as its value. It is recorded if the job is parked, and for a sleep always.
     """
 
-    outcome: NewStep
+    job_id: int
+    attempt: int
+    outcome: NewStep | None
     on: tuple[WaitOn, ...] = ()
-    due_at: datetime | None = None
+    chooses: bool = False
+    until: datetime | None = None
+    lasts: float | None = None
+    holds: NewStep | None = None
     steps: tuple[NewStep, ...] = ()
     begun_after: float | None = None  # as in `Finish`
     parked_for: str = ""  # for people: what the workflow waits for
@@ -171,6 +180,7 @@ class Arrived(Struct, frozen=True):
     n: int | None
     kind: StepKind
     value: str | None
+    done_at: datetime
 
 
 class NewSignal(Struct, frozen=True, kw_only=True):
@@ -221,8 +231,8 @@ class Spawn(Struct, frozen=True, kw_only=True):
 
 
 class Spawned(Struct, frozen=True):
-    """A group of children. `created` is False if the step was on record before: then `first_id` and `total` are those of the
-    record."""
+    """A group of children. `created` is False if the step was on record before: then `first_id` and `total` are those
+    of the record."""
 
     path: str
     first_id: int

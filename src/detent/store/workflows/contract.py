@@ -1,9 +1,9 @@
 """The verbs of workflows: steps that are recorded once, waits without a worker, signals and children.
 
-`store/contract.py` defines the words used here. A workflow is a job. Its steps are recorded by the holder of an attempt,
-each once: the primary key (job, generation, path) decides, and whoever comes second is answered with what is on record. A
-wait ends the attempt with the outcome `parked`: the job is pending, due at the end of the wait (`NEVER` without one),
-and its wait rows say what it waits for. A wake-up makes it due now; the next claim is a new attempt.
+`store/contract.py` defines the words used here. A workflow is a job. Its steps are recorded by the holder of an
+attempt, each once: the primary key (job, generation, path) decides, and whoever comes second is answered with what is on
+record. A wait ends the attempt with the outcome `parked`: the job is pending, due at the end of the wait (`NEVER` without
+one), and its wait rows say what it waits for. A wake-up makes it due now; the next claim is a new attempt.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class WorkflowVerbs(Protocol):
     def workflow_load(
         self, job_id: int, attempt: int, *, after: str | None = None, limit: int = 1000
     ) -> WorkflowHistory | DetentError:
-        """Return what is on record of the current generation, up to `limit` steps with paths after `after`, in the
-        order of their paths. Steps inside a scope that is recorded itself are left out. It also deletes the wait rows of
-        the job, since it waits no more. Only by the holder."""
+        """Return what is on record of the current generation: up to `limit` steps with paths after `after`, in the
+        order of their paths. Steps inside a scope that is recorded itself are left out. It also deletes the wait rows
+        of the job, since it waits no more. Only by the holder."""
         ...
 
     @verb("worker", LeaseLost)
@@ -60,22 +60,22 @@ class WorkflowVerbs(Protocol):
     @verb("worker", LeaseLost)
     def step_record(self, items: Sequence[NewStep]) -> list[StepRecorded | DetentError]:
         """Record steps. A step that is on record stays as it is, and the answer is the recorded one. The first step of
-        a workflow also records its version. A path seen earlier in the same call counts as recorded. Only by the holder;
-        items of other holders are unharmed by a refusal."""
+        a workflow also records its version. A path seen earlier in the same call counts as recorded. Only by the
+        holder; a refusal harms no other item."""
         ...
 
     @verb("worker", LeaseLost)
     def workflow_wait(self, items: Sequence[NewWait], worker: str) -> list[Parked | Arrived | DetentError]:
-        """Wait: record `steps`; then, if the outcome is on record, answer it again. Otherwise the first thing of `on` that
-        has arrived ends the wait: the oldest signal of that name that no step has taken, or a group of children that has
-        ended. If nothing has arrived and `due_at` has passed, the time is over. What ended the wait is recorded in the
-        same transaction and answered as `Arrived`.
+        """Wait: record `steps`; then, if the outcome is on record, answer it again. Otherwise the first thing of `on`
+        that has arrived ends the wait: the oldest signal of that name that no step has taken, or a group of children
+        that has ended. If nothing has arrived and the end of the wait has passed, the time is over. What ended the wait
+        is recorded in the same transaction and answered as `Arrived`.
 
-        Otherwise the attempt ends as parked: wait rows replace earlier ones, the job is pending and due at `due_at`, its
-        expiry is dropped, the attempt is spared, and if it has recorded anything but times (`sleep`, `deadline`,
-        `timeout`), so are all attempts before it. A requested cancel takes effect instead, by rule 3 of
-        `detent.store.contract`: the attempt ends as cancelled, answered `Parked` too. Only by the holder. A signal that is
-        sent at the same moment is either seen here or wakes the job."""
+        Otherwise the attempt ends as parked: wait rows replace earlier ones, the job is pending and due at the end of
+        the wait, its expiry is dropped, and the attempt is spared; if it has recorded anything but times (`sleep`,
+        `deadline`, `timeout`), so are all attempts before it. A requested cancel takes effect instead, by rule 3 of
+        `detent.store.contract`: the attempt ends as cancelled, and the answer is `Parked` too. Only by the holder. A
+        signal that is sent at the same moment is either seen here or wakes the job."""
         ...
 
     @verb("worker", LeaseLost, KeyConflict)
@@ -91,11 +91,11 @@ class WorkflowVerbs(Protocol):
     def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
         """Put signals into the mailboxes of workflows, in the order of `items`, and wake those that wait for them.
 
-        It never waits for the holder of an attempt: if the job cannot be locked at once (or with `apart`, for callers whose
-        transaction may stay open), a wake request is left, which `workflow_wake` carries out. The same `dedupe` of the same name is
-        the same signal; with another payload: `KeyConflict`. A job that has come to rest for good (succeeded, failed,
-        cancelled): `JobEnded`; one in quarantine may be retried, so it gets its signals. At most 1,000 unread signals:
-        `MailboxFull`. No such job: `NotFound`."""
+        It never waits for the holder of an attempt: if the job cannot be locked at once (or with `apart`, for callers
+        whose transaction may stay open), a wake request is left, which `workflow_wake` carries out. The same `dedupe`
+        of the same name is the same signal; with another payload: `KeyConflict`. A job that has come to rest for good
+        (succeeded, failed, cancelled): `JobEnded`; one in quarantine may be retried, so it gets its signals. At most
+        1,000 unread signals: `MailboxFull`. No such job: `NotFound`."""
         ...
 
     # -- for services ------------------------------------------------------------------------------------------
