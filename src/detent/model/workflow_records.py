@@ -144,11 +144,12 @@ class NewWait(Struct, frozen=True, kw_only=True):
 
     `steps` are recorded first, whatever comes of the wait. `outcome` is the step of which the store fills in kind and
     value: `signal` with the payload, `timeout` with null, `choice` (if `chooses`) with `{"n": 0, "value": …}` or
-    `{"n": null, "value": null}`, `join` with null. A sleep waits for nothing (`on` is empty) and has no outcome: the step
-    that holds its time says everything.
+    `{"n": null, "value": null}`, `join` with null. A sleep waits for nothing (`on` is empty) and has no outcome: the
+    step that holds its time says everything.
 
-    A wait ends at `until`, or `lasts` seconds from now, or never. `holds` is the step that holds that time, if it is not
-    on record yet: the store puts in the time as its value. It is recorded if the job is parked, and for a sleep always.
+    A wait ends at `until`, or `lasts` seconds from now, or never. `holds` is the step that holds that time, if it is
+    not on record yet: the store puts in the time (ISO 8601 in UTC with microseconds, as JSON) as its value. It is
+    recorded if the job is parked, and for a sleep always.
     """
 
     job_id: int

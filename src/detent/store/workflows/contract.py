@@ -1,9 +1,9 @@
 """The verbs of workflows: steps that are recorded once, waits without a worker, signals and children.
 
 `store/contract.py` defines the words used here. A workflow is a job. Its steps are recorded by the holder of an
-attempt, each once: the primary key (job, generation, path) decides, and whoever comes second is answered with what is on
-record. A wait ends the attempt with the outcome `parked`: the job is pending, due at the end of the wait (`NEVER` without
-one), and its wait rows say what it waits for. A wake-up makes it due now; the next claim is a new attempt.
+attempt, each once: the primary key (job, generation, path) decides, and whoever comes second is answered with what is
+on record. A wait ends the attempt with the outcome `parked`: the job is pending, due at the end of the wait (`NEVER`
+without one), and its wait rows say what it waits for. A wake-up makes it due now; the next claim is a new attempt.
 """
 
 from __future__ import annotations
