@@ -17,6 +17,7 @@ __all__ = [
     "NewStep",
     "NewWait",
     "Parked",
+    "Pending",
     "SignalRow",
     "SignalSent",
     "Spawn",
@@ -127,6 +128,8 @@ class WorkflowHistory(Struct, frozen=True):
     """How often it has parked in a row without a new record."""
     undoing: bool = False
     depth: int = 0
+    payload: str | None = None
+    """The arguments of this generation; None if they are those of the job."""
 
 
 class WaitOn(Struct, frozen=True):
@@ -144,8 +147,11 @@ class NewWait(Struct, frozen=True, kw_only=True):
 
     `steps` are recorded first, whatever comes of the wait. `outcome` is the step of which the store fills in kind and
     value: `signal` with the payload, `timeout` with null, `choice` (if `chooses`) with `{"n": 0, "value": …}` or
-    `{"n": null, "value": null}`, `join` with null. A sleep waits for nothing (`on` is empty) and has no outcome: the
-    step that holds its time says everything.
+    `{"n": null, "value": null}`, `join` with the counts of the group, `{"succeeded": 2, "failed": 0, "dead": 0}`. A
+    sleep waits for nothing (`on` is empty) and has no outcome: the step that holds its time says everything. With `on`
+    and without an outcome, nothing is recorded: the answer `Arrived` only says that one of them can be had.
+
+    Unless `parks`, the attempt goes on: if nothing has arrived, `holds` is recorded and the answer is `Pending`.
 
     A wait ends at `until`, or `lasts` seconds from now, or never. `holds` is the step that holds that time, if it is
     not on record yet: the store puts in the time (ISO 8601 in UTC with microseconds, as JSON) as its value. It is
@@ -161,6 +167,7 @@ class NewWait(Struct, frozen=True, kw_only=True):
     lasts: float | None = None
     holds: NewStep | None = None
     steps: tuple[NewStep, ...] = ()
+    parks: bool = True
     begun_after: float | None = None  # as in `Finish`
     parked_for: str = ""  # for people: what the workflow waits for
 
@@ -170,6 +177,14 @@ class Parked(Struct, frozen=True):
 
     job_id: int
     attempt: int
+
+
+class Pending(Struct, frozen=True):
+    """Nothing has arrived yet, and the attempt goes on. `until` is the end of the wait; None if it has none."""
+
+    job_id: int
+    attempt: int
+    until: datetime | None
 
 
 class Arrived(Struct, frozen=True):

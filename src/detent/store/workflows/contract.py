@@ -20,6 +20,7 @@ from detent.model.workflow_records import (
     NewStep,
     NewWait,
     Parked,
+    Pending,
     SignalRow,
     SignalSent,
     Spawn,
@@ -65,7 +66,7 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost)
-    def workflow_wait(self, items: Sequence[NewWait], worker: str) -> list[Parked | Arrived | DetentError]:
+    def workflow_wait(self, items: Sequence[NewWait], worker: str) -> list[Parked | Pending | Arrived | DetentError]:
         """Wait: record `steps`; then, if the outcome is on record, answer it again. Otherwise the first thing of `on`
         that has arrived ends the wait: the oldest signal of that name that no step has taken, or a group of children
         that has ended. If nothing has arrived and the end of the wait has passed, the time is over. What ended the wait
@@ -76,6 +77,12 @@ class WorkflowVerbs(Protocol):
         `deadline`, `timeout`), so are all attempts before it. A requested cancel takes effect instead, by rule 3 of
         `detent.store.contract`: the attempt ends as cancelled, and the answer is `Parked` too. Only by the holder. A
         signal that is sent at the same moment is either seen here or wakes the job."""
+        ...
+
+    @verb("worker", LeaseLost)
+    def workflow_continue(self, job_id: int, attempt: int, payload: str, worker: str) -> Parked | DetentError:
+        """Begin the next generation with these arguments: the attempt ends as parked, and the job is due at once. The
+        mailbox stays. Only by the holder."""
         ...
 
     @verb("worker", LeaseLost, KeyConflict)
