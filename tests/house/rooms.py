@@ -89,7 +89,7 @@ TOUCHES = (
         what="threads and async",
         names=("threading", "_thread", "asyncio", "concurrent", "multiprocessing", "queue", "selectors"),
         places=(
-            "store/enqueue_writer.py",
+            "store/group_writer.py",
             "store/user_database/connection.py",
             "store/light_future.py",
             "store/*/driver*",

@@ -22,7 +22,7 @@ from tests.store.interrupts import interrupted_at
 from tests.store.sqlite.test_write_lock import is_locked
 from tests.store.writing import DEADLINE, Step, Watched, held
 
-WRITER = "store/enqueue_writer.py"
+WRITER = "store/group_writer.py"
 LINES_MIN = 15
 """Fewer lines than this are not what was meant to be interrupted."""
 

@@ -15,7 +15,8 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.ids import Ids, ReservedIds
 from detent.model.records import JobRow
 from detent.store.contract import Store
-from detent.store.enqueue_writer import EnqueueWriter, new_lock
+from detent.store.enqueue_writer import EnqueueWriter
+from detent.store.group_writer import new_lock
 from detent.store.open import open_store
 
 __all__ = ["Engine", "EngineRef"]

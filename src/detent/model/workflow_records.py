@@ -16,6 +16,7 @@ __all__ = [
     "NewSignal",
     "NewStep",
     "NewWait",
+    "Park",
     "Parked",
     "Pending",
     "SignalRow",
@@ -143,19 +144,16 @@ class WaitOn(Struct, frozen=True):
 
 
 class NewWait(Struct, frozen=True, kw_only=True):
-    """A wait of the holder. It ends at once with what has arrived, or the attempt ends and the job is parked.
+    """A wait that the holder looks at: it ends with what has arrived, or stays pending.
 
-    `steps` are recorded first, whatever comes of the wait. `outcome` is the step of which the store fills in kind and
-    value: `signal` with the payload, `timeout` with null, `choice` (if `chooses`) with `{"n": 0, "value": …}` or
-    `{"n": null, "value": null}`, `join` with the counts of the group, `{"succeeded": 2, "failed": 0, "dead": 0}`. A
-    sleep waits for nothing (`on` is empty) and has no outcome: the step that holds its time says everything. With `on`
-    and without an outcome, nothing is recorded: the answer `Arrived` only says that one of them can be had.
-
-    Unless `parks`, the attempt goes on: if nothing has arrived, `holds` is recorded and the answer is `Pending`.
+    `outcome` is the step of which the store fills in kind and value: `signal` with the payload, `timeout` with null,
+    `choice` (if `chooses`) with `{"n": 0, "value": …}` or `{"n": null, "value": null}`, `join` with the counts of the
+    group, `{"succeeded": 2, "failed": 0, "dead": 0}`. A sleep waits for nothing (`on` is empty) and has no outcome: the
+    step that holds its time says everything.
 
     A wait ends at `until`, or `lasts` seconds from now, or never. `holds` is the step that holds that time, if it is
     not on record yet: the store puts in the time (ISO 8601 in UTC with microseconds, as JSON) as its value. It is
-    recorded if the job is parked, and for a sleep always.
+    recorded if the wait stays pending, and for a sleep always. `steps` are recorded first, whatever comes of the wait.
     """
 
     job_id: int
@@ -167,9 +165,20 @@ class NewWait(Struct, frozen=True, kw_only=True):
     lasts: float | None = None
     holds: NewStep | None = None
     steps: tuple[NewStep, ...] = ()
-    parks: bool = True
-    begun_after: float | None = None  # as in `Finish`
+
+
+class Park(Struct, frozen=True, kw_only=True):
+    """The end of an attempt whose function waits. The job is woken by the first thing of `on` that arrives, and at
+    `until`. `generation` and `version` are those of the workflow, in case nothing was recorded yet."""
+
+    job_id: int
+    attempt: int
+    version: int
+    generation: int
+    on: tuple[WaitOn, ...] = ()
+    until: datetime | None = None
     parked_for: str = ""  # for people: what the workflow waits for
+    begun_after: float | None = None  # as in `Finish`
 
 
 class Parked(Struct, frozen=True):

@@ -71,7 +71,7 @@ def test_a_write_whose_answer_was_lost_is_looked_up_for_a_bounded_time(
     store: Store, stuck: Any, postgres_store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C6: every look waits for a lock. Without the bound there are eight of them, each with its wait."""
-    monkeypatch.setattr("detent.store.enqueue_writer._RETRY_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("detent.store.group_writer._RETRY_SECONDS_MAX", 0.2)
     soon(postgres_store_url, "job_enqueue_v1", "job_enqueue_one_v1")
     watched, job = Watched(store), new_job(store)
     watched.answers_to_lose = 1

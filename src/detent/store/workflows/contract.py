@@ -19,6 +19,7 @@ from detent.model.workflow_records import (
     NewSignal,
     NewStep,
     NewWait,
+    Park,
     Parked,
     Pending,
     SignalRow,
@@ -66,17 +67,22 @@ class WorkflowVerbs(Protocol):
         ...
 
     @verb("worker", LeaseLost)
-    def workflow_wait(self, items: Sequence[NewWait], worker: str) -> list[Parked | Pending | Arrived | DetentError]:
-        """Wait: record `steps`; then, if the outcome is on record, answer it again. Otherwise the first thing of `on`
-        that has arrived ends the wait: the oldest signal of that name that no step has taken, or a group of children
-        that has ended. If nothing has arrived and the end of the wait has passed, the time is over. What ended the wait
-        is recorded in the same transaction and answered as `Arrived`.
+    def wait_look(self, items: Sequence[NewWait]) -> list[Arrived | Pending | DetentError]:
+        """Look whether waits have ended: record `steps`; then, if the outcome is on record, answer it again. Otherwise
+        the first thing of `on` that has arrived ends the wait: the oldest signal of that name that no step has taken,
+        or a group of children that has ended. If nothing has arrived and the end of the wait has passed, the time is
+        over. What ended the wait is recorded in the same transaction and answered as `Arrived`; otherwise `Pending`
+        with the time at which it ends. Only by the holder."""
+        ...
 
-        Otherwise the attempt ends as parked: wait rows replace earlier ones, the job is pending and due at the end of
-        the wait, its expiry is dropped, and the attempt is spared; if it has recorded anything but times (`sleep`,
-        `deadline`, `timeout`), so are all attempts before it. A requested cancel takes effect instead, by rule 3 of
-        `detent.store.contract`: the attempt ends as cancelled, and the answer is `Parked` too. Only by the holder. A
-        signal that is sent at the same moment is either seen here or wakes the job."""
+    @verb("worker", LeaseLost)
+    def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | DetentError]:
+        """End attempts whose functions wait: wait rows replace earlier ones, and the job is pending and due at `until`,
+        or at once if anything of `on` has arrived. Its expiry is dropped, and the attempt is spared; if it has recorded
+        anything but times (`sleep`, `deadline`, `timeout`), so are all attempts before it, and `parks` starts from zero.
+
+        A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled.
+        Only by the holder. A signal that is sent at the same moment is either seen here or wakes the job."""
         ...
 
     @verb("worker", LeaseLost)
