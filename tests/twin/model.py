@@ -140,6 +140,7 @@ class Model(Limits):
             idempotent=new.idempotent,
             limit_key=new.limit_key,
             cost=new.cost,
+            parent_id=new.parent_id,
         )
         self.job[job.id] = job
         if new.key is not None:

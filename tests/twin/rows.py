@@ -45,6 +45,7 @@ class Job(NamedTuple):
     committed_at: int | None = None
     effect_evidence: str | None = None
     result_dropped_at: int | None = None
+    parent_id: int | None = None
 
     @property
     def lane(self) -> Lane:

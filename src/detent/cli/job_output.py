@@ -100,6 +100,7 @@ def show_job(
             "tenant": row.tenant,
             "key": found.key if found else None,
             "run": None if row.run_id is None else str(row.run_id),
+            "parent": None if row.parent_id is None else str(row.parent_id),
             "priority": row.priority,
             "attempts": attempts_of(row),
             "limit key": row.limit_key,

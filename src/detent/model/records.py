@@ -105,6 +105,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     idempotent: bool = True
     limit_key: str | None = None
     cost: int | None = None  # tokens of its task's limit; None means one
+    parent_id: int | None = None  # the workflow that spawns it
     group: int | None = None  # if one item of a group is refused, all are
 
 
@@ -374,6 +375,7 @@ class JobRow(Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     committed_at: datetime | None
     result_dropped_at: datetime | None = None  # when retention deleted the result
+    parent_id: int | None = None  # the workflow that has spawned it
 
 
 class ExecutionRow(Struct, frozen=True, kw_only=True):

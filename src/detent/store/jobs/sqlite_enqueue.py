@@ -39,7 +39,7 @@ SELECT k.tenant, k.key, k.job_id, k.fingerprint
 _NEW_JOBS = Insert(
     "detent_job",
     "id, tenant, task, queue, priority, due_at, expires_at, payload, metadata, correlation_id, traceparent, run_id, "
-    "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost",
+    "nonce, created_at, attempts_max, dead_letter, idempotent, limit_key, cost, parent_id",
 )
 # A key that has expired counts as absent, and so does one of Detent's own for tasks that are unique while active, when
 # its job is at rest or gone: its row is written over.
@@ -144,6 +144,7 @@ class SqliteEnqueue(VerbBase):
                     *(item.id, item.tenant, item.task, item.queue, item.priority, due_at, expires_at, item.payload),
                     *(item.metadata, item.correlation_id, item.traceparent, item.run_id, item.nonce, now),
                     *(item.attempts_max, int(item.dead_letter), int(item.idempotent), item.limit_key, item.cost),
+                    item.parent_id,
                 )
             )
             lane = (item.queue, item.task, item.tenant, item.priority, item.limit_key or "")
@@ -180,6 +181,7 @@ class SqliteEnqueue(VerbBase):
             "idempotent": int(one.idempotent),
             "limit_key": one.limit_key,
             "cost": one.cost,
+            "parent_id": one.parent_id,
         }
         _NEW_JOBS.run_alike(self._db, same, list(zip(items.ids, items.payloads, strict=True)), ("id", "payload"))
         self._date(items.ids, now)

@@ -18,10 +18,10 @@ BEGIN
   SELECT RAISE(ABORT, 'DT041 job: it is not below the recorded horizon of retention');
 END;
 
-CREATE TRIGGER detent_job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
-  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
+CREATE TRIGGER detent_job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, parent_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent_job
+  FOR EACH ROW WHEN NEW.id IS NOT OLD.id OR NEW.tenant IS NOT OLD.tenant OR NEW.task IS NOT OLD.task OR NEW.payload IS NOT OLD.payload OR NEW.run_id IS NOT OLD.run_id OR NEW.parent_id IS NOT OLD.parent_id OR NEW.nonce IS NOT OLD.nonce OR NEW.created_at IS NOT OLD.created_at OR NEW.attempts_max IS NOT OLD.attempts_max OR NEW.dead_letter IS NOT OLD.dead_letter OR NEW.idempotent IS NOT OLD.idempotent
 BEGIN
-  SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once');
+  SELECT RAISE(ABORT, 'DT041 job: id, tenant, task, payload, run_id, parent_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once');
 END;
 
 CREATE TRIGGER detent_job_effect AFTER UPDATE OF effect_evidence ON detent_job

@@ -23,6 +23,7 @@ from detent.store.schedules.sqlite import SqliteSchedules
 from detent.store.tokens.sqlite import SqliteTokens
 from detent.store.webhooks.sqlite import SqliteWebhooks
 from detent.store.workers.sqlite import SqliteWorkers
+from detent.store.workflows.sqlite import SqliteWorkflows
 
 __all__ = ["EachAlone", "SqliteVerbs"]
 
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 
 class SqliteVerbs(
+    SqliteWorkflows,
     SqliteOps,
     SqliteEffects,
     SqliteRowByRow,

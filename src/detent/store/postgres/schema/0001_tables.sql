@@ -65,6 +65,7 @@ CREATE TABLE detent.lifecycle (
 --                    knows whether the effect has happened. NULL: no attempt has acted in such a way
 -- result_dropped_at  when the result was dropped because the task's result_ttl was over
 -- cost               tokens that the job takes from its task's limit when it starts; NULL is one
+-- parent_id          the workflow that has spawned it
 CREATE TABLE detent.job (
   id                  bigint      NOT NULL,
   tenant              text        NOT NULL DEFAULT '',
@@ -101,6 +102,7 @@ CREATE TABLE detent.job (
   effect_evidence      text,
   result_dropped_at   timestamptz,
   cost                integer,
+  parent_id           bigint,
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK ({{job.state_known}}),
   CONSTRAINT job_running_has_open_attempt CHECK (attempt - ended = (state = 'running')::integer),
@@ -116,6 +118,7 @@ CREATE TABLE detent.job (
 ) WITH (fillfactor = 50);
 CREATE INDEX job_by_run ON detent.job (run_id, created_at, id) WHERE run_id IS NOT NULL;
 CREATE INDEX job_by_correlation ON detent.job (correlation_id, created_at, id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX job_by_parent ON detent.job (parent_id, id) WHERE parent_id IS NOT NULL;
 
 -- Keys under which jobs were enqueued.
 CREATE TABLE detent.job_key (

@@ -60,6 +60,7 @@ CREATE TABLE detent_lifecycle (
 --                    knows whether the effect has happened. NULL: no attempt has acted in such a way
 -- result_dropped_at  when the result was dropped because the task's result_ttl was over
 -- cost               tokens that the job takes from its task's limit when it starts; NULL is one
+-- parent_id          the workflow that has spawned it
 CREATE TABLE detent_job (
   id                  INTEGER NOT NULL,
   tenant              TEXT    NOT NULL DEFAULT '',
@@ -96,6 +97,7 @@ CREATE TABLE detent_job (
   effect_evidence      TEXT,
   result_dropped_at   INTEGER,
   cost                INTEGER,
+  parent_id           INTEGER,
   CONSTRAINT job_pkey PRIMARY KEY (id),
   CONSTRAINT job_state_known CHECK ({{job.state_known}}),
   CONSTRAINT job_running_has_open_attempt CHECK ((state = 'running') = (ended < attempt)),
@@ -113,6 +115,7 @@ CREATE TABLE detent_job (
 ) STRICT;
 CREATE INDEX detent_job_by_run ON detent_job (run_id, created_at, id) WHERE run_id IS NOT NULL;
 CREATE INDEX detent_job_by_correlation ON detent_job (correlation_id, created_at, id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX detent_job_by_parent ON detent_job (parent_id, id) WHERE parent_id IS NOT NULL;
 
 -- Keys under which jobs were enqueued.
 CREATE TABLE detent_job_key (
@@ -1034,3 +1037,116 @@ CREATE TABLE detent_token (
 CREATE UNIQUE INDEX detent_token_one_per_name ON detent_token (name) WHERE revoked_at IS NULL;
 CREATE INDEX detent_token_of_name ON detent_token (name, id);
 CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS NULL;
+
+-- Workflows that have recorded something. What a workflow did is in workflow_step; a row here changes only at a park.
+-- parks           how often it has parked in a row without a new record
+-- parked_attempt  the attempt that parked last. The job is parked if that is its newest attempt, and it waits in `waiting`
+CREATE TABLE detent_workflow (
+  job_id         INTEGER NOT NULL,
+  version        INTEGER NOT NULL,
+  generation     INTEGER NOT NULL DEFAULT 1,
+  root_id        INTEGER NOT NULL,
+  depth          INTEGER NOT NULL,
+  forked_from    INTEGER,
+  parks          INTEGER NOT NULL DEFAULT 0,
+  parked_attempt INTEGER,
+  parked_at      INTEGER,
+  parked_for     TEXT,
+  undoing_since  INTEGER,
+  CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
+  CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
+  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))
+) STRICT;
+
+-- Recorded steps, each once. Rows are inserted once and never updated.
+-- attempt  the attempt that has recorded it; 0 for a copy
+CREATE TABLE detent_workflow_step (
+  job_id      INTEGER NOT NULL,
+  generation  INTEGER NOT NULL,
+  path        TEXT    NOT NULL,
+  seq         INTEGER NOT NULL,
+  kind        TEXT    NOT NULL,
+  scope       TEXT    NOT NULL DEFAULT '',
+  attempt     INTEGER NOT NULL,
+  fingerprint TEXT,
+  beside      INTEGER NOT NULL DEFAULT 0,
+  secret      INTEGER NOT NULL DEFAULT 0,
+  undo        INTEGER NOT NULL DEFAULT 0,
+  began_at    INTEGER NOT NULL,
+  done_at     INTEGER NOT NULL,
+  value       TEXT,
+  error       TEXT,
+  signal_name TEXT,
+  signal_seq  INTEGER,
+  CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
+  CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
+  CONSTRAINT workflow_step_kind_known CHECK (kind IN ('call', 'transact', 'sleep', 'deadline', 'signal', 'timeout', 'choice', 'spawn', 'join', 'scope', 'undo')),
+  CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
+  CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX detent_workflow_step_takes_signal_once ON detent_workflow_step (job_id, signal_name, signal_seq) WHERE signal_seq IS NOT NULL;
+
+-- Steps that an attempt was about to call, written before the call.
+CREATE TABLE detent_workflow_step_begun (
+  job_id     INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  path       TEXT    NOT NULL,
+  attempt    INTEGER NOT NULL,
+  begun_at   INTEGER NOT NULL,
+  CONSTRAINT workflow_step_begun_pkey PRIMARY KEY (job_id, generation, path, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- What a parked workflow waits for. The park writes the rows, and the next attempt deletes them.
+-- name     the name of a signal, or the path of the step that has spawned a group of children
+-- settled  children in quarantine do not count as ended
+CREATE TABLE detent_workflow_wait (
+  job_id  INTEGER NOT NULL,
+  n       INTEGER NOT NULL,
+  kind    TEXT    NOT NULL,
+  name    TEXT,
+  settled INTEGER NOT NULL DEFAULT 0,
+  due_at  INTEGER,
+  CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
+  CONSTRAINT workflow_wait_kind_known CHECK (kind IN ('time', 'signal', 'children')),
+  CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX detent_workflow_wait_for_signal ON detent_workflow_wait (name, job_id) WHERE kind = 'signal';
+
+-- Signals sent to workflows. Rows are inserted once and never updated; the step that has taken a signal names it.
+CREATE TABLE detent_workflow_signal (
+  job_id  INTEGER NOT NULL,
+  name    TEXT    NOT NULL,
+  seq     INTEGER NOT NULL,
+  payload TEXT    NOT NULL,
+  dedupe  TEXT,
+  actor   TEXT    NOT NULL,
+  reason  TEXT,
+  sent_at INTEGER NOT NULL,
+  CONSTRAINT workflow_signal_pkey PRIMARY KEY (job_id, name, seq),
+  CONSTRAINT workflow_signal_has_actor CHECK (name <> '' AND actor <> '')
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX detent_workflow_signal_one_per_dedupe ON detent_workflow_signal (job_id, name, dedupe) WHERE dedupe IS NOT NULL;
+
+-- Workflows to wake.
+-- differs: stays empty, because no other writer can hold the job's row here.
+CREATE TABLE detent_wake_request (
+  job_id INTEGER NOT NULL,
+  CONSTRAINT wake_request_pkey PRIMARY KEY (job_id)
+) STRICT;
+
+-- Children that a workflow has spawned together: the ids from first_id on. `failed` counts failed and cancelled ones, `dead`
+-- those in quarantine. A group is closed when all of its children were enqueued.
+CREATE TABLE detent_child_group (
+  parent_id  INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  path       TEXT    NOT NULL,
+  first_id   INTEGER NOT NULL,
+  total      INTEGER NOT NULL,
+  succeeded  INTEGER NOT NULL DEFAULT 0,
+  failed     INTEGER NOT NULL DEFAULT 0,
+  dead       INTEGER NOT NULL DEFAULT 0,
+  closed     INTEGER NOT NULL DEFAULT 0,
+  CONSTRAINT child_group_pkey PRIMARY KEY (parent_id, generation, path),
+  CONSTRAINT child_group_one_per_range UNIQUE (parent_id, first_id),
+  CONSTRAINT child_group_counts_are_possible CHECK (succeeded >= 0 AND failed >= 0 AND dead >= 0 AND succeeded + failed + dead <= total)
+) STRICT, WITHOUT ROWID;
