@@ -1039,6 +1039,8 @@ CREATE INDEX detent_token_of_name ON detent_token (name, id);
 CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS NULL;
 
 -- Workflows that have recorded something. What a workflow did is in workflow_step; a row here changes only at a park.
+-- version         0 if only its generation is known
+-- payload         the arguments of its generation; NULL if they are those of the job
 -- parks           how often it has parked in a row without a new record
 -- parked_attempt  the attempt that parked last. The job is parked if that is its newest attempt, and it waits in `waiting`
 CREATE TABLE detent_workflow (
@@ -1053,6 +1055,7 @@ CREATE TABLE detent_workflow (
   parked_at      INTEGER,
   parked_for     TEXT,
   undoing_since  INTEGER,
+  payload        TEXT,
   CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
   CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
   CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))
