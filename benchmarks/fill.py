@@ -91,7 +91,7 @@ INSERT INTO detent_ready (lane_id, ready_at, job_id)
 
 
 def fill(url: str, finished: int, pending: int) -> None:
-    """Add so many jobs that are done and so many that wait; the database has Detent's schema already."""
+    """Add finished and pending jobs to a database that has Detent's schema."""
     like = _enqueued(url) if pending else 0
     (_fill_postgres if url.startswith("postgresql:") else _fill_sqlite)(url, finished, max(0, pending - 1), like)
 

@@ -58,7 +58,7 @@ def run(places: Places, quick: bool) -> list[tuple[str, ...]]:
 
 
 def race(path: str, seconds: float, *, fair: bool) -> tuple[list[Sample], float]:
-    """The renewals of so many seconds, and the commits a second of the greedy one."""
+    """Return the renewals within `seconds`, and the commits per second of the greedy process."""
     with closing(SqliteStore(path, clock=SystemClock())) as store:
         store.ready()
         store.job_enqueue([NewJob(id=1, task=TASK, payload="{}", nonce=1, fingerprint="")])

@@ -56,7 +56,7 @@ def run(places: Places, quick: bool) -> list[Line]:
 
 
 def sent_through_the_api(url: str, count: int) -> float:
-    """So many a second with one `enqueue_many` for all: describing, checking, numbering, writing, handles."""
+    """Return jobs per second with one `enqueue_many` for all: describing, checking, numbering, writing, handles."""
     app = Detent(url)
 
     @app.task(name="bench.noop")

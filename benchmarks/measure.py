@@ -17,7 +17,7 @@ from statistics import median
 __all__ = ["Line", "Rates", "Stopwatch", "compare", "say", "spread", "stopwatch", "table"]
 
 Rates = dict[str, float]
-"""What one contestant reached in one repetition: by phase, so many a second."""
+"""The result of one contestant in one repetition: jobs per second by phase."""
 
 
 class Stopwatch:

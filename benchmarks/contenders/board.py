@@ -34,7 +34,7 @@ _mine: _Mine | None = None
 
 
 def marks(count: int, sent: float = 0.0) -> None:
-    """So many bodies have begun, just now. `sent` is when the job was enqueued, where that is asked for."""
+    """Note that `count` bodies have begun now. `sent` is the time of the enqueue, if it is measured."""
     global _mine
     with _LOCK:
         if _mine is None:

@@ -53,7 +53,7 @@ def prepare(count: int) -> None:
 
 
 def enqueue(count: int, at_once: int, name: str) -> program.Answer:
-    """It has no call for many: so many enqueues in one transaction of the caller's."""
+    """Enqueue `at_once` jobs in each transaction of the caller: there is no call for many jobs."""
     options = {"queue_name": QUEUE, "workflow_name": name}
     client = DBOSClient(system_database_url=program.URL)
     engine = sqlalchemy.create_engine(program.URL.replace("postgresql://", "postgresql+psycopg://"))

@@ -134,7 +134,7 @@ class Changes:
     many: int
 
     def targets(self) -> Iterator[str]:
-        """So many."""
+        """Return the refs of all targets."""
         return (f"target-{number}" for number in range(self.many))
 
     def preview(self, ref: str) -> Change[int]:

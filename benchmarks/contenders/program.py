@@ -32,7 +32,7 @@ def serve(commands: Mapping[str, Callable[[int], Answer | None]]) -> None:
 
 
 def rate(count: int, began: float) -> Answer:
-    """So many since then, by the clock that only grows."""
+    """Return the number per second since `began`, by the monotonic clock."""
     return {"per_second": count / (time.perf_counter() - began)}
 
 

@@ -69,7 +69,8 @@ class Arena:
 
     @contextmanager
     def working(self, processes: int = 1, **settings: str) -> Iterator[Tree]:
-        """Its workers, for as long as the block lasts. Detent's supervisor has so many children of its own."""
+        """Its workers, for as long as the block lasts. Detent gets one supervisor with `processes`
+        children, the others get that number of workers."""
         each, times = (processes, 1) if self.contender.name == "Detent" else (1, processes)
         with (self._directory / "said").open("ab") as said, Tree() as tree:
             for _ in range(times):
@@ -98,7 +99,7 @@ class Arena:
         self.places.settle(self.url)
 
     def wait_for(self, count: int, tree: Tree) -> None:
-        """Until so many bodies have begun. Raises where workers end before that, or begin none for a while."""
+        """Wait until `count` bodies have begun. Raises if workers end before that, or begin none for a while."""
         before, until = -1, 0.0
         while (total := self.board.total()) < count:
             if total > before:

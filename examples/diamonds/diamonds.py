@@ -20,7 +20,7 @@ app = Detent()
 
 PRICE_MAX = 1_000_000
 MARGINS = ((0.5, 118), (1.0, 124), (2.0, 131), (99.0, 140))
-"""Pricing rules: up to so many carats, so many percent of the cost."""
+"""Pricing rules: the largest weight in carats, and the price in percent of the cost."""
 TABLE = """
 CREATE TABLE diamonds (
   id TEXT PRIMARY KEY, carat DOUBLE PRECISION, shape TEXT, cost BIGINT, price BIGINT, available INTEGER, seen BIGINT

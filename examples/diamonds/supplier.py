@@ -1,9 +1,9 @@
 """A supplier of diamonds with a paged API, served here: `python examples/diamonds/supplier.py --stones 500000`.
 
 GET  /count?low=0&high=500&since=2026-01-01T00:00:00+00:00     how many stones have a list price in that range
-GET  /stones?low=0&high=500&since=…&offset=0&limit=200         so many of them, and where the next page begins
-POST /update {"count": 50}      so many stones, chosen by chance, have another cost from now on
-POST /drop   {"count": 20}      so many are sold: they are gone
+GET  /stones?low=0&high=500&since=…&offset=0&limit=200         up to `limit` of them, and where the next page begins
+POST /update {"count": 50}      changes the cost of that number of stones, chosen at random
+POST /drop   {"count": 20}      sells that number of stones: they are no longer listed
 POST /mood   {"errors": 0.05, "delay": 0.01}    how often it answers 503, and how slowly it answers
 """
 
@@ -67,7 +67,7 @@ class Supplier:
             return [stone for stone in found if datetime.fromisoformat(stone["updated_at"]) >= moment]
 
     def update(self, count: int) -> list[str]:
-        """So many have another cost; their ids."""
+        """Change the cost of `count` stones, and return their ids."""
         with self._lock:
             places = self._chance.sample(range(len(self._stones)), count)
             for place in places:
@@ -76,7 +76,7 @@ class Supplier:
             return [self._stones[place]["id"] for place in places]
 
     def drop(self, count: int) -> list[str]:
-        """So many are gone; their ids."""
+        """Remove `count` stones, and return their ids."""
         with self._lock:
             gone = set(self._chance.sample(range(len(self._stones)), count))
             ids = [self._stones[place]["id"] for place in sorted(gone)]

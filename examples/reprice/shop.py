@@ -37,14 +37,14 @@ LOOK, RECKONED, CHANGE = 1, 12, 10
 
 
 class Bucket:
-    """Leaks: so much fits in, so much comes back in a second."""
+    """A token bucket: it holds `size` tokens, and `a_second` tokens come back each second."""
 
     def __init__(self, size: float, a_second: float) -> None:
         self._size, self._a_second = size, a_second
         self._left, self._at = size, time.monotonic()
 
     def take(self, much: float) -> float:
-        """Zero where it had that much left; otherwise nothing is taken, and in so many seconds it will have."""
+        """Take tokens and return 0. If there are too few, take none, and return the seconds until there are enough."""
         now = time.monotonic()
         self._left = min(self._size, self._left + (now - self._at) * self._a_second)
         self._at = now
@@ -54,7 +54,7 @@ class Bucket:
         return (much - self._left) / self._a_second
 
     def give_back(self, much: float) -> None:
-        """So much was not needed."""
+        """Return tokens that were not needed."""
         self._left = min(self._size, self._left + much)
 
 

@@ -143,7 +143,7 @@ class Story:
         return run
 
     def steps(self, attempts: int) -> None:
-        """So many attempts; the next one has been claimed then, and its worker is gone."""
+        """Run this number of attempts. The worker dies after it has claimed the next one."""
         with suppress(WrongPlace):
             self.detent.work(most=attempts)
 

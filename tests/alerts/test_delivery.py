@@ -116,7 +116,7 @@ def test_a_message_that_is_turned_down_keeps_nobody_waiting(
 
 
 def test_a_storm_is_a_few_messages_and_a_summary(store: Store, clock: StoreClock) -> None:
-    """M2, G6: so many in a minute, the last of them says how many more there are."""
+    """M2, G6: at most `minute_max` messages in a minute; the last one says how many alerts it stands for."""
     with http_receiver() as receiver:
         options = SinkOptions(webhook_url=receiver.url, minute_max=3)
         sink = WebhookSink(options)

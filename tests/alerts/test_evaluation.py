@@ -22,7 +22,7 @@ def firing(store: Store) -> dict[str, AlertRow]:
 
 
 def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, dead_letter: bool = False) -> None:
-    """So many jobs came to rest, and were counted."""
+    """Run jobs to their end, and count them."""
     store.alert_tally(1000)
     clock.advance(1)
     rested(store, succeeded=succeeded, failed=failed, dead_letter=dead_letter)
@@ -30,12 +30,12 @@ def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, dead_l
 
 
 def dead(store: Store, count: int) -> None:
-    """So many more dead letters."""
+    """Add dead letters."""
     rested(store, failed=count)
 
 
 def look_on(store: Store, clock: StoreClock, seconds: int) -> None:
-    """As a worker does, every half minute until so many seconds have passed."""
+    """Evaluate the policies every 30 seconds, as a worker does, for `seconds`."""
     for _ in range(seconds // 30):
         clock.advance(30)
         evaluate_policies(store)

@@ -25,7 +25,7 @@ NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)> \u202egnp.exe \x1
 
 
 def fill(url: str, *, hours: int = HOURS) -> None:
-    """Fill an empty database with so many hours of work."""
+    """Fill an empty database with the jobs of the last `hours` hours."""
     os.environ["DETENT_DATABASE_URL"] = url
     with closing(Detent(url)) as empty:
         empty.migrate()

@@ -16,7 +16,7 @@ _LISTED = re.compile(r'path: "([^"]*)"')
 PAGES = [path for path in _LISTED.findall((CONSOLE / "src" / "pages" / "index.ts").read_text()) if ":" not in path]
 _SERIOUS = ("serious", "critical")
 _LOOKS = 10
-"""A finding counts if it is still there after so many looks."""
+"""How often a page is examined: a finding counts if it is still there the last time."""
 _SETTLED = """new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 50))
   .then(() => Promise.all(document.getAnimations()
   .filter((one) => one.effect.getComputedTiming().iterations !== Infinity)

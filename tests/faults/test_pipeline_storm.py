@@ -56,7 +56,7 @@ class Gale:
         Source(self._directory).strike()
 
     def rage(self, run: PipelineRun, kills_max: int, seconds: float, meanwhile: object) -> None:
-        """Until the run has ended; after so many kills it is left in peace."""
+        """Kill workers until the run has ended, but at most `kills_max` times."""
         deadline = time.monotonic() + seconds
         while not run.refresh().ended:
             assert time.monotonic() < deadline, f"{run!r} {run.counts} after {self.kills} kills"

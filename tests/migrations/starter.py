@@ -54,7 +54,7 @@ def main(url: str, task: str, last: str | None = None) -> None:
 
 
 def many(url: str, processes: int) -> None:
-    """Let so many processes go at once; this one ends well when all of them have."""
+    """Start processes that begin at the same time. This one exits with 0 if all of them did."""
     waits, go = os.pipe()
     pids = [os.fork() for _ in range(processes) if os.getpid() == FIRST]
     if os.getpid() == FIRST:

@@ -212,7 +212,7 @@ def test_a_skipped_run_that_is_held_fails_when_nobody_comes(harness: Harness) ->
 
 
 def test_tolerated_failures(harness: Harness) -> None:
-    """P3: so many partitions may fail without a word."""
+    """P3: up to `tolerate` partitions may fail, and the run completes."""
     source = declare(harness.app, tolerate=1)
     source.put(range(10), 100, harness.clock.now())
     source.odd_page = lambda partition, offset: None if partition.key == "part-0" else _plain(partition, offset)

@@ -64,7 +64,7 @@ SEARCHES: dict[str, JobSearch | RecordSearch] = {
 
 
 def crowd(url: str, many: int, first: int) -> None:
-    """So many more jobs, an hour younger than all others, and keys."""
+    """Add `many` jobs with keys, an hour younger than all others."""
     sqlite = is_sqlite(url)
     at = START + timedelta(hours=1)
     fill = {

@@ -41,7 +41,7 @@ SELECT (CAST(g.id AS bigint) << 32) + 10 * {{many}} + n, g.queue, g.task, '', 0,
 
 
 def crowd(url: str, many: int) -> None:
-    """Add so many keys with a lane each, whose breaker is open."""
+    """Add `many` keys with a lane each, whose breaker is open."""
     sqlite = is_sqlite(url)
     times = (START, START + timedelta(minutes=1))
     now, later = (str(to_micros(at, field="at")) if sqlite else f"'{at.isoformat()}'::timestamptz" for at in times)

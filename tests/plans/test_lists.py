@@ -55,7 +55,7 @@ STATEMENTS: dict[str, Any] = {
 
 
 def fill(url: str, first: int, last: int) -> None:
-    """Add so many of each."""
+    """Add rows with the numbers `first` to `last` to each table."""
     sqlite, at = is_sqlite(url), START + timedelta(hours=1)
     names = {
         "p": "detent_" if sqlite else "detent.",

@@ -44,7 +44,7 @@ _CALLS = {
 
 
 def crowd(url: str, many: int) -> None:
-    """So many more horizons, expired keys and lines of one queue."""
+    """Add `many` horizons, expired keys and lines of one queue."""
     sqlite = is_sqlite(url)
     start = to_micros(START, field="start")
     fill = {

@@ -116,7 +116,7 @@ def test_a_result_that_cannot_be_stored_is_an_error(shop: Bench) -> None:
 
 
 def test_a_cap_holds_for_its_queue_alone(shop: Bench) -> None:
-    """J12: at most so many jobs of a queue at once."""
+    """J12: a queue has a maximum number of jobs that run at once."""
     gate = shop.gate()
     capped = [shop.send("hold_capped", gate=str(gate)) for _ in range(4)]
     gate.entered(2)

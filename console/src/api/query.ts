@@ -24,7 +24,7 @@ interface Options {
   once?: boolean;
   /** True reads again after changes on record and every 15 seconds, but not whenever jobs have been counted. */
   slow?: boolean;
-  /** Reads again after so many seconds, whatever the stream says. */
+  /** Reads again at this interval in seconds, also without a message of the stream. */
   every?: number;
 }
 

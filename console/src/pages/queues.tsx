@@ -74,11 +74,11 @@ function limitAction(queue: Queue, limit: Limit | undefined): Action {
           <input id="concurrency" name="concurrency" class="input" type="number" min={1} step={1} defaultValue={String(limit?.concurrency_max ?? "")} />
         </div>
         <div class="field">
-          <label for="rate">Jobs that start, on average</label>
+          <label for="rate">Jobs that may start per period, on average</label>
           <input id="rate" name="rate" class="input" type="number" min={0} step="any" defaultValue={String(limit?.rate ?? "")} />
         </div>
         <div class="field">
-          <label for="per">in so many seconds</label>
+          <label for="per">Period in seconds</label>
           <input id="per" name="per" class="input" type="number" min={0} step="any" defaultValue={String(limit?.per ?? 1)} />
         </div>
       </>

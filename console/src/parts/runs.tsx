@@ -17,7 +17,7 @@ export function nameOf(run: AnyRun): string {
   return isBatch(run) ? run.batch : run.name;
 }
 
-/** Returns how many targets of a batch run nobody has asked to apply yet. */
+/** Returns how many targets of a batch run were previewed and are not yet requested to be applied. */
 export function leftOf(run: BatchRun): number {
   return run.total - run.queued - run.applying - run.applied - run.failed - run.rolled_back;
 }

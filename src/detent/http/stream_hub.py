@@ -34,7 +34,7 @@ _READERS_MAX = 4
 _TICK = 0.25
 _COUNTS_INTERVAL = 1.0
 _COUNTS_SHARE = 50
-"""Counting takes at most one part in so many of the time."""
+"""Counting jobs may take at most 1/50 of the time."""
 _MARKS_MAX = 500
 _FAILURE_PAUSE = 2.0
 

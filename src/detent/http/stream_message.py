@@ -26,7 +26,8 @@ def control(event: str, **fields: str) -> bytes:
 
 
 def place_only(place: str) -> bytes:
-    """Return an id without a message: the client continues after it if it reconnects, and tells nobody about it."""
+    """Return an id without a message: the client continues after it if it reconnects. Browsers
+    raise no event for it."""
     return f"id: {place}\n\n".encode()
 
 

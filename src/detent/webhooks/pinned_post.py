@@ -84,7 +84,7 @@ class _Deadline:
         return left
 
     def within(self, seconds: float) -> _Deadline:
-        """Return a deadline so many seconds from now, and not later than this one."""
+        """Return a deadline that is `seconds` from now, or this one if it is earlier."""
         return _Deadline(self._clock, min(self.left(), seconds))
 
 

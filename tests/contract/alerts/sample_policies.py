@@ -31,7 +31,7 @@ def policy(**overrides: Any) -> Policy:
 
 
 def rested(store: Store, *, succeeded: int = 0, failed: int = 0, **overrides: Any) -> list[int]:
-    """So many jobs with one attempt each, which ran and came to rest, in a few transactions; their ids."""
+    """Run jobs to their end with one attempt each, in a few transactions, and return their ids."""
     count = succeeded + failed
     first = store.ids_reserve(count)
     store.job_enqueue([new_job(store, id=first + n, attempts_max=1, **overrides) for n in range(count)])

@@ -18,7 +18,7 @@ def rates(store: Store, each: str = "queue") -> list[Figure]:
 
 
 def rest(store: Store, clock: StoreClock, *, succeeded: int, failed: int, queue: str = "default") -> None:
-    """So many jobs that ran and rest."""
+    """Run jobs to their end: some succeed, some fail."""
     clock.advance(0.1)
     rested(store, succeeded=succeeded, failed=failed, queue=queue)
 

@@ -14,7 +14,7 @@ PORTION = 20
 
 
 def drained(store: Store, claims: int = 1000) -> list[Claimed]:
-    """What so many claims in a row take, until there is nothing left."""
+    """Return the jobs of at most `claims` claims in a row, until none is left."""
     taken: list[Claimed] = []
     last = None
     for _ in range(claims):

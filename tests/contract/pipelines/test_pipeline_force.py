@@ -40,7 +40,7 @@ def test_a_run_started_with_force_goes_on_by_itself(store: Store) -> None:
 
 
 def test_a_tolerated_failure_is_no_force(store: Store) -> None:
-    """P3: so many partitions may fail."""
+    """P3: a tolerated number of partitions may fail."""
     run_id = one_of_two_failed(store, tolerated=1)
     line = store.transitions("pipeline_run", str(run_id))[-1]
     assert (line.to_state, line.reason, line.forced) == ("consolidation_triggered", "1 of 2 partitions failed", False)

@@ -66,7 +66,7 @@ def test_each_portion_to_one_job(store: Store) -> None:
 
 
 def test_what_a_dead_job_held_is_taken_again_and_not_for_ever(store: Store, clock: StoreClock) -> None:
-    """P4: resumable, and at most so many tries for one portion; a job that fails for it fails the run."""
+    """P4: resumable, and with a limit of attempts for one portion; a job that fails for it fails the run."""
     run, held = consolidating(store, FIVE)
     assert store.portion_take(run.id, held.job_id, held.attempt, 2).kind == "portion"  # type: ignore[union-attr]
     clock.advance(LEASE + 1)

@@ -86,7 +86,7 @@ class Owner:
     # -- words that differ between the databases ---------------------------------------------------------------
 
     def seconds_after(self, column: str, seconds: float) -> str:
-        """The expression for a time so many seconds after (or before) that of the column."""
+        """Return the expression for a time `seconds` after that of the column, or before it if negative."""
         if self.sqlite:
             return f"{column} + {round(seconds * 1_000_000)}"
         return f"{column} + interval '{seconds} seconds'"

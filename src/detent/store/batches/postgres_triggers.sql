@@ -141,7 +141,7 @@ BEGIN
 END $$;
 
 -- The state of a run follows from its counters. Each step is logged before it is taken. A run that rests with failures raises
--- its alert here, unless so many are tolerated; a run that did well, or was rolled back, resolves it.
+-- its alert here, unless their number is tolerated; a run that did well, or was rolled back, resolves it.
 CREATE OR REPLACE FUNCTION detent.batch_run_settle() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 DECLARE

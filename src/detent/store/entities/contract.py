@@ -70,8 +70,8 @@ class EntityVerbs(Protocol):
 
         A reader that continues after the place it was given misses no line and sees none twice, also if transactions
         commit in another order than they wrote their lines. Lines of one entity are in order. A transaction that stays
-        open delays only its own lines: the cursor remembers their numbers. If it has left so many separate numbers that
-        the cursor would become too long, the feed waits for its end.
+        open delays only its own lines: the cursor remembers their numbers. If there are too many of them for a cursor,
+        the feed waits until the transaction ends.
 
         Raises `InvalidInput` for a place that is not in this record.
         """

@@ -122,8 +122,8 @@ class JobUpkeepVerbs(Protocol):
         actor: str,
         reason: str | None = None,
     ) -> Moved:
-        """Allow silent jobs of a queue to be stopped and run again without approval after so many seconds; None for
-        both requires approval. Recorded (entity `recovery`: `automatic`, `approval`). Repeating it is a no-op."""
+        """Allow silent jobs of a queue to be stopped and run again without approval after these numbers of seconds;
+        None for both requires approval. Recorded (entity `recovery`: `automatic`, `approval`). Repeating it is a no-op."""
         ...
 
     @verb("viewer")

@@ -255,8 +255,8 @@ class ServiceSet:
             self.heartbeat.report_end()
 
     def _add_last_counts(self) -> None:
-        """Add up what has ended since the service last did so. If this was the last worker, nobody else would, and the
-        rates would lack it until a worker starts again."""
+        """Add up what has ended since the service last did so. Without this, if this was
+        the last worker, the rates would lack it until a worker starts again."""
         now = self._clock.monotonic()
         heard = self.heartbeat.heard
         if heard is not None and now - heard[1] <= _OLD:  # not during an outage

@@ -130,7 +130,7 @@ class Board:
         _DOUBLE.pack_into(self._map, self._entries[holder] * _ENTRY.size + _DEADLINE_OFFSET, deadline)
 
     def set_called(self, holder: Hashable, called_after: float) -> None:
-        """Note that the function of this job is called, so many seconds after its claim."""
+        """Note that the function of this job is called now, `called_after` seconds after its claim."""
         _DOUBLE.pack_into(self._map, self._entries[holder] * _ENTRY.size + _CALLED_AFTER_OFFSET, called_after)
 
     def set_in_process(self, holder: Hashable) -> None:
@@ -167,7 +167,7 @@ class Board:
         return bool(_FLAG.unpack_from(self._map, self._forbidden_offset)[0])
 
     def count_claim(self, jobs: int) -> None:
-        """Note that a claim gave so many jobs. By the claiming thread only."""
+        """Count a claim and the jobs that it returned. By the claiming thread only."""
         self._claims[0] += 1
         self._claims[1] += jobs
         _CLAIMS.pack_into(self._map, self._claims_offset, *self._claims)

@@ -2,7 +2,7 @@
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
 --          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes. A claim that does not get
 --          enough reads below them too, so a bound may delay a job, but never hides it. After_lane: the lane after which to
---          begin, if there are so many lanes that one claim does not read all of them
+--          begin, if there are more lanes than one claim reads
 -- gives:   the jobs in the order of the claim. To a caller that gives bounds, one row may come first that has no job: how far
 --          this claim has come in its lanes, and the cursor for the next one
 -- locks:   exactly the ready rows it takes, then their jobs; rows that others have locked are skipped. If any of these tasks
