@@ -9,12 +9,12 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 
-__all__ = ["Line", "Rates", "Stopwatch", "compare", "say", "spread", "stopwatch", "table"]
+__all__ = ["Line", "Rates", "Stopwatch", "compare", "median_milliseconds", "say", "spread", "stopwatch", "table"]
 
 Rates = dict[str, float]
 """The result of one contestant in one repetition: jobs per second by phase."""
@@ -34,6 +34,17 @@ def stopwatch() -> Iterator[Stopwatch]:
     began = time.perf_counter()
     yield watch
     watch.seconds = time.perf_counter() - began
+
+
+def median_milliseconds(call: Callable[[], object], times: int) -> float:
+    """Return the median time of a call, after a first one that warms up."""
+    call()
+    took = []
+    for _ in range(times):
+        with stopwatch() as watch:
+            call()
+        took.append(1e3 * watch.seconds)
+    return median(took)
 
 
 @dataclass(frozen=True, slots=True)

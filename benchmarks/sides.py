@@ -146,8 +146,8 @@ def _in_turn(names: Sequence[str], starts: Sequence[int], work: Callable[[str, i
 def drain(
     side: Side, batches: int | None = None, *, overlap: bool, took: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Claim and finish this number of batches, or until nothing is left. With overlap the next claim runs while the last
-    batch is finished. `took` is called with the number of jobs of each claim."""
+    """Claim and finish this number of batches, or until nothing is left. With overlap the next claim runs while the
+    last batch is finished. `took` is called with the number of jobs of each claim."""
     if overlap:
         _overlapping(side, batches, took)
         return

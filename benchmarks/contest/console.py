@@ -8,17 +8,16 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
-from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.contest.arena import Arena, Failed
 from benchmarks.contest.works import Size, Values, drained
-from benchmarks.measure import say, stopwatch
+from benchmarks.measure import median_milliseconds, say, stopwatch
 from detent.lifecycle.library import JOB
 
 __all__ = ["open_console", "request_times"]
@@ -44,7 +43,7 @@ def request_times(arena: Arena) -> Values:
         client = _Client(address)
         job_id = client.get(f"{API}/jobs?limit=1")["items"][0]["id"]
         paths = [*_reading_paths(client, job_id), *(f"{API}/jobs?state={state}" for state in JOB.states)]
-        times = {path: _milliseconds(partial(client.get, path)) for path in paths}
+        times = {path: median_milliseconds(partial(client.get, path), TIMES) for path in paths}
         slowest = sorted(times, key=lambda path: times[path], reverse=True)
         say(
             f"  {len(times)} requests; the slowest: "
@@ -126,16 +125,6 @@ class _Client:
         if answer.status != 200:
             raise Failed(f"GET {path} answered {answer.status}: {body[:500]!r}")
         return json.loads(body) if body else None
-
-
-def _milliseconds(call: Callable[[], object]) -> float:
-    call()
-    took = []
-    for _ in range(TIMES):
-        with stopwatch() as watch:
-            call()
-        took.append(1e3 * watch.seconds)
-    return median(took)
 
 
 def _reading_paths(client: _Client, job_id: str) -> Iterator[str]:

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from statistics import median
 
 from benchmarks.contest.arena import Arena, Failed
 from benchmarks.contest.console import request_times
 from benchmarks.contest.works import Size, Values, drained, first_of, idle
 from benchmarks.fill import fill
-from benchmarks.measure import stopwatch
+from benchmarks.measure import median_milliseconds, stopwatch
 from benchmarks.sides import BULK, TASK
 from detent.lifecycle.library import JOB
 from detent.model.limit_records import NewLimit
@@ -113,19 +112,9 @@ def filled(arena: Arena, size: Size) -> list[Values]:
 def _looks(url: str) -> Values:
     """Milliseconds for the counts, and for the first page of the slowest state."""
     with closing(open_store(url)) as store:
-        counts = _milliseconds(store.counts)
-        pages = [_milliseconds(partial(store.job_list, JobSearch(state=state))) for state in JOB.states]
+        counts = median_milliseconds(store.counts, LOOKS)
+        pages = [median_milliseconds(partial(store.job_list, JobSearch(state=state)), LOOKS) for state in JOB.states]
     return {"counts_ms": counts, "list_ms": max(pages)}
-
-
-def _milliseconds(look: Callable[[], object]) -> float:
-    look()
-    took = []
-    for _ in range(LOOKS):
-        with stopwatch() as watch:
-            look()
-        took.append(1e3 * watch.seconds)
-    return median(took)
 
 
 def _one_of(crowd: int, number: int) -> str:

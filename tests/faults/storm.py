@@ -19,8 +19,8 @@ from tests.processes.worker_processes import Worker, until
 WORKERS = 4
 LEASE = scaled(2.0)
 UP_MIN = 2
-"""Number of workers that must have run jobs since they, or their child, were last killed, before the next kill. So there
-is always a worker with free slots that takes over."""
+"""Number of workers that must have run jobs since they, or their child, were last killed, before the next kill. So
+there is always a worker with free slots that takes over."""
 
 WAITING_MAX = 4
 """Nobody is killed while more jobs wait for a slot: what is measured is taking over, not standing in line."""

@@ -4,8 +4,9 @@ import { useRead } from "../api/query";
 import { type Action, ActionButton } from "../parts/actions";
 import { duration, exactly, many } from "../parts/format";
 import { Icon } from "../parts/icon";
-import { ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading, Shown } from "../parts/notices";
+import { useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty, Shown } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { State } from "../parts/state";
 import { type Column, Table } from "../parts/table";
@@ -245,23 +246,22 @@ function AlertList({ state }: { state: "firing" | "resolved" }) {
   const list = useList("/alerts", { state }, idOf);
   return (
     <section class="card" aria-label="Alerts">
-      <News list={list} noun="alert" />
-      {list.rows.length ? (
-        <>
-          <Table label="Alerts" columns={COLUMNS} rows={list.rows} keyOf={idOf} isGone={list.isGone} />
-          <ListEnd list={list} noun="alert" />
-        </>
-      ) : list.reading.problem ? (
-        <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-      ) : !list.reading.data ? (
-        <Loading />
-      ) : state === "firing" ? (
-        <Empty icon="check" title="No alert is firing">
-          Alerts of the last days are under <Icon name="check" /> Resolved. “Test” sends a message to every sink.
-        </Empty>
-      ) : (
-        <Empty icon="alerts" title="No alert has been resolved yet">Alerts appear here after their cause is gone.</Empty>
-      )}
+      <ListTable
+        list={list}
+        label="Alerts"
+        noun="alert"
+        columns={COLUMNS}
+        keyOf={idOf}
+        empty={
+          state === "firing" ? (
+            <Empty icon="check" title="No alert is firing">
+              Alerts of the last days are under <Icon name="check" /> Resolved. “Test” sends a message to every sink.
+            </Empty>
+          ) : (
+            <Empty icon="alerts" title="No alert has been resolved yet">Alerts appear here after their cause is gone.</Empty>
+          )
+        }
+      />
     </section>
   );
 }

@@ -2,13 +2,15 @@
 import { type Job, type Schemas } from "../api/client";
 import { useLifecycle } from "../api/lifecycles";
 import { useRead } from "../api/query";
-import { BulkButton, bulkAllowed, type JobFilters } from "../parts/bulk";
+import { BulkButton, bulkAllowed, type JobFilters, SelectedJobs } from "../parts/bulk";
 import { errorLine } from "../parts/errors";
 import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
 import { count, exactly, many } from "../parts/format";
-import { ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading, Shown } from "../parts/notices";
+import { useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty, Shown } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
+import { useSelection } from "../parts/selection";
 import { Absent, type Column, Table } from "../parts/table";
 import { Clip, Copyable, Text } from "../parts/text";
 import { Time } from "../parts/time";
@@ -17,6 +19,7 @@ import { pageUrl, thingUrl, useQuery } from "../parts/url";
 type Group = Schemas["DeadGroup"];
 
 const STATE = "quarantined";
+const idOf = (job: Job) => job.id;
 
 /** The jobs of a group. The error is found by the name of its exception. */
 function filtersOf(group: Group, tenant: string | undefined): JobFilters {
@@ -103,7 +106,8 @@ export default function DeadLetters() {
   const [query, setQuery] = useQuery();
   const asked = { task: query.task, queue: query.queue, tenant: query.tenant };
   const report = useRead("/dead/report", { ...asked, limit: 100 });
-  const list = useList("/dead", asked, (job) => job.id);
+  const list = useList("/dead", asked, idOf);
+  const selection = useSelection(list.rows, idOf, (job) => `job ${job.id}`);
   const lifecycle = useLifecycle("job");
   const groups = report.data?.items ?? [];
   const known = (of: (group: Group) => string) => [...new Set(groups.map(of))].sort();
@@ -151,18 +155,12 @@ export default function DeadLetters() {
           </Shown>
         </Card>
         {groups.length > 0 && (
-          <Card title="Newest" padded={false}>
-            <News list={list} noun="job" />
-            {list.rows.length ? (
-              <>
-                <Table dense label="Dead letters" columns={JOBS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
-                <ListEnd list={list} noun="job" />
-              </>
-            ) : list.reading.problem ? (
-              <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-            ) : (
-              <Loading />
-            )}
+          <Card
+            title="Newest"
+            padded={false}
+            side={selection.rows.length > 0 && <SelectedJobs selection={selection} verbs={["retry", "discard"]} lifecycle={lifecycle} />}
+          >
+            <ListTable dense list={list} label="Dead letters" noun="job" columns={JOBS} keyOf={idOf} selection={selection} empty={null} />
           </Card>
         )}
       </div>

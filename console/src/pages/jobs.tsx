@@ -5,15 +5,17 @@ import type { Job } from "../api/client";
 import { addedUp, useCounts } from "../api/counts";
 import { useLifecycle } from "../api/lifecycles";
 import { useRead } from "../api/query";
-import { BulkButton, type BulkVerb, bulkAllowed, type JobFilters } from "../parts/bulk";
-import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
-import { ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading } from "../parts/notices";
+import { BulkButton, type BulkVerb, bulkAllowed, type JobFilters, SelectedJobs } from "../parts/bulk";
+import { cleared, FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty } from "../parts/notices";
 import { PageHead } from "../parts/page";
+import { useSelection } from "../parts/selection";
 import { readSince, SINCE_VALUES } from "../parts/since";
 import { errorLine } from "../parts/errors";
 import { State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { Absent, type Column } from "../parts/table";
 import { type Tab, Tabs } from "../parts/tabs";
 import { Clip, Copyable } from "../parts/text";
 import { Time, Took } from "../parts/time";
@@ -22,6 +24,8 @@ import "../styles/jobs.css";
 
 const STATES = ["pending", "running", "failed", "quarantined", "succeeded", "cancelled"];
 const VERBS: BulkVerb[] = ["retry", "cancel", "discard", "move"];
+
+const idOf = (job: Job) => job.id;
 
 /** Says in a few words what is the matter with a job. */
 export function Detail({ job }: { job: Job }) {
@@ -106,7 +110,8 @@ export default function Jobs() {
   const names = Object.keys(qualifiers);
   const since = useMemo(() => readSince(query.since, Date.now()), [query.since]);
   const filters = { ...Object.fromEntries(names.map((name) => [name, query[name]])), since } as JobFilters;
-  const list = useList("/jobs", filters, (job) => job.id);
+  const list = useList("/jobs", filters, idOf);
+  const selection = useSelection(list.rows, idOf, (job) => `job ${job.id}`);
   const lifecycle = useLifecycle("job");
   const tabs = useTabs(query);
   const text = filterText(query, names);
@@ -130,52 +135,43 @@ export default function Jobs() {
         />
         <section class="card" aria-label="Jobs">
           <div class="card-head">
-            <span class="soft small">{text ? <>All jobs with <code>{text}</code></> : "All jobs"}</span>
-            <div class="row">
-              {VERBS.map((verb) => (
-                <BulkButton
-                  key={verb}
-                  verb={verb}
-                  filters={filters}
-                  allowed={bulkAllowed(lifecycle, verb, query.state)}
-                  what={`All jobs with ${text}.`}
-                />
-              ))}
-            </div>
+            {selection.rows.length ? (
+              <SelectedJobs selection={selection} verbs={["retry", "cancel", "discard"]} lifecycle={lifecycle} />
+            ) : (
+              <>
+                <span class="soft small">{text ? <>All jobs with <code>{text}</code></> : "All jobs"}</span>
+                <div class="row">
+                  {VERBS.map((verb) => (
+                    <BulkButton
+                      key={verb}
+                      verb={verb}
+                      filters={filters}
+                      allowed={bulkAllowed(lifecycle, verb, query.state)}
+                      what={`All jobs with ${text}.`}
+                    />
+                  ))}
+                </div>
+              </>
+            )}
           </div>
-          <News list={list} noun="job" />
-          {list.rows.length > 0 ? (
-            <>
-              <Table dense label="Jobs" columns={COLUMNS} rows={list.rows} keyOf={(job) => job.id} isGone={list.isGone} />
-              <ListEnd list={list} noun="job" />
-            </>
-          ) : list.reading.problem ? (
-            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-          ) : list.reading.data ? (
-            <NoJobs isFiltered={text !== ""} clear={() => setQuery(Object.fromEntries(names.map((name) => [name, undefined])))} />
-          ) : (
-            <Loading lines={10} />
-          )}
+          <ListTable
+            dense
+            list={list}
+            label="Jobs"
+            noun="job"
+            columns={COLUMNS}
+            keyOf={idOf}
+            selection={selection}
+            clear={text ? () => setQuery(cleared(names)) : undefined}
+            noMatch="Jobs that were deleted after their retention are not found either."
+            empty={
+              <Empty icon="jobs" title="There is no job yet" command="detent enqueue TASK '{}' --app shop:app">
+                Jobs appear here as soon as a program enqueues one.
+              </Empty>
+            }
+          />
         </section>
       </div>
     </>
-  );
-}
-
-function NoJobs({ isFiltered, clear }: { isFiltered: boolean; clear: () => void }) {
-  if (!isFiltered) {
-    return (
-      <Empty icon="jobs" title="There is no job yet" command="detent enqueue TASK '{}' --app shop:app">
-        Jobs appear here as soon as a program enqueues one.
-      </Empty>
-    );
-  }
-  return (
-    <Empty icon="search" title="No job matches">
-      Jobs that were deleted after their retention are not found either.{" "}
-      <button type="button" class="button small" onClick={clear}>
-        Clear the filter
-      </button>
-    </Empty>
   );
 }

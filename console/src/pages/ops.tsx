@@ -2,12 +2,13 @@
 import type { Schemas } from "../api/client";
 import { useLifecycle } from "../api/lifecycles";
 import { useRead } from "../api/query";
-import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
-import { ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading } from "../parts/notices";
+import { cleared, FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { Absent, type Column } from "../parts/table";
 import { Clip, Text, WebLink } from "../parts/text";
 import { Time, Took } from "../parts/time";
 import { pageUrl, thingUrl, useQuery } from "../parts/url";
@@ -137,27 +138,19 @@ export default function OpsRuns() {
         <Environments />
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by project: env: state:" />
         <section class="card" aria-label="Ops runs">
-          <News list={list} noun="run" />
-          {list.rows.length ? (
-            <>
-              <Table label="Ops runs" columns={COLUMNS} rows={list.rows} keyOf={(run) => run.id} isGone={list.isGone} />
-              <ListEnd list={list} noun="run" />
-            </>
-          ) : list.reading.problem ? (
-            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-          ) : !list.reading.data ? (
-            <Loading lines={8} />
-          ) : filterText(query, names) ? (
-            <Empty icon="search" title="No run matches">
-              <button type="button" class="button small" onClick={() => setQuery({ project: undefined, env: undefined, state: undefined })}>
-                Clear the filter
-              </button>
-            </Empty>
-          ) : (
-            <Empty icon="ops" title="There is no ops run yet" command="detent ops queue shop production --git-sha 0ddba11">
-              Queue one by hand, or declare a webhook that does it on every push.
-            </Empty>
-          )}
+          <ListTable
+            list={list}
+            label="Ops runs"
+            noun="run"
+            columns={COLUMNS}
+            keyOf={(run) => run.id}
+            clear={filterText(query, names) ? () => setQuery(cleared(names)) : undefined}
+            empty={
+              <Empty icon="ops" title="There is no ops run yet" command="detent ops queue shop production --git-sha 0ddba11">
+                Queue one by hand, or declare a webhook that does it on every push.
+              </Empty>
+            }
+          />
         </section>
       </div>
     </>

@@ -1,14 +1,15 @@
 // The record: who did what, when and why; and how things were at any time.
 import { useState } from "preact/hooks";
 import { address, type Answer, Problem, read, type Schemas } from "../api/client";
-import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { cleared, FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
 import { count, exactly } from "../parts/format";
-import { ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading } from "../parts/notices";
+import { useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty } from "../parts/notices";
 import { Card, PageHead } from "../parts/page";
 import { readSince, SINCE_VALUES } from "../parts/since";
 import { labelOf, State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { Absent, type Column } from "../parts/table";
 import { Clip, Text } from "../parts/text";
 import { ExactTime } from "../parts/time";
 import { pageUrl, thingUrl, useQuery } from "../parts/url";
@@ -109,27 +110,19 @@ export default function Record() {
       <div class="stack">
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by entity: entity_id: actor: since:" />
         <section class="card" aria-label="Record">
-          <News list={list} noun="change" />
-          {list.rows.length ? (
-            <>
-              <Table label="Record" columns={COLUMNS} rows={list.rows} keyOf={keyOf} />
-              <ListEnd list={list} noun="change" />
-            </>
-          ) : list.reading.problem ? (
-            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-          ) : !list.reading.data ? (
-            <Loading lines={10} />
-          ) : filterText(query, names) ? (
-            <Empty icon="search" title="No change matches">
-              <button type="button" class="button small" onClick={() => setQuery(Object.fromEntries(names.map((name) => [name, undefined])))}>
-                Clear the filter
-              </button>
-            </Empty>
-          ) : (
-            <Empty icon="record" title="Nothing was changed yet">
-              Pauses, retries, cancels, applied batches and changed schedules appear here. The ordinary steps of a job are on its page.
-            </Empty>
-          )}
+          <ListTable
+            list={list}
+            label="Record"
+            noun="change"
+            columns={COLUMNS}
+            keyOf={keyOf}
+            clear={filterText(query, names) ? () => setQuery(cleared(names)) : undefined}
+            empty={
+              <Empty icon="record" title="Nothing was changed yet">
+                Pauses, retries, cancels, applied batches and changed schedules appear here. The ordinary steps of a job are on its page.
+              </Empty>
+            }
+          />
         </section>
         <AsOf />
       </div>

@@ -1,13 +1,14 @@
 // The list of runs of batches and pipelines.
 import type { Query } from "../api/client";
 import { useRead } from "../api/query";
-import { FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
-import { type List, ListEnd, News, useList } from "../parts/list";
-import { Empty, Failure, Loading } from "../parts/notices";
+import { cleared, FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
+import { type List, useList } from "../parts/list";
+import { ListTable } from "../parts/list_table";
+import { Empty } from "../parts/notices";
 import { PageHead } from "../parts/page";
 import { type AnyRun, isBatch, nameOf, RunProgress } from "../parts/runs";
 import { State } from "../parts/state";
-import { Absent, type Column, Table } from "../parts/table";
+import { Absent, type Column } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Clip, Copyable } from "../parts/text";
 import { Time, Took } from "../parts/time";
@@ -79,27 +80,19 @@ export default function Runs() {
         <Tabs label="Kinds" path="runs" name="kind" query={query} tabs={KINDS} />
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by state: name: tenant:" />
         <section class="card" aria-label="Runs">
-          <News list={list} noun="run" />
-          {list.rows.length > 0 ? (
-            <>
-              <Table label="Runs" columns={COLUMNS} rows={list.rows} keyOf={(run) => run.id} isGone={list.isGone} />
-              <ListEnd list={list} noun="run" />
-            </>
-          ) : list.reading.problem ? (
-            <Failure problem={list.reading.problem} retry={list.reading.refresh} />
-          ) : !list.reading.data ? (
-            <Loading lines={8} />
-          ) : isFiltered ? (
-            <Empty icon="search" title="No run matches">
-              <button type="button" class="button small" onClick={() => setQuery({ kind: undefined, state: undefined, name: undefined, tenant: undefined })}>
-                Clear the filter
-              </button>
-            </Empty>
-          ) : (
-            <Empty icon="runs" title="There is no run yet" command="detent runs preview BATCH '{}' --app shop:app">
-              Preview a batch, or start a pipeline with <code>detent runs start</code>.
-            </Empty>
-          )}
+          <ListTable
+            list={list}
+            label="Runs"
+            noun="run"
+            columns={COLUMNS}
+            keyOf={(run) => run.id}
+            clear={isFiltered ? () => setQuery(cleared(["kind", ...names])) : undefined}
+            empty={
+              <Empty icon="runs" title="There is no run yet" command="detent runs preview BATCH '{}' --app shop:app">
+                Preview a batch, or start a pipeline with <code>detent runs start</code>.
+              </Empty>
+            }
+          />
         </section>
       </div>
     </>

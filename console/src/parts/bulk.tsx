@@ -2,11 +2,13 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { legalMove, type Lifecycle } from "../api/lifecycles";
-import { post, type Query } from "../api/client";
+import { type Job, post, Problem, type Query } from "../api/client";
 import { useRead } from "../api/query";
+import { changes } from "../live/live";
 import { type Action, ActionButton, ask, type Allowed } from "./actions";
 import { exactly, many } from "./format";
 import { Icon } from "./icon";
+import type { Selection } from "./selection";
 import { Text } from "./text";
 import { toast, toastProblem } from "./toasts";
 
@@ -93,6 +95,70 @@ async function count(verb: BulkVerb, filters: JobFilters, what?: string): Promis
   } catch (error) {
     toastProblem(error);
   }
+}
+
+type SelectedVerb = Exclude<BulkVerb, "move">;
+
+const PAST: Record<SelectedVerb, string> = { retry: "retried", cancel: "cancelled", discard: "discarded" };
+
+/** Says how many jobs are selected, with a button for each verb. It changes those that are in a state for it. */
+export function SelectedJobs({ selection, verbs, lifecycle }: {
+  selection: Selection<Job>;
+  verbs: SelectedVerb[];
+  lifecycle: Lifecycle | undefined;
+}) {
+  return (
+    <>
+      <span class="small number" role="status">
+        {many(selection.rows.length, "job")} selected
+      </span>
+      <div class="row">
+        {verbs.map((verb) => (
+          <ActionButton key={verb} compact action={selectedAction(verb, selection, lifecycle)} />
+        ))}
+        <button type="button" class="button small plain" onClick={selection.clear}>
+          Clear
+        </button>
+      </div>
+    </>
+  );
+}
+
+function selectedAction(verb: SelectedVerb, selection: Selection<Job>, lifecycle: Lifecycle | undefined): Action {
+  const fitting = selection.rows.filter((job) => bulkAllowed(lifecycle, verb, job.state) === true);
+  const others = selection.rows.length - fitting.length;
+  const first = selection.rows[0];
+  const number = many(fitting.length, "job");
+  return {
+    label: `${LABELS[verb]}…`,
+    icon: ICONS[verb],
+    danger: verb !== "retry",
+    allowed: fitting.length > 0 || !first || bulkAllowed(lifecycle, verb, first.state),
+    title: `${LABELS[verb]} ${number}?`,
+    text: `${MEANINGS[verb]}${others ? ` ${many(others, "selected job")} in another state ${others === 1 ? "is" : "are"} left alone.` : ""}`,
+    confirm: `${LABELS[verb]} ${number}`,
+    run: async (reason) => {
+      const refused = await changeEach(verb, fitting, reason);
+      selection.clear();
+      changes.now();
+      const done = many(fitting.length - refused.length, "job");
+      return { message: refused.length ? `${done} ${PAST[verb]}, ${refused.length} refused. ${refused[0]}` : `${done} ${PAST[verb]}.` };
+    },
+  };
+}
+
+/** Changes jobs one after the other. Returns why some were refused: they have moved on, for instance. */
+async function changeEach(verb: SelectedVerb, jobs: Job[], reason: string | undefined): Promise<string[]> {
+  const refused: string[] = [];
+  for (const job of jobs) {
+    try {
+      await post(`/jobs/{job_id}/${verb}`, { parts: { job_id: job.id }, body: { reason } });
+    } catch (error) {
+      if (!(error instanceof Problem) || error.isLost || error.status === 401 || error.status === 403) throw error;
+      refused.push(error.message);
+    }
+  }
+  return refused;
 }
 
 /** The operations that the reader has started on this page, until they have ended. */

@@ -37,6 +37,11 @@ export function filterText(filters: Filters, names: string[]): string {
     .join(" ");
 }
 
+/** Returns a change of the address that removes these filters. */
+export function cleared(names: string[]): Filters {
+  return Object.fromEntries(names.map((name) => [name, undefined]));
+}
+
 /** Returns the filters of a text, and the words that are none. */
 export function parseFilters(text: string, names: string[]): { filters: Filters; words: string[] } {
   const filters: Filters = {};

@@ -1,5 +1,7 @@
 // Tables: rows of one height, the first link of a row is its name, j and k go from row to row.
 import type { ComponentChildren } from "preact";
+import type { Selection } from "./selection";
+import { visible } from "./text";
 
 export interface Column<T> {
   head: string;
@@ -31,20 +33,34 @@ interface Props<T> {
   isGone?: (row: T) => boolean;
   /** On a phone, two values of a card stand beside each other. For long lists of short values. */
   dense?: boolean;
+  /** Gives each row a checkbox. */
+  selection?: Selection<T>;
 }
 
 /** Shows rows. On a narrow screen each row becomes a card. */
-export function Table<T>({ label, columns, rows, keyOf, isGone, dense = false }: Props<T>) {
+export function Table<T>({ label, columns, rows, keyOf, isGone, dense = false, selection }: Props<T>) {
+  const allSelected = selection !== undefined && rows.every(selection.isSelected);
   return (
     <div class="table-box">
       <table class={`table as-cards ${dense ? "dense" : ""}`} aria-label={label}>
         <colgroup>
+          {selection && <col class="check-column" />}
           {columns.map((column) => (
             <col key={column.head} class={column.roomyOnly ? "roomy-only" : ""} style={column.width ? { width: column.width } : undefined} />
           ))}
         </colgroup>
         <thead>
           <tr>
+            {selection && (
+              <th scope="col">
+                <input
+                  type="checkbox"
+                  aria-label="Select all that are shown"
+                  checked={allSelected}
+                  onChange={(event) => selection.select(rows, event.currentTarget.checked)}
+                />
+              </th>
+            )}
             {columns.map((column) => (
               <th key={column.head} scope="col" class={`${column.right ? "right" : ""} ${column.roomyOnly ? "roomy-only" : ""}`}>
                 {column.actions ? <span class="unseen">{column.head}</span> : column.head}
@@ -54,7 +70,17 @@ export function Table<T>({ label, columns, rows, keyOf, isGone, dense = false }:
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)} data-row class={isGone?.(row) ? "gone" : ""}>
+            <tr key={keyOf(row)} data-row class={`${isGone?.(row) ? "gone" : ""} ${selection?.isSelected(row) ? "selected" : ""}`}>
+              {selection && (
+                <td class="check-cell">
+                  <input
+                    type="checkbox"
+                    aria-label={`Select ${visible(selection.nameOf(row))}`}
+                    checked={selection.isSelected(row)}
+                    onChange={(event) => selection.select([row], event.currentTarget.checked)}
+                  />
+                </td>
+              )}
               {columns.map((column) => (
                 <td key={column.head} data-label={column.head} class={classesOf(column)}>
                   {column.cell(row)}

@@ -5,76 +5,36 @@ import { useLifecycle, meaningOf } from "../api/lifecycles";
 import { useRead } from "../api/query";
 import { ActionButton } from "../parts/actions";
 import { exactly, many } from "../parts/format";
-import { History } from "../parts/history";
 import { Icon } from "../parts/icon";
 import { Empty, Shown } from "../parts/notices";
-import { Card, PageHead } from "../parts/page";
+import { Card } from "../parts/page";
 import { Shares } from "../parts/progress";
 import { type BatchRun, leftOf, progressText, sharesOf } from "../parts/runs";
-import { State } from "../parts/state";
 import { type Column, Table } from "../parts/table";
-import { Tabs } from "../parts/tabs";
-import { Clip, Copyable, Json, Text } from "../parts/text";
+import { Clip, Text } from "../parts/text";
 import { Time } from "../parts/time";
-import { pageUrl, thingUrl, useQuery } from "../parts/url";
+import { pageUrl, thingUrl } from "../parts/url";
 import { applyAction, cancelAction, correctAction, reconcileAction, retryFailedAction, rollBackAction } from "./batch_actions";
 import { Difference } from "./difference";
 import { compareFields, valueText } from "./fields";
+import { RunHead, RunTabs } from "./run_parts";
 
 export function BatchRunPage({ run }: { run: BatchRun }) {
-  const [query] = useQuery();
   const lifecycle = useLifecycle("batch_run");
-  const tab = query.tab ?? "difference";
   return (
     <>
-      <PageHead
-        title={`${run.batch} · run ${run.id}`}
-        heading={
-          <span class="row">
-            <Text value={run.batch} /> <State state={run.state} />
-          </span>
-        }
-        lead={
-          <>
-            Run <Copyable text={run.id} what="the id of the run" /> by <Text value={run.actor} />, <Time at={run.created_at} />
-            {run.tenant && (
-              <>
-                , tenant <Text value={run.tenant} />
-              </>
-            )}
-            {run.reason && (
-              <>
-                : <Text value={run.reason} />
-              </>
-            )}
-          </>
-        }
-      />
+      <RunHead run={run} />
       <div class="stack">
         <Progress run={run} meaning={meaningOf(lifecycle, run.state)} />
-        <Tabs
-          label="Parts of the run"
-          path={`runs/${encodeURIComponent(run.id)}`}
-          name="tab"
-          query={{ tab: query.tab }}
+        <RunTabs
+          run={run}
           tabs={[
             { value: undefined, label: "Difference", number: run.total },
             { value: "mismatches", label: "Mismatches", number: run.mismatches },
-            { value: "record", label: "Record" },
-            { value: "input", label: "Input" },
           ]}
-        />
-        {tab === "mismatches" ? (
-          <Mismatches run={run} />
-        ) : tab === "record" ? (
-          <RunRecord id={run.id} />
-        ) : tab === "input" ? (
-          <Card title="Input">
-            <Json value={run.payload} label="Input of the batch" />
-          </Card>
-        ) : (
-          <Changes run={run} />
-        )}
+        >
+          {(tab) => (tab === "mismatches" ? <Mismatches run={run} /> : <Changes run={run} />)}
+        </RunTabs>
       </div>
     </>
   );
@@ -263,16 +223,6 @@ function Mismatches({ run }: { run: BatchRun }) {
           );
         }}
       </Shown>
-    </Card>
-  );
-}
-
-/** The record of a run. */
-export function RunRecord({ id }: { id: string }) {
-  const history = useRead("/runs/{run_id}/history", {}, { parts: { run_id: id } });
-  return (
-    <Card title="Record">
-      <Shown reading={history}>{({ items }) => <History transitions={items} />}</Shown>
     </Card>
   );
 }

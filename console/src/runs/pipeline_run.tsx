@@ -7,17 +7,16 @@ import { type Action, ActionButton } from "../parts/actions";
 import { count, exactly, many } from "../parts/format";
 import { Icon, type IconName } from "../parts/icon";
 import { Empty, Failure, Loading } from "../parts/notices";
-import { Card, PageHead } from "../parts/page";
+import { Card } from "../parts/page";
 import { errorLine } from "../parts/errors";
 import type { PipelineRun } from "../parts/runs";
 import { labelOf, lookOf, State } from "../parts/state";
 import { Absent, type Column, Table } from "../parts/table";
-import { Tabs } from "../parts/tabs";
-import { Clip, Copyable, Json, Text, visible } from "../parts/text";
+import { Clip, Text, visible } from "../parts/text";
 import { ExactTime, Time } from "../parts/time";
 import { toastProblem } from "../parts/toasts";
 import { thingUrl, useQuery } from "../parts/url";
-import { RunRecord } from "./batch_run";
+import { RunHead, RunTabs } from "./run_parts";
 
 type Partition = Schemas["Partition"];
 
@@ -66,59 +65,21 @@ function actionsOf(run: PipelineRun, lifecycle: ReturnType<typeof useLifecycle>)
 }
 
 export function PipelineRunPage({ run }: { run: PipelineRun }) {
-  const [query] = useQuery();
   const lifecycle = useLifecycle("pipeline_run");
   return (
     <>
-      <PageHead
-        title={`${run.name} · run ${run.id}`}
-        heading={
-          <span class="row">
-            <Text value={run.name} /> <State state={run.state} />
-            {run.is_forced && <span class="tag">forced</span>}
-          </span>
-        }
-        lead={
-          <>
-            Run <Copyable text={run.id} what="the id of the run" /> by <Text value={run.started_by} />, <Time at={run.created_at} />
-            {run.tenant && (
-              <>
-                , tenant <Text value={run.tenant} />
-              </>
-            )}
-            {run.reason && (
-              <>
-                : <Text value={run.reason} />
-              </>
-            )}
-          </>
-        }
+      <RunHead
+        run={run}
+        tag={run.is_forced && <span class="tag">forced</span>}
         actions={actionsOf(run, lifecycle).map((action) => (
           <ActionButton key={action.label} action={action} />
         ))}
       />
       <div class="stack">
         <Steps run={run} meaning={meaningOf(lifecycle, run.state)} />
-        <Tabs
-          label="Parts of the run"
-          path={`runs/${encodeURIComponent(run.id)}`}
-          name="tab"
-          query={{ tab: query.tab }}
-          tabs={[
-            { value: undefined, label: "Partitions", number: run.partitions },
-            { value: "record", label: "Record" },
-            { value: "input", label: "Input" },
-          ]}
-        />
-        {query.tab === "record" ? (
-          <RunRecord id={run.id} />
-        ) : query.tab === "input" ? (
-          <Card title="Input">
-            <Json value={run.payload} label="Input of the pipeline" />
-          </Card>
-        ) : (
-          <Partitions run={run} />
-        )}
+        <RunTabs run={run} tabs={[{ value: undefined, label: "Partitions", number: run.partitions }]}>
+          {() => <Partitions run={run} />}
+        </RunTabs>
       </div>
     </>
   );

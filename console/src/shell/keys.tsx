@@ -14,6 +14,7 @@ const KEYS: [string[], string][] = [
   [["j"], "Next row"],
   [["k"], "Row before"],
   [["Enter"], "Open the row"],
+  [["x"], "Select the row, or not"],
   [["r"], "Read again now"],
   [["p"], "Pause or continue updates"],
   [["t"], "Next theme: system, light, dark"],
@@ -28,7 +29,7 @@ export function listenToKeys(route: (url: string) => void): () => void {
   const onKey = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     const target = event.target as HTMLElement;
-    if (target.closest("input, textarea, select, [contenteditable]")) return;
+    if (target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
     if (Date.now() < wantsPageUntil) {
       wantsPageUntil = 0;
       const page = PAGES.find((one) => one.letter === event.key);
@@ -49,6 +50,8 @@ export function listenToKeys(route: (url: string) => void): () => void {
   return () => removeEventListener("keydown", onKey);
 }
 
+const ROW = "[data-row], tbody[data-ref]";
+
 const ACTS: Record<string, () => void> = {
   "/": () => document.querySelector<HTMLInputElement>("[data-filter]")?.focus(),
   r: () => changes.now(),
@@ -59,11 +62,13 @@ const ACTS: Record<string, () => void> = {
   },
   j: () => focusRow(1),
   k: () => focusRow(-1),
+  x: () => document.activeElement?.closest(ROW)?.querySelector<HTMLInputElement>("input[type=checkbox]")?.click(),
 };
 
 function focusRow(step: number): void {
   const links = [...document.querySelectorAll<HTMLElement>("[data-row-link]")];
-  const at = links.findIndex((link) => link === document.activeElement);
+  const row = document.activeElement?.closest(ROW);
+  const at = links.findIndex((link) => link === document.activeElement || (row && link.closest(ROW) === row));
   const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + step));
   links[next]?.focus();
 }

@@ -123,7 +123,8 @@ class JobUpkeepVerbs(Protocol):
         reason: str | None = None,
     ) -> Moved:
         """Allow silent jobs of a queue to be stopped and run again without approval after these numbers of seconds;
-        None for both requires approval. Recorded (entity `recovery`: `automatic`, `approval`). Repeating it is a no-op."""
+        None for both requires approval. Recorded (entity `recovery`: `automatic`, `approval`). Repeating it is a
+        no-op."""
         ...
 
     @verb("viewer")
