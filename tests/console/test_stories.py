@@ -246,3 +246,47 @@ def test_under_a_prefix(tab: OpenTab, shop: Detent) -> None:
         expect(page).to_have_url(re.compile(r"/in/side/jobs/\d+$"))
         page.reload()
         expect(page.locator(".why")).not_to_have_text("…")
+
+
+def test_selected_jobs_are_changed_and_no_others(tab: OpenTab, shop: Detent) -> None:
+    """Select rows by checkbox and with the key x, read how many they are, and change just these."""
+    due = datetime.now(UTC) + LATER
+    sent = [
+        shop.enqueue(shop_module.report.call(month=f"1999-0{n}"), due_at=due, tenant="selected") for n in range(1, 5)
+    ]
+    page = tab().open("jobs?tenant=selected")
+    expect(page.locator("tr[data-row]")).to_have_count(4)
+    page.get_by_label(f"Select job {sent[0].id}", exact=True).check()
+    expect(page.get_by_role("status").get_by_text("1 job selected")).to_be_visible()
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    expect(page.locator("tr.selected")).to_have_count(2)
+    expect(page.get_by_label(f"Select job {sent[1].id}", exact=True)).to_be_checked()
+    retry = page.get_by_role("button", name="Retry…")
+    expect(retry).to_have_attribute("data-hint", re.compile("only if a job is failed, quarantined or cancelled"))
+    page.get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel 2 jobs?")).to_be_visible()
+    _confirm(page, "chosen by hand", "Cancel 2 jobs")
+    expect(page.get_by_text("2 jobs cancelled.")).to_be_visible()
+    assert [job.refresh().state for job in sent] == ["cancelled", "cancelled", "pending", "pending"]
+    assert sent[1].history()[-1].reason == "chosen by hand"
+    expect(page.locator("tr.selected")).to_have_count(0)
+
+    page.get_by_label("Select all that are shown").check()
+    page.get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("2 selected jobs in another state are left alone")
+    sent[2].cancel()  # it moves on while the dialog is open
+    _confirm(page, "", "Cancel 2 jobs")
+    expect(page.get_by_text("1 job cancelled, 1 refused.")).to_be_visible()
+
+
+def test_selected_dead_letters_are_discarded(tab: OpenTab, shop: Detent) -> None:
+    page = tab().open("dead")
+    dead = len(shop.dead.list())
+    boxes = page.get_by_label(re.compile(r"Select job \d+"))
+    boxes.nth(0).check()
+    boxes.nth(1).check()
+    page.get_by_role("region", name="Newest").get_by_role("button", name="Discard…").click()
+    _confirm(page, "twins", "Discard 2 jobs")
+    expect(page.get_by_text("2 jobs discarded.")).to_be_visible()
+    assert len(shop.dead.list()) == dead - 2
