@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION detent.job_refuse() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, detent, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    RAISE EXCEPTION 'DT041 job %: id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once', OLD.id USING ERRCODE = 'DT041';
+    RAISE EXCEPTION 'DT041 job %: id, tenant, task, payload, run_id, parent_id, nonce, created_at, attempts_max, dead_letter, idempotent are written once', OLD.id USING ERRCODE = 'DT041';
   ELSIF TG_OP = 'INSERT' THEN
     RAISE EXCEPTION 'DT002 job % must begin in state {{job.initial}}, without attempts', NEW.id USING ERRCODE = 'DT002';
   ELSIF OLD.state IN ({{job.rests}}) AND OLD.finished_at < (SELECT max(h.before) FROM detent.horizon h) THEN
@@ -64,8 +64,8 @@ BEGIN
   RAISE EXCEPTION 'DT041 job % is not below the recorded horizon of retention', OLD.id USING ERRCODE = 'DT041';
 END $$;
 
-CREATE OR REPLACE TRIGGER job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent.job
-  FOR EACH ROW WHEN (NEW.id IS DISTINCT FROM OLD.id OR NEW.tenant IS DISTINCT FROM OLD.tenant OR NEW.task IS DISTINCT FROM OLD.task OR NEW.payload IS DISTINCT FROM OLD.payload OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.nonce IS DISTINCT FROM OLD.nonce OR NEW.created_at IS DISTINCT FROM OLD.created_at OR NEW.attempts_max IS DISTINCT FROM OLD.attempts_max OR NEW.dead_letter IS DISTINCT FROM OLD.dead_letter OR NEW.idempotent IS DISTINCT FROM OLD.idempotent) EXECUTE FUNCTION detent.job_refuse();
+CREATE OR REPLACE TRIGGER job_frozen AFTER UPDATE OF id, tenant, task, payload, run_id, parent_id, nonce, created_at, attempts_max, dead_letter, idempotent ON detent.job
+  FOR EACH ROW WHEN (NEW.id IS DISTINCT FROM OLD.id OR NEW.tenant IS DISTINCT FROM OLD.tenant OR NEW.task IS DISTINCT FROM OLD.task OR NEW.payload IS DISTINCT FROM OLD.payload OR NEW.run_id IS DISTINCT FROM OLD.run_id OR NEW.parent_id IS DISTINCT FROM OLD.parent_id OR NEW.nonce IS DISTINCT FROM OLD.nonce OR NEW.created_at IS DISTINCT FROM OLD.created_at OR NEW.attempts_max IS DISTINCT FROM OLD.attempts_max OR NEW.dead_letter IS DISTINCT FROM OLD.dead_letter OR NEW.idempotent IS DISTINCT FROM OLD.idempotent) EXECUTE FUNCTION detent.job_refuse();
 
 CREATE OR REPLACE TRIGGER job_begins BEFORE INSERT ON detent.job
   FOR EACH ROW WHEN (NEW.state <> '{{job.initial}}' OR NEW.attempt <> 0 OR NEW.ended <> 0 OR NEW.spared <> 0

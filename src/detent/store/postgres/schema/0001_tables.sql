@@ -1049,3 +1049,127 @@ CREATE UNIQUE INDEX token_one_per_name ON detent.token (name) WHERE revoked_at I
 CREATE INDEX token_of_name ON detent.token (name, id);
 CREATE INDEX token_not_revoked ON detent.token (id) WHERE revoked_at IS NULL;
 COMMENT ON COLUMN detent.token.tenant IS 'The only tenant that it reaches; NULL is all.';
+
+-- What a workflow has beside its job: one row for each that has recorded something.
+-- parks           how often in a row it has parked without a new record
+-- parked_attempt  the attempt that parked last; the job is parked if that is its last one and it has a row in waiting
+-- parked_for      for people: what it waits for
+-- payload         the arguments of this generation; NULL if they are those of the job
+CREATE TABLE detent.workflow (
+  job_id         bigint      NOT NULL,
+  version        integer     NOT NULL,
+  generation     integer     NOT NULL DEFAULT 1,
+  root_id        bigint      NOT NULL,
+  depth          integer     NOT NULL,
+  forked_from    bigint,
+  parks          integer     NOT NULL DEFAULT 0,
+  parked_attempt integer,
+  parked_at      timestamptz,
+  parked_for     text,
+  undoing_since  timestamptz,
+  payload        text,
+  CONSTRAINT workflow_pkey PRIMARY KEY (job_id),
+  CONSTRAINT workflow_counts_are_possible CHECK (version >= 0 AND generation >= 1 AND depth >= 0 AND parks >= 0),
+  CONSTRAINT workflow_parked_has_time CHECK ((parked_attempt IS NULL) = (parked_at IS NULL))
+) WITH (fillfactor = 70);
+
+-- Steps of workflows, one row for each that is done. Rows are inserted once and never updated.
+-- path         scope/name, with a number or a key; it identifies the step
+-- scope        the path of the scope that the step belongs to; empty for the workflow itself
+-- fingerprint  a digest of the arguments
+-- beside       another step of the same scope was in flight at the same time
+-- secret       the value is shown to nobody
+-- undo         the step has an undo
+-- signal_seq   the signal that the step has taken, with its name
+CREATE TABLE detent.workflow_step (
+  job_id      bigint      NOT NULL,
+  generation  integer     NOT NULL,
+  path        text        COLLATE "C" NOT NULL,
+  seq         integer     NOT NULL,
+  kind        text        NOT NULL,
+  scope       text        COLLATE "C" NOT NULL DEFAULT '',
+  attempt     integer     NOT NULL,
+  fingerprint text,
+  beside      boolean     NOT NULL DEFAULT false,
+  secret      boolean     NOT NULL DEFAULT false,
+  undo        boolean     NOT NULL DEFAULT false,
+  began_at    timestamptz NOT NULL,
+  done_at     timestamptz NOT NULL,
+  value       text,
+  error       text,
+  signal_name text        COLLATE "C",
+  signal_seq  bigint,
+  CONSTRAINT workflow_step_pkey PRIMARY KEY (job_id, generation, path),
+  CONSTRAINT workflow_step_ended_one_way CHECK ((value IS NULL) <> (error IS NULL)),
+  CONSTRAINT workflow_step_kind_known CHECK (kind = ANY ('{call,transact,sleep,deadline,signal,timeout,choice,spawn,join,scope,undo}'::text[])),
+  CONSTRAINT workflow_step_signal_is_whole CHECK ((signal_name IS NULL) = (signal_seq IS NULL)),
+  CONSTRAINT workflow_step_has_path CHECK (path <> '' AND generation >= 1 AND attempt >= 0)
+);
+CREATE UNIQUE INDEX workflow_step_takes_signal_once ON detent.workflow_step (job_id, signal_name, signal_seq) WHERE signal_seq IS NOT NULL;
+
+-- Steps that were about to be called and must not be repeated blindly, one row for each attempt. Rows are inserted once and
+-- never updated.
+CREATE TABLE detent.workflow_step_begun (
+  job_id     bigint      NOT NULL,
+  generation integer     NOT NULL,
+  path       text        COLLATE "C" NOT NULL,
+  attempt    integer     NOT NULL,
+  begun_at   timestamptz NOT NULL,
+  CONSTRAINT workflow_step_begun_pkey PRIMARY KEY (job_id, generation, path, attempt)
+);
+
+-- What parked workflows wait for. The next attempt deletes the rows.
+-- name     the signal, or the path of the step that spawned the children; NULL for a time
+-- settled  whether children in quarantine do not count as ended
+CREATE TABLE detent.workflow_wait (
+  job_id  bigint      NOT NULL,
+  n       integer     NOT NULL,
+  kind    text        NOT NULL,
+  name    text        COLLATE "C",
+  settled boolean     NOT NULL DEFAULT false,
+  due_at  timestamptz,
+  CONSTRAINT workflow_wait_pkey PRIMARY KEY (job_id, n),
+  CONSTRAINT workflow_wait_kind_known CHECK (kind = ANY ('{time,signal,children}'::text[])),
+  CONSTRAINT workflow_wait_has_name CHECK ((kind = 'time') = (name IS NULL))
+);
+CREATE INDEX workflow_wait_for_signal ON detent.workflow_wait (name, job_id) WHERE kind = 'signal';
+
+-- The mailboxes of workflows. Rows are inserted once and never updated.
+CREATE TABLE detent.workflow_signal (
+  job_id  bigint      NOT NULL,
+  name    text        COLLATE "C" NOT NULL,
+  seq     bigint      NOT NULL,
+  payload text        NOT NULL,
+  dedupe  text,
+  actor   text        NOT NULL,
+  reason  text,
+  sent_at timestamptz NOT NULL,
+  CONSTRAINT workflow_signal_pkey PRIMARY KEY (job_id, name, seq),
+  CONSTRAINT workflow_signal_has_actor CHECK (name <> '' AND actor <> '')
+);
+CREATE UNIQUE INDEX workflow_signal_one_per_dedupe ON detent.workflow_signal (job_id, name, dedupe) WHERE dedupe IS NOT NULL;
+
+-- Jobs that could not be woken at once, since others had them locked.
+CREATE TABLE detent.wake_request (
+  job_id bigint NOT NULL,
+  CONSTRAINT wake_request_pkey PRIMARY KEY (job_id)
+);
+
+-- Children of workflows, spawned by one step: the jobs from first_id on.
+-- failed  those that are failed or cancelled
+-- dead    those in quarantine
+-- closed  whether all of them are enqueued
+CREATE TABLE detent.child_group (
+  parent_id  bigint  NOT NULL,
+  generation integer NOT NULL,
+  path       text    COLLATE "C" NOT NULL,
+  first_id   bigint  NOT NULL,
+  total      integer NOT NULL,
+  succeeded  integer NOT NULL DEFAULT 0,
+  failed     integer NOT NULL DEFAULT 0,
+  dead       integer NOT NULL DEFAULT 0,
+  closed     boolean NOT NULL DEFAULT false,
+  CONSTRAINT child_group_pkey PRIMARY KEY (parent_id, generation, path),
+  CONSTRAINT child_group_one_per_range UNIQUE (parent_id, first_id),
+  CONSTRAINT child_group_counts_are_possible CHECK (succeeded >= 0 AND failed >= 0 AND dead >= 0 AND succeeded + failed + dead <= total)
+) WITH (fillfactor = 50);

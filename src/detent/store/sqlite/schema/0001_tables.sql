@@ -1043,6 +1043,7 @@ CREATE INDEX detent_token_not_revoked ON detent_token (id) WHERE revoked_at IS N
 -- payload         the arguments of its generation; NULL if they are those of the job
 -- parks           how often it has parked in a row without a new record
 -- parked_attempt  the attempt that parked last. The job is parked if that is its newest attempt, and it waits in `waiting`
+-- payload         the arguments of this generation; NULL if they are those of the job
 CREATE TABLE detent_workflow (
   job_id         INTEGER NOT NULL,
   version        INTEGER NOT NULL,
