@@ -11,6 +11,7 @@ from detent.app.aio_detent import AsyncDetent
 from detent.app.nouns import Nouns
 from detent.app.registry import Declarations, Registry
 from detent.app.webhook_declarations import WebhookDeclarations
+from detent.app.workflow_declarations import WorkflowDeclarations
 from detent.batch.tasks import declare_tasks as batch_tasks
 from detent.client.client import DirectClient
 from detent.client.engine import Engine
@@ -50,7 +51,7 @@ K = TypeVar("K", bound=PipelineMethods)
 HookT = TypeVar("HookT", bound=AroundHook)
 
 
-class Detent(Nouns, WebhookDeclarations):
+class Detent(Nouns, WebhookDeclarations, WorkflowDeclarations):
     """An application on one database: declare tasks, send calls, and act on its nouns (`app.jobs`, …).
 
     The database is opened at the first use. An empty database then gets the schema; a database of another version is

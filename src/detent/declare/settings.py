@@ -50,6 +50,9 @@ class Settings:
     )
     payload_max: int = _limit(_MIB, 64, 64 * _MIB, "Maximum size of a job's payload as JSON, in bytes.")
     result_max: int = _limit(_MIB, 64, 64 * _MIB, "Maximum size of a job's result as JSON, in bytes.")
+    step_max: int = _limit(
+        256 * _KIB, 64, 64 * _MIB, "Maximum size of the value of a workflow's step as JSON, in bytes."
+    )
     metadata_max: int = _limit(16 * _KIB, 64, _MIB, "Maximum size of a job's metadata as JSON, in bytes.")
     event_max: int = _limit(
         64 * _KIB, 64, _MIB, "Maximum size of an event's message, and of its payload as JSON, in bytes."

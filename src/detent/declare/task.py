@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,6 +22,9 @@ from detent.errors import InvalidArguments, InvalidInput, InvalidPayload, Invali
 from detent.model import json_codec
 from detent.model.backoff import Retry
 from detent.model.records import NewJob
+
+if TYPE_CHECKING:
+    from detent.declare.workflow import WorkflowOptions
 
 __all__ = ["AnyTask", "Call", "Options", "Task", "TaskDeclarer", "name_of"]
 
@@ -114,6 +117,7 @@ class Task(Generic[P, R, D]):
         self.name = name_of(function) if name is None else name
         self.aliases = _aliases(aliases)
         self.options = options
+        self.workflow: WorkflowOptions | None = None  # set by `app.workflow`
         self.prototype: NewJob | None = None  # what its jobs have in common; set by the first enqueue
         self._settings = settings
         self.__doc__ = function.__doc__

@@ -79,7 +79,8 @@ class WorkflowVerbs(Protocol):
     def workflow_park(self, items: Sequence[Park], worker: str) -> list[Parked | DetentError]:
         """End attempts whose functions wait: wait rows replace earlier ones, and the job is pending and due at `until`,
         or at once if anything of `on` has arrived. Its expiry is dropped, and the attempt is spared; if it has recorded
-        anything but times (`sleep`, `deadline`, `timeout`), so are all attempts before it, and `parks` starts from zero.
+        anything but times (`sleep`, `deadline`, `timeout`), so are all attempts before it, and `parks` starts from
+        zero.
 
         A requested cancel takes effect instead, by rule 3 of `detent.store.contract`: the attempt ends as cancelled.
         Only by the holder. A signal that is sent at the same moment is either seen here or wakes the job."""

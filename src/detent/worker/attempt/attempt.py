@@ -60,14 +60,25 @@ class Attempt:
         self.task = app.find_task(claimed.task)
         self._hooks = app.around_hooks
         self._ids = ids = app.ids
-        self.context = AttemptContext(claimed, self.task, store, sink, ids, app.settings)
+        self.context: AttemptContext
+        if self.task.workflow is None:
+            self.context = AttemptContext(claimed, self.task, store, sink, ids, app.settings)
+        else:
+            from detent.worker.attempt.workflow.contexts import context_of  # not loaded into workers without workflows
+
+            self.context = context_of(claimed, self.task, store, sink, app)
 
     @property
     def _function(self) -> Callable[..., Any]:
         task = self.task
+        function = task.function if task.workflow is None else self.context.body(task.function)
         if not self._hooks:
-            return task.function
-        return wrap_in_hooks(self._hooks, task.function, task.name, is_async=task.is_async)
+            return function
+        return wrap_in_hooks(self._hooks, function, task.name, is_async=task.is_async)
+
+    def prepare(self) -> None:
+        """Read what has to be known before the function is called. It may wait for the database."""
+        self.context.load()
 
     @property
     def needs_preparing(self) -> bool:
@@ -82,6 +93,7 @@ class Attempt:
     def run(self) -> Finish | Abort | None:
         """Call a plain function (or run an async one to its end) on this thread."""
         try:
+            self.prepare()
             arguments = self._arguments()
             with self.context.current():
                 if self._must_probe and (ending := self._probe(arguments)) is not None:
@@ -167,7 +179,7 @@ class Attempt:
 
     def _arguments(self) -> dict[str, Any]:
         try:
-            return self.task.decode(self.claimed.payload)
+            return self.task.decode(self.context.payload)
         except InvalidArguments as error:
             raise Fatal(f"the payload no longer fits: {error}") from None
 
@@ -179,6 +191,8 @@ class Attempt:
         return Finish(self.claimed.job_id, self.claimed.attempt, result)
 
     def _failed(self, error: BaseException) -> Finish | Abort | None:
+        if self.context.parked:
+            return None
         if isinstance(error, AlreadyCommittedElsewhere):
             return Finish(self.claimed.job_id, self.claimed.attempt)
         if self.context.committed:
@@ -197,6 +211,8 @@ class Attempt:
                 return self._abort("throttled", str(error), delay=wait)
             case Fatal():
                 return self._abort("error", error_text(error), fatal=True)
+            case _ if (outcome := self.context.final_outcome(error)) is not None:
+                return self._abort(outcome, error_text(error), fatal=True)
             case _ if isinstance(error, OUTAGES) and self.claimed.spared < self.context.settings.spared_max:
                 return self._abort("released", error_text(error), delay=self.retry_delay())
             case _ if self.context.cancelled:

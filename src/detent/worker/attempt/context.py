@@ -21,7 +21,7 @@ from detent.errors import InvalidInput, WrongPlace
 from detent.model import fork_count, json_codec
 from detent.model.ids import Ids
 from detent.model.limit_records import Charge
-from detent.model.records import Claimed, NewEvent, NewJob
+from detent.model.records import Claimed, NewEvent, NewJob, Outcome
 from detent.model.stored_text import message_text
 from detent.store.contract import Store
 from detent.telemetry.tracing import current_traceparent
@@ -40,7 +40,9 @@ current_attempt: ContextVar[AttemptContext | None] = ContextVar("current_attempt
 class AttemptContext:
     """The context of one attempt, which is held under a lease. See `Context` for what each name promises."""
 
+    claimed_at: float | None = None
     committed = False
+    parked = False
     stored_result = False
     unopened = 0
     _cancelled = False
@@ -59,6 +61,22 @@ class AttemptContext:
         self._sink = sink
         self._ids = ids
         self.settings = settings
+
+    @property
+    def payload(self) -> str:
+        """The arguments of the function, as JSON."""
+        return self._claimed.payload
+
+    def load(self) -> None:
+        """Read what earlier attempts have left behind. A task has nothing to read."""
+
+    def body(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function with what its kind of job needs around it."""
+        return function
+
+    def final_outcome(self, error: BaseException) -> Outcome | None:
+        """Return the outcome if no further attempt can mend this error; None if the retry policy decides."""
+        return None
 
     @property
     def claimed(self) -> Claimed:
@@ -165,6 +183,10 @@ class AttemptContext:
         if self._in_block:
             raise WrongPlace("ctx.commit()", "inside a commit block of the same attempt", "write in the block there is")
         self.unopened -= 1
+        self.flush_events()
+
+    def flush_events(self) -> None:
+        """Wait until the events written so far are durable."""
         if self._wrote:
             self._sink.flush()
 

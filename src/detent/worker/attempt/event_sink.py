@@ -8,6 +8,7 @@ from detent.client.job_verbs import unwrap
 from detent.model.limit_records import Charge
 from detent.model.records import NewEvent
 from detent.store.contract import Store
+from detent.worker.attempt.workflow.step_writer import StepWriter
 
 __all__ = ["DirectSink", "EventSink"]
 
@@ -27,12 +28,18 @@ class EventSink(Protocol):
         """Wait until everything taken is durable; return False if that takes longer than `timeout`."""
         ...
 
+    @property
+    def steps(self) -> StepWriter:
+        """What writes the records of workflows."""
+        ...
+
 
 class DirectSink:
     """Writes everything at once, and raises refusals. For tests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, worker: str = "test") -> None:
         self._store = store
+        self.steps = StepWriter(store, worker)
 
     def event(self, line: NewEvent) -> None:
         """Write the event."""

@@ -13,6 +13,7 @@ from detent.model.clock import Clock, SystemClock
 from detent.model.limit_records import Charge
 from detent.model.records import Abort, Aborted, Finish, Finished, NewEvent
 from detent.store.contract import Store, Verbs
+from detent.worker.attempt.workflow.step_writer import StepWriter
 from detent.worker.child.write_batch import WriteBatch, replace_refused
 from detent.worker.critical_thread import start_critical_thread
 from detent.worker.outage_backoff import OutageBackoff
@@ -54,6 +55,7 @@ class Flusher:
     ) -> None:
         self._store = store
         self._worker = worker
+        self.steps = StepWriter(store, worker)
         self._backoff = backoff
         self._lease = lease
         self._written = written

@@ -145,6 +145,8 @@ class Runner:
         attempt is prepared first, or runs in a process of its own, and `_set_called` follows.
         """
         claimed = held.claimed
+        if attempt.task.workflow is not None:
+            attempt.context.claimed_at = held.claimed_at
         timeout = attempt.task.options.timeout
         if called:
             deadline = 0.0 if timeout is None else now + timeout
@@ -341,6 +343,14 @@ class Runner:
                     self.end(running.held, end_attempt(claimed))
                 continue
             if isinstance(history, DetentError):
+                self.end(running.held, end_attempt(claimed))
+                return
+            try:
+                running.attempt.prepare()
+            except DatabaseError as error:
+                self._backoff.failed("starting", error)
+                continue
+            except DetentError:
                 self.end(running.held, end_attempt(claimed))
                 return
             running.suspect, running.unknown = history.suspect, history.unknown

@@ -104,6 +104,7 @@ class StepHistory:
     def find(self, path: str) -> StepRow | None:
         """Return the step if it is on record, and note that the function has come to it."""
         row = self._rows.get(path)
+        self._asked.add(path)
         if row is not None and _AUXILIARY not in path:
             if row.seq > self._reached[row.scope]:
                 self._reached[row.scope] = row.seq

@@ -1,0 +1,258 @@
+"""What the contexts of plain and async workflows have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from random import Random
+from typing import Any
+from uuid import UUID, uuid5
+
+from detent.declare.settings import Settings
+from detent.declare.task import Call, Task
+from detent.declare.workflow import Local, check_name
+from detent.declare.workflow_context import Child, Wait
+from detent.errors import DetentError, InvalidInput
+from detent.model import json_codec
+from detent.model.clock import Clock
+from detent.model.ids import Ids
+from detent.model.records import Claimed, Moved, NewJob, Outcome
+from detent.model.workflow_records import NewStep, StepRecorded, WorkflowHistory
+from detent.store.commit_block_rules import numbered
+from detent.store.contract import Store, Verbs
+from detent.worker.attempt.context import AttemptContext
+from detent.worker.attempt.event_sink import EventSink
+from detent.worker.attempt.workflow.branch import inside_step
+from detent.worker.attempt.workflow.operations import Operations, StepUnknown
+from detent.worker.attempt.workflow.requests import ParkAttempt
+
+__all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
+
+_NAMESPACE = UUID("6f7e7c4e-6d2b-5d53-9a55-0a2d6d0f6b1e")
+_PAGE = 1000
+
+
+class BaseWorkflowContext(AttemptContext):
+    """The context of an attempt at a workflow. See `WorkflowContext` for what each name promises."""
+
+    scope_path = ""
+    called_at: float | None = None
+
+    def __init__(
+        self,
+        claimed: Claimed,
+        task: Task[..., Any, Any],
+        store: Store,
+        sink: EventSink,
+        ids: Ids,
+        settings: Settings,
+        clock: Clock,
+        tasks: Callable[[str], Task[..., Any, Any]],
+    ) -> None:
+        super().__init__(claimed, task, store, sink, ids, settings)
+        assert task.workflow is not None
+        self.clock = clock
+        self.find_task = tasks
+        self.operations = Operations(self, task.workflow)
+        self._payload = claimed.payload
+        self.is_loaded = claimed.attempt == 1
+
+    @property
+    def payload(self) -> str:
+        return self._payload
+
+    def final_outcome(self, error: BaseException) -> Outcome | None:
+        if isinstance(error, StepUnknown):
+            return "unknown"
+        return "error" if self.operations.is_fatal(error) else None
+
+    # -- for operations ----------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return self._store
+
+    @abstractmethod
+    def runner(self) -> object:
+        """Return what runs this branch of the function: a thread or a task."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never decrease."""
+        return self.clock.monotonic()
+
+    def chance(self) -> float:
+        """Return a random number for the jitter of a delay; another one each time."""
+        return self._ids.random()
+
+    def lazy_time(self) -> datetime:
+        """Return the time of a step that is not written yet."""
+        return self.operations.history.last_at or self.clock.now()
+
+    def load(self) -> None:
+        """Read what earlier attempts have recorded, unless that was done. Raises the refusal if the job is no longer
+        held."""
+        if self.is_loaded:
+            return
+        after: str | None = None
+        while True:
+            page = self._store.workflow_load(self.job_id, self.attempt, after=after, limit=_PAGE)
+            if isinstance(page, DetentError):
+                raise page
+            self._take(page)
+            after = page.next
+            if after is None:
+                break
+        self.is_loaded = True
+
+    def _take(self, page: WorkflowHistory) -> None:
+        self.operations.now = page.now
+        self.operations.history.load(page)
+        self.operations.depth = page.depth
+        if page.payload is not None:
+            self._payload = page.payload
+        if page.cancelled:
+            self.request_cancel()
+
+    def is_settled(self, since: int) -> bool:
+        """Whether a person has retried or settled the job after that attempt: then its steps may be called again."""
+        return any(
+            line.to_state == "pending" and line.trigger in ("settle", "retry") and line.attempt >= since
+            for line in self._store.transitions("job", str(self.job_id))
+        )
+
+    def child_job(self, call: Call[Any], job_id: int) -> NewJob:
+        """Return a child as a job."""
+        made = self.intent(call, f"child/{job_id}", 0)
+        return NewJob(**{**_fields(made), "id": job_id, "key": None, "parent_id": self.job_id})
+
+    # -- for the function --------------------------------------------------------------------------------------
+
+    @property
+    def effect_key(self) -> str:
+        """In a step, the key of that step: the same in every attempt."""
+        whole, path = super().effect_key, inside_step.get()
+        return whole if path is None else f"{whole}/{self.generation}/{path}"
+
+    @property
+    def version(self) -> int:
+        return self.operations.history.version
+
+    @property
+    def generation(self) -> int:
+        return self.operations.history.generation
+
+    @property
+    def replaying(self) -> bool:
+        return self.operations.history.is_replaying
+
+    @cached_property
+    def random(self) -> Random:
+        return Random(f"{super().effect_key}/{self.generation}/{self.scope_path}")
+
+    def now(self) -> datetime:
+        return self.operations.time()
+
+    def uuid(self, name: str) -> UUID:
+        check_name("uuid", name)
+        return uuid5(_NAMESPACE, f"{super().effect_key}/{self.generation}/{self.scope_path}/{name}")
+
+    def on(self, signal: str, kind: Any = Any) -> Wait[Any]:
+        return Wait("signal", check_name("signal", signal), kind)
+
+    def ended(self, child: Child[Any]) -> Wait[Any]:
+        return Wait("children", child.path, Any, child.id)
+
+    def set_status(self, **facts: Any) -> None:
+        self.event("status", **facts)
+
+    # -- ends --------------------------------------------------------------------------------------------------
+
+    @property
+    def begun_after(self) -> float | None:
+        """Seconds from the claim to the call of the function; None if that is not known."""
+        if self.claimed_at is None or self.called_at is None:
+            return None
+        return max(0.0, self.called_at - self.claimed_at)
+
+
+class StepBlock:
+    """What is written at the end of a transaction of a step: its record, and the calls that it intends."""
+
+    def __init__(self, context: BaseWorkflowContext, path: str) -> None:
+        self._context = context
+        self._path = path
+        self._intents: list[NewJob] = []
+        self.step: NewStep | None = None
+        self.answer: StepRecorded | None = None
+
+    def intend(self, call: Call[Any], key: str | None) -> None:
+        """Enqueue a call in the transaction."""
+        made = f"{self._context.generation}/{self._path}/{len(self._intents) + 1}" if key is None else key
+        job = self._context.intent(call, key, len(self._intents) + 1)
+        if key is None:
+            full = f"{job.key}/{made}"
+            if len(full.encode()) > self._context.settings.key_max:
+                full = json_codec.fingerprint(full, "null")
+            job = NewJob(**{**_fields(job), "key": full})
+        self._intents.append(job)
+
+    def leave(self, verbs: Verbs) -> DetentError | Moved:
+        """Record the step in the transaction of its function. A step that is on record refuses the transaction: what it
+        wrote is undone, and the record counts."""
+        assert self.step is not None
+        (answer,) = verbs.step_record([self.step])
+        if isinstance(answer, DetentError):
+            return answer
+        self.answer = answer
+        if not answer.created:
+            return StepOnRecord(answer)
+        for refused in verbs.job_enqueue(numbered(self._intents, verbs.ids_reserve)) if self._intents else ():
+            if isinstance(refused, DetentError):
+                return refused
+        return Moved(self._path, "recorded", True)
+
+
+class StepOnRecord(DetentError):
+    """A step was recorded by another attempt: its transaction is rolled back."""
+
+    def __init__(self, answer: StepRecorded) -> None:
+        super().__init__(f"step {answer.path!r} is on record")
+        self.answer = answer
+
+
+def _fields(job: NewJob) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in job.__struct_fields__}
+
+
+def is_park(error: BaseException) -> bool:
+    """Whether an error is the one that ends an attempt that waits, alone or in a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(is_park(one) for one in error.exceptions)
+    return isinstance(error, ParkAttempt)
+
+
+def moment_of(when: datetime | Local) -> datetime:
+    """Return a moment in UTC. `InvalidInput` for a time without a zone."""
+    if isinstance(when, Local):
+        return when.moment()
+    if not isinstance(when, datetime) or when.tzinfo is None or when.utcoffset() is None:
+        allowed = "a time with a zone, or Local('2027-03-28 02:30', 'Europe/Berlin')"
+        raise InvalidInput("when", repr(when)[:80], allowed)
+    return when.astimezone(UTC)
+
+
+def tolerated(tolerate: int | str, total: int) -> int:
+    """Return how many of `total` children may fail. `InvalidInput`."""
+    if isinstance(tolerate, str) and tolerate.endswith("%"):
+        try:
+            share = float(tolerate[:-1])
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 100:
+            return int(total * share / 100)
+    elif isinstance(tolerate, int) and not isinstance(tolerate, bool) and tolerate >= 0:
+        return tolerate
+    raise InvalidInput("tolerate", repr(tolerate)[:80], 'a number of children, or a share such as "5%"')

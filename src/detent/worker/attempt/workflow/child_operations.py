@@ -1,0 +1,213 @@
+"""Children of a workflow: spawning, waiting for their end, and reading what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from detent.declare.task import Call
+from detent.declare.workflow import Seconds, check_name, seconds_of
+from detent.declare.workflow_context import Arrival, Child, Wait
+from detent.errors import ChildFailed, DetentError, InvalidInput, UnknownTask
+from detent.model import json_codec
+from detent.model.records import JobRow
+from detent.model.workflow_records import Spawn, Spawned, WaitOn
+from detent.worker.attempt.workflow.requests import Do, Operation
+
+if TYPE_CHECKING:
+    from detent.worker.attempt.workflow.base_context import BaseWorkflowContext
+
+__all__ = ["ChildOperations", "Counts", "GroupOfChildren", "GroupOutcome"]
+
+_PORTION = 1000
+_CHILDREN_MAX = 100_000
+_DEPTH_MAX = 16
+
+
+class SpawnValue(msgspec.Struct, frozen=True):
+    """The value of a step that spawns."""
+
+    first_id: int
+    total: int
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """The value of a step that joins: how the children of the group have ended."""
+
+    succeeded: int = 0
+    failed: int = 0
+    dead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOfChildren:
+    """Children that were spawned together."""
+
+    path: str
+    first_id: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """How a group has ended."""
+
+    group: GroupOfChildren
+    total: int
+    succeeded: int
+    failed: int
+
+
+class ChildOperations:
+    """The operations with children, for one scope of a workflow."""
+
+    def __init__(self, context: BaseWorkflowContext) -> None:
+        self._context = context
+        self._operations = context.operations
+        self._scope = context.scope_path
+
+    # -- spawning ----------------------------------------------------------------------------------------------
+
+    def spawn(self, call: Call[Any], name: str | None, detached: bool) -> Operation[Child[Any]]:
+        """Enqueue one child."""
+        if not isinstance(call, Call):
+            raise InvalidInput("call", repr(call)[:80], "a call of a task, such as task.call(…)")
+        called = call.task.__name__ if name is None else check_name("child", name)
+        group = yield from self._spawn(called, [call], detached)
+        return Child(group.first_id, called, group.path, call.task.name, detached)
+
+    def spawn_many(self, name: str, calls: Sequence[Call[Any]], limit: int | None) -> Operation[GroupOfChildren]:
+        """Enqueue many children."""
+        check_name("group", name)
+        if limit is not None:
+            raise InvalidInput("limit", repr(limit)[:80], "a limit on the task or on its queue")
+        if len(calls) > _CHILDREN_MAX:
+            raise InvalidInput("calls", f"{len(calls):,} children", f"at most {_CHILDREN_MAX:,} in a group")
+        return (yield from self._spawn(name, calls, False))
+
+    def _spawn(self, name: str, calls: Sequence[Call[Any]], detached: bool) -> Operation[GroupOfChildren]:
+        operations, context = self._operations, self._context
+        path, row, new = operations.begin_spawn(self._scope, name)
+        if row is not None or new is None:
+            found = operations.decoded(None if row is None else row.value, SpawnValue, path)
+            return GroupOfChildren(path, found.first_id, found.total)
+        if operations.depth >= _DEPTH_MAX:
+            raise InvalidInput("spawn", f"a child at depth {operations.depth + 1}", f"at most {_DEPTH_MAX} levels")
+        total, store = len(calls), context.store
+        first_id: int = (yield Do(lambda: store.ids_reserve(total))) if total else 0
+        value = json_codec.encode(SpawnValue(first_id, total), field="spawn", size_max=1000)
+        step = msgspec.structs.replace(new, value=value)
+        answer: Spawned | DetentError | None = None
+        starts = range(0, max(total, 1), _PORTION)
+        for start in starts:
+            jobs = tuple(context.child_job(call, first_id + start + n) for n, call in
+            enumerate(calls[start:][:_PORTION])) item = Spawn( step=step, first_id=first_id, total=total, jobs=jobs,
+            closed=start == starts[-1], detached=detached, ) answer = yield Do(lambda item=item:
+            store.workflow_spawn(item))  # type: ignore[misc] if isinstance(answer, DetentError): raise answer assert
+            isinstance(answer, Spawned) if not answer.created: break
+        assert isinstance(answer, Spawned)
+        operations.note_recorded(step, context.lazy_time())
+        return GroupOfChildren(path, answer.first_id, answer.total)
+
+    # -- joining -----------------------------------------------------------------------------------------------
+
+    def join(self, child: Child[Any], wait: bool) -> Operation[Any]:
+        """Wait for one child; return its result."""
+        if not isinstance(child, Child):
+            raise InvalidInput("child", repr(child)[:80], "what ctx.spawn returned")
+        if child.detached:
+            raise InvalidInput("child", f"the detached child {child.name!r}", "a child that was not detached")
+        counts = yield from self._join(child.path, f"child {child.name}", wait)
+        return (yield from self._result(child, counts))
+
+    def join_many(self, group: GroupOfChildren, tolerate: int | str, wait: bool) -> Operation[GroupOutcome]:
+        """Wait for a group; return how it has ended."""
+        from detent.worker.attempt.workflow.base_context import tolerated
+
+        most = tolerated(tolerate, group.total)
+        if group.total == 0:
+            return GroupOutcome(group, 0, 0, 0)
+        counts = yield from self._join(group.path, f"{group.total:,} children of {group.path}", wait)
+        failed = counts.failed + counts.dead
+        if failed > most:
+            child = yield Do(lambda: self._first_failure(group))
+            raise ChildFailed(self._context.job_id, *child, failed, group.total)
+        return GroupOutcome(group, group.total, counts.succeeded, failed)
+
+    def _join(self, path: str, words: str, wait: bool) -> Operation[Counts]:
+        on = (WaitOn("children", path, wait),)
+        _, value = yield from self._operations.wait(
+            self._scope, "", on, words, path=f"{path}~join", kind="join", word="join"
+        )
+        counts: Counts = self._operations.decoded(value, Counts, path)
+        return counts
+
+    def _result(self, child: Child[Any], counts: Counts) -> Operation[Any]:
+        row = yield Do(lambda: self._context.store.job_get([child.id])[0])
+        if counts.succeeded == 0:
+            state, error = ("gone", None) if row is None else (row.state, row.error)
+            raise ChildFailed(self._context.job_id, child.id, state, error)
+        return self._decoded(row)
+
+    def _decoded(self, row: JobRow | None) -> Any:
+        if row is None or row.result is None:
+            return None
+        try:
+            return self._context.find_task(row.task).decode_result(row.result)
+        except UnknownTask:
+            return json_codec.decode(row.result)
+
+    def _first_failure(self, group: GroupOfChildren) -> tuple[int, str, str | None]:
+        store = self._context.store
+        for state in ("failed", "quarantined", "cancelled"):
+            for child_id in store.child_list(self._context.job_id, path=group.path, state=state, limit=1):
+                (row,) = store.job_get([child_id])
+                return child_id, state, None if row is None else row.error
+        return group.first_id, "not successful", None
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def results(self, group: GroupOfChildren) -> Iterator[Any]:
+        """Return the results of the children that succeeded, page by page."""
+        for row in self._pages(group, succeeded=True):
+            yield self._decoded(row)
+
+    def failures(self, group: GroupOfChildren) -> Iterator[Child[Any]]:
+        """Return the children that did not succeed, page by page."""
+        for row in self._pages(group, succeeded=False):
+            yield Child(row.id, f"{group.path}[{row.id - group.first_id}]", group.path, row.task)
+
+    def _pages(self, group: GroupOfChildren, *, succeeded: bool) -> Iterator[JobRow]:
+        for start in range(group.first_id, group.first_id + group.total, _PORTION):
+            ids = range(start, min(start + _PORTION, group.first_id + group.total))
+            for row in self._context.store.job_get(ids):
+                if row is not None and (row.state == "succeeded") is succeeded:
+                    yield row
+
+    # -- first of several --------------------------------------------------------------------------------------
+
+    def first(self, waits: Sequence[Wait[Any]], timeout: Seconds | None) -> Operation[Arrival[Any]]:
+        """Wait for whichever comes first."""
+        if not waits:
+            raise InvalidInput("waits", "none", "at least one of ctx.on(…) and ctx.ended(…)")
+        words = " or ".join(
+            f"signal {one.name}" if one.kind == "signal" else f"child {one.name}" for one in waits
+        )
+        on = [WaitOn("signal" if one.kind == "signal" else "children", one.name) for one in waits]
+        lasts = None if timeout is None else seconds_of("timeout", timeout)
+        kind, value = yield from self._operations.wait(
+            self._scope, "first", on, words, timeout=lasts, kind="choice", chooses=True, word="first"
+        )
+        chosen = json_codec.decode(value or "{}")
+        if kind == "timeout" or chosen.get("n") is None:
+            raise self._operations.timed_out(words)
+        wait = waits[chosen["n"]]
+        if wait.kind == "signal":
+            text = json_codec.encode(chosen["value"], field="value", size_max=2**26)
+            return Arrival(wait, self._operations.decoded(text, wait.type, words))
+        counts = msgspec.convert(chosen["value"], Counts)
+        child: Child[Any] = Child(wait.child_id or 0, wait.name, wait.name, "")
+        return Arrival(wait, (yield from self._result(child, counts)))
