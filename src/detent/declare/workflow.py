@@ -48,8 +48,9 @@ class WorkflowOptions:
 
     def __post_init__(self) -> None:
         _check_version("version", self.version)
-        if isinstance(self.supports, str) or not isinstance(self.supports, Sequence):
-            raise InvalidSetting("supports", repr(self.supports)[:80], "a tuple of versions such as (1, 2)")
+        given: object = self.supports
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise InvalidSetting("supports", repr(given)[:80], "a tuple of versions such as (1, 2)")
         for one in self.supports:
             _check_version("supports", one)
         supports = tuple(sorted({*self.supports, self.version})) if not self.supports else tuple(self.supports)

@@ -87,18 +87,18 @@ class GroupResult(Protocol[T_co]):
         ...
 
 
-class AsyncGroupResult(Protocol[T_co]):
+class AsyncGroupResult(Protocol[T]):
     """The end of a group of children, in an async workflow."""
 
     total: int
     succeeded: int
     failed: int
 
-    async def results(self) -> list[T_co]:
+    async def results(self) -> list[T]:
         """Return the results of the children that succeeded, in the order in which they were spawned."""
         ...
 
-    async def failures(self) -> list[Child[T_co]]:
+    async def failures(self) -> list[Child[T]]:
         """Return the children that did not succeed."""
         ...
 
@@ -107,15 +107,15 @@ class ChildGroup(Protocol[T_co]):
     """Children that were spawned together."""
 
     def join(self, *, tolerate: int | str = 0, wait: bool = False) -> GroupResult[T_co]:
-        """Wait until all have ended. `ChildFailed` if more than `tolerate` (a number, or a share such as `"5%"`) did not
-        succeed. With `wait`, children in quarantine are waited for, since a retry may still save them."""
+        """Wait until all have ended. `ChildFailed` if more than `tolerate` (a number, or a share such as `"5%"`) did
+        not succeed. With `wait`, children in quarantine are waited for, since a retry may still save them."""
         ...
 
 
-class AsyncChildGroup(Protocol[T_co]):
+class AsyncChildGroup(Protocol[T]):
     """Children that were spawned together, in an async workflow."""
 
-    async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AsyncGroupResult[T_co]:
+    async def join(self, *, tolerate: int | str = 0, wait: bool = False) -> AsyncGroupResult[T]:
         """Do the same as `ChildGroup.join`."""
         ...
 
@@ -125,7 +125,7 @@ class _AnyWorkflowContext(Context, Protocol):
 
     @property
     def version(self) -> int:
-        """The version of the code under which this workflow began: branch on it to change a workflow that is running."""
+        """The version of the code under which this workflow began. Branch on it to change a workflow in progress."""
         ...
 
     @property
@@ -185,8 +185,8 @@ class WorkflowContext(_AnyWorkflowContext, Protocol):
     def transact(
         self, step: str | Step[T], fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call a function with a transaction of Detent's database, and record its value in the same transaction: what it
-        writes there happens exactly once."""
+        """Call a function with a transaction of Detent's database, and record its value in the same transaction: what
+        it writes there happens exactly once."""
         ...
 
     def scope(
@@ -215,8 +215,8 @@ class WorkflowContext(_AnyWorkflowContext, Protocol):
     def wait_for(self, signal: str, kind: type[T], *, timeout: Seconds | None = None) -> T: ...
 
     def wait_for(self, signal: str, kind: Any = Any, *, timeout: Seconds | None = None) -> Any:
-        """Wait for a signal, without a worker, and return its payload. Signals of one name are taken in the order in which
-        they were sent, each once, also those that were sent before. `WaitTimeout`."""
+        """Wait for a signal, without a worker, and return its payload. Signals of one name are taken in the order in
+        which they were sent, each once, also those that were sent before. `WaitTimeout`."""
         ...
 
     def first(self, *waits: Wait[Any], timeout: Seconds | None = None) -> Arrival[Any]:

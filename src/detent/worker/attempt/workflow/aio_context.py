@@ -74,21 +74,19 @@ class AioWorkflowContext(BaseWorkflowContext):
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    async def step(self, step: str | Step[T], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> T:
-        found: T = await self.drive(self.operations.step(self.scope_path, as_step(step), fn, args, kwargs))
-        return found
+    async def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        return await self.drive(self.operations.step(self.scope_path, as_step(step), fn, args, kwargs))
 
-    async def transact(self, step: str | Step[T], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> T:
+    async def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if not is_async(fn):
             raise InvalidInput("fn", f"the plain function {fn!r:.80}", "an async function, since tx.execute is awaited")
-        found: T = await self.drive(self.operations.transact(self.scope_path, as_step(step), fn, args, kwargs))
-        return found
+        return await self.drive(self.operations.transact(self.scope_path, as_step(step), fn, args, kwargs))
 
     async def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         check_name("scope", name)
         path, row = self.operations.find_scope(self.scope_path, name)
         if row is not None:
-            return await self.drive(self.operations.replay_scope(row, fn))
+            return self.operations.replay_scope(row, fn)
         try:
             inner = object.__new__(type(self))
             inner.__dict__.update(self.__dict__)
@@ -118,9 +116,8 @@ class AioWorkflowContext(BaseWorkflowContext):
     async def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
         return await self.drive(ChildOperations(self).spawn(call, name, detached))
 
-    async def join(self, child: Child[T], *, wait: bool = False) -> T:
-        found: T = await self.drive(ChildOperations(self).join(child, wait))
-        return found
+    async def join(self, child: Child[Any], *, wait: bool = False) -> Any:
+        return await self.drive(ChildOperations(self).join(child, wait))
 
     async def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> AioChildGroup:
         return AioChildGroup(self, await self.drive(ChildOperations(self).spawn_many(name, list(calls), limit)))
@@ -205,7 +202,8 @@ class AioWorkflowContext(BaseWorkflowContext):
             return found.answer
         finally:
             self.block_left()
-        assert block.answer is not None and block.step is not None
+        assert block.answer is not None
+        assert block.step is not None
         self.operations.note_recorded(block.step, block.answer.done_at)
         return block.answer
 

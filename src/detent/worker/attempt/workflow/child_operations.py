@@ -100,17 +100,30 @@ class ChildOperations:
         first_id: int = (yield Do(lambda: store.ids_reserve(total))) if total else 0
         value = json_codec.encode(SpawnValue(first_id, total), field="spawn", size_max=1000)
         step = msgspec.structs.replace(new, value=value)
-        answer: Spawned | DetentError | None = None
-        starts = range(0, max(total, 1), _PORTION)
-        for start in starts:
-            jobs = tuple(context.child_job(call, first_id + start + n) for n, call in
-            enumerate(calls[start:][:_PORTION])) item = Spawn( step=step, first_id=first_id, total=total, jobs=jobs,
-            closed=start == starts[-1], detached=detached, ) answer = yield Do(lambda item=item:
-            store.workflow_spawn(item))  # type: ignore[misc] if isinstance(answer, DetentError): raise answer assert
-            isinstance(answer, Spawned) if not answer.created: break
-        assert isinstance(answer, Spawned)
+        answer: Spawned | None = None
+        for start in range(0, max(total, 1), _PORTION):
+            portion = calls[start : start + _PORTION]
+            answer = yield from self._send(
+                Spawn(
+                    step=step,
+                    first_id=first_id,
+                    total=total,
+                    jobs=tuple(context.child_job(call, first_id + start + n) for n, call in enumerate(portion)),
+                    closed=start + _PORTION >= total,
+                    detached=detached,
+                )
+            )
+            if not answer.created:
+                break
+        assert answer is not None
         operations.note_recorded(step, context.lazy_time())
         return GroupOfChildren(path, answer.first_id, answer.total)
+
+    def _send(self, item: Spawn) -> Operation[Spawned]:
+        answer: Spawned | DetentError = yield Do(lambda: self._context.store.workflow_spawn(item))
+        if isinstance(answer, DetentError):
+            raise answer
+        return answer
 
     # -- joining -----------------------------------------------------------------------------------------------
 
@@ -133,8 +146,8 @@ class ChildOperations:
         counts = yield from self._join(group.path, f"{group.total:,} children of {group.path}", wait)
         failed = counts.failed + counts.dead
         if failed > most:
-            child = yield Do(lambda: self._first_failure(group))
-            raise ChildFailed(self._context.job_id, *child, failed, group.total)
+            child_id, state, error = yield Do(lambda: self._first_failure(group))
+            raise ChildFailed(self._context.job_id, child_id, state, error, failed, group.total)
         return GroupOutcome(group, group.total, counts.succeeded, failed)
 
     def _join(self, path: str, words: str, wait: bool) -> Operation[Counts]:
@@ -193,9 +206,7 @@ class ChildOperations:
         """Wait for whichever comes first."""
         if not waits:
             raise InvalidInput("waits", "none", "at least one of ctx.on(…) and ctx.ended(…)")
-        words = " or ".join(
-            f"signal {one.name}" if one.kind == "signal" else f"child {one.name}" for one in waits
-        )
+        words = " or ".join(f"signal {one.name}" if one.kind == "signal" else f"child {one.name}" for one in waits)
         on = [WaitOn("signal" if one.kind == "signal" else "children", one.name) for one in waits]
         lasts = None if timeout is None else seconds_of("timeout", timeout)
         kind, value = yield from self._operations.wait(

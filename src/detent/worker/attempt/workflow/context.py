@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from detent.client.transaction import OpenTx
@@ -57,20 +58,20 @@ class PlainWorkflowContext(BaseWorkflowContext):
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def step(self, step: str | Step[T], fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    def step(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
         return self.drive(self.operations.step(self.scope_path, as_step(step), fn, args, kwargs))
 
-    def transact(self, step: str | Step[T], fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    def transact(self, step: str | Step[Any], fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
         return self.drive(self.operations.transact(self.scope_path, as_step(step), fn, args, kwargs))
 
-    def scope(self, name: str, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
+    def scope(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         self._refuse_async(fn)
         check_name("scope", name)
         path, row = self.operations.find_scope(self.scope_path, name)
         if row is not None:
-            return self.drive(self.operations.replay_scope(row, fn))
+            return self.operations.replay_scope(row, fn)
         try:
             value = fn(self._inner(path), *args, **kwargs)
             return self.drive(self.operations.end_scope(self.scope_path, path, fn, value))
@@ -84,13 +85,13 @@ class PlainWorkflowContext(BaseWorkflowContext):
         inner.scope_path = path
         return inner
 
-    def gather(self, *calls: StepCall[T], slots: int = 8) -> list[T]:
+    def gather(self, *calls: StepCall[Any], slots: int = 8) -> list[Any]:
         if isinstance(slots, bool) or not isinstance(slots, int) or not 1 <= slots <= _SLOTS_MAX:
             raise InvalidInput("slots", repr(slots)[:80], f"a whole number from 1 to {_SLOTS_MAX}")
         current_branch(self.runner())
         with ThreadPoolExecutor(max_workers=min(slots, max(1, len(calls)))) as threads:
             futures = [
-                threads.submit(copy_context().run, self.step, call.step, call.fn, *call.args, **call.kwargs)
+                threads.submit(copy_context().run, partial(self.step, call.step, call.fn, *call.args, **call.kwargs))
                 for call in calls
             ]
         return [future.result() for future in futures]
@@ -114,7 +115,7 @@ class PlainWorkflowContext(BaseWorkflowContext):
     def spawn(self, call: Call[T], *, name: str | None = None, detached: bool = False) -> Child[T]:
         return self.drive(ChildOperations(self).spawn(call, name, detached))
 
-    def join(self, child: Child[T], *, wait: bool = False) -> T:
+    def join(self, child: Child[Any], *, wait: bool = False) -> Any:
         return self.drive(ChildOperations(self).join(child, wait))
 
     def spawn_many(self, name: str, calls: Iterable[Call[T]], *, limit: int | None = None) -> PlainChildGroup:
@@ -178,7 +179,8 @@ class PlainWorkflowContext(BaseWorkflowContext):
             return found.answer
         finally:
             self.block_left()
-        assert block.answer is not None and block.step is not None
+        assert block.answer is not None
+        assert block.step is not None
         self.operations.note_recorded(block.step, block.answer.done_at)
         return block.answer
 

@@ -207,7 +207,7 @@ class Operations:
     def _tries(
         self, scope: str, path: str, step: Step[Any], request: Callable[[], CallFunction | Transact]
     ) -> Operation[Any]:
-        """Make a request as often as the step's own retry policy allows. A retry that is far away parks the workflow."""
+        """Make a request as often as the step's retry policy allows. A retry that is far away parks the workflow."""
         tries = 1
         while (row := self.history.find(f"{path}~retry{tries}")) is not None:
             yield from self._sleep(scope, row.path, f"retry of step {path}", row=row)
@@ -362,10 +362,9 @@ class Operations:
                 self.history.enter(scope, path)
         return path, row
 
-    def replay_scope(self, row: StepRow, fn: Callable[..., Any]) -> Operation[Any]:
+    def replay_scope(self, row: StepRow, fn: Callable[..., Any]) -> Any:
         """Return the recorded value of a scope."""
         return self._adopt(row.kind, row.path, row.value, row.error, Step("scope"), fn)
-        yield  # an operation, like all others
 
     def end_scope(self, scope: str, path: str, fn: Callable[..., Any], value: Any) -> Operation[Any]:
         """Record the value of a scope."""
