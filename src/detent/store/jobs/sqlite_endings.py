@@ -6,7 +6,7 @@ An end is always two writes in one transaction: the execution row, and the job r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -97,6 +97,14 @@ _SPARED_AS_EXPIRED = """
 SELECT job_id, count(*) FROM detent_execution
  WHERE job_id IN (SELECT value FROM json_each(?)) AND outcome = 'expired' AND NOT counted GROUP BY job_id
 """
+# Times are no progress.
+_PROGRESSED = """
+SELECT w.job_id FROM json_each(?) asked CROSS JOIN detent_workflow w ON w.job_id = asked.value
+ CROSS JOIN detent_job j ON j.id = w.job_id
+ WHERE EXISTS (SELECT 1 FROM detent_workflow_step s
+                WHERE s.job_id = w.job_id AND s.generation = w.generation AND s.attempt = j.attempt
+                  AND s.kind NOT IN ('sleep', 'deadline', 'timeout'))
+"""
 _EXPIRED = """
 SELECT id FROM detent_lease
  WHERE expires_at <= ? AND NOT (expires_at > ? AND expires_at <= ?) ORDER BY expires_at, id LIMIT ?
@@ -124,8 +132,8 @@ _WATCHED = "SELECT watched_at, gap_from, gap_to FROM detent_watch"
 _GAP_MIN = micros(5)
 
 _MAY_BE_UNKNOWN = ("expired", "crashed", "timed_out")
-_GIVEN_BACK = ("released", "snoozed", "throttled")
-_NOT_THE_CALLERS = ("done", "expired")
+_GIVEN_BACK = ("released", "snoozed", "throttled", "parked")
+_NOT_THE_CALLERS = ("done", "expired", "parked")
 _EXPIRED_FREE_MAX = 5
 """Maximum number of expired attempts of a job that do not count, by rule 4 of the contract."""
 
@@ -248,7 +256,9 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
 
     def _abort(self, item: Abort, jobs: dict[int, Job], worker: str, now: int) -> Aborted | DetentError:
         if item.outcome in _NOT_THE_CALLERS:
-            return InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
+            return InvalidInput(
+                "outcome", item.outcome, "how an attempt failed; done, expired and parked are the engine's"
+            )
         job = jobs.get(item.job_id)
         if _committed_by(job, item.attempt):
             return AlreadyCommitted(item.job_id, item.attempt)
@@ -264,12 +274,20 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         jobs[job.id] = job._replace(state=end.state)
         return Aborted(item.job_id, item.attempt, end.outcome, end.state)
 
-    def _end_as(self, job: Job, item: Abort, worker: str, now: int) -> _End:
-        """End an attempt by the rules, without checking who asks."""
+    def _end_as(self, job: Job, item: Abort, worker: str, now: int, *, due_at: int | None = None) -> _End:
+        """End an attempt by the rules, without checking who asks. A parked job is due at `due_at`."""
         is_committed = bool(self._db.rows(_COMMITTED_BEFORE, (ids_json([job.id]),)))
+        if self._progressed([job.id]):
+            job = _counted_anew(job)
         end = _given_back(job, item, worker, now) if is_committed else _aborted(job, item, worker, now)
+        if due_at is not None and end.outcome == "parked" and end.state == "pending":
+            end = end._replace(due_at=max(due_at, end.at), expires_at=None)
         self._end([end])
         return end
+
+    def _progressed(self, ids: Iterable[int]) -> set[int]:
+        """Return those of these jobs that are workflows whose running attempt has recorded anything but times."""
+        return {row[0] for row in self._db.rows(_PROGRESSED, (ids_json(ids),))}
 
     def lease_reap(self, limit: int, grace: float | None = None) -> Reaped:
         return self._reap(limit, None, grace)
@@ -310,8 +328,9 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
         """End the attempts of these jobs, whose lease has expired."""
         spared: dict[int, int] = dict(self._db.rows(_SPARED_AS_EXPIRED, (ids_json(job.id for job in jobs),)))
         committed: dict[int, int] = dict(self._db.rows(_COMMITTED_BEFORE, (ids_json(job.id for job in jobs),)))
+        progressed = self._progressed(job.id for job in jobs)
         ends: list[_End] = []
-        for job in jobs:
+        for job in (_counted_anew(job) if job.id in progressed else job for job in jobs):
             late = Abort(job_id=job.id, attempt=job.attempt, outcome="expired")
             if job.id in committed:
                 ends.append(_given_back(job, late, job.lease_worker, now))
@@ -452,6 +471,11 @@ def _aborted(job: Job, item: Abort, worker: str, now: int, *, free: bool = False
         state = "pending"
     due_at = at + micros(item.delay) if state == "pending" else job.due_at
     return _End(job, worker, at, outcome, item.error, state, due_at, spared, reason, expires_at, item.suspect)
+
+
+def _counted_anew(job: Job) -> Job:
+    """Return a job whose attempt counts as the first one."""
+    return job._replace(spared=max(job.spared, job.attempt - 1))
 
 
 def _is_stale(job: Job, outcome: Outcome) -> bool:

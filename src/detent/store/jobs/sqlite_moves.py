@@ -38,6 +38,7 @@ UPDATE detent_job
        cancel_requested_by = NULL, cancel_reason = NULL
  WHERE id = :id AND attempt = :attempt AND state = :from
 """
+_WAS_PARKED = "SELECT 1 FROM detent_workflow WHERE job_id = ? AND parked_attempt = ?"
 _ROLLING_BACK = """
 SELECT b.id FROM detent_target g JOIN detent_batch_run b ON b.id = g.run_id
  WHERE g.apply_job_id = ? AND b.rollback_requested_at IS NOT NULL
@@ -220,8 +221,10 @@ class SqliteMoves(VerbBase):
 
     def _bring_back(self, job: Job, trigger: str, actor: str, reason: str | None, now: int) -> None:
         at = self._log(job, "pending", trigger, actor, reason, now)
-        # A job that was cancelled before it was due keeps its due time.
-        due = max(at, job.due_at) if trigger == "retry" else at
+        # A job that was cancelled before it was due keeps its due time. A workflow that was parked looks again what has
+        # arrived, since nothing wakes it while it rests.
+        keeps = trigger == "retry" and job.due_at > at and not self._db.rows(_WAS_PARKED, (job.id, job.attempt))
+        due = job.due_at if keeps else at
         back = {"id": job.id, "attempt": job.attempt, "from": job.state, "now": at, "due": due}
         moved = self._db.change(_BACK, back)
         self._expect(moved, 1, [job.id], job.state)

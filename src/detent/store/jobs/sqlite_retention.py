@@ -19,17 +19,22 @@ HORIZON = """
 INSERT INTO detent_horizon (before, actor, at)
 SELECT :before, :actor, :now WHERE :before > coalesce((SELECT max(before) FROM detent_horizon), :before - 1)
 """
-# The job of a run is deleted with the run, not before. A job that finished before it was created is damaged: when it
-# finished is not known.
+# The job of a run is deleted with the run, not before, and no child before its parent has come to rest for good. A job
+# that finished before it was created is damaged: when it finished is not known.
 _LOOK = """
 SELECT id, coalesce(finished_at < ? AND finished_at >= created_at
-                    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id), 0), state
-  FROM detent_job WHERE id > ? ORDER BY id LIMIT ?
+                    AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
+                    AND NOT EXISTS (SELECT 1 FROM detent_job p
+                                     WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined')), 0),
+       state
+  FROM detent_job j WHERE id > ? ORDER BY id LIMIT ?
 """
 _OLD_OF = """
-SELECT id FROM detent_job
+SELECT id FROM detent_job j
  WHERE id IN (SELECT value FROM json_each(?)) AND finished_at < ? AND finished_at >= created_at
-   AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = run_id)
+   AND NOT EXISTS (SELECT 1 FROM detent_batch_run b WHERE b.id = j.run_id)
+   AND NOT EXISTS (SELECT 1 FROM detent_job p
+                    WHERE p.id = j.parent_id AND p.state IN ('pending', 'running', 'quarantined'))
 """
 # The job first: the guards let records go only when their job is gone.
 _GO = (
@@ -58,6 +63,14 @@ _GO = (
     """,
     "DELETE FROM detent_failure_report WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM detent_ops_run WHERE job_id IN (SELECT value FROM json_each(?))",
+    *(
+        f"DELETE FROM detent_{table} WHERE {column} IN (SELECT value FROM json_each(?))"
+        for table, column in (
+            *(("workflow", "job_id"), ("workflow_step", "job_id"), ("workflow_step_begun", "job_id")),
+            *(("workflow_wait", "job_id"), ("workflow_signal", "job_id"), ("wake_request", "job_id")),
+            ("child_group", "parent_id"),
+        )
+    ),
 )
 _SPANS = "SELECT DISTINCT created_at, id >> 10 FROM detent_job WHERE id IN (SELECT value FROM json_each(?))"
 _EMPTY_SPAN = """

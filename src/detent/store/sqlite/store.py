@@ -14,6 +14,7 @@ from detent.model.clock import Clock, to_micros
 from detent.model.database_facts import Facts, LogGrowth
 from detent.model.records import Claimed, Enqueued, Finish, Finished, Moved, NewJob, RepairStep, Violation
 from detent.model.service_records import IdentityRow, WalkPlace, WalkStep
+from detent.model.workflow_records import NewSignal, SignalSent
 from detent.store.contract import AsyncVerbs, Tx, Verbs
 from detent.store.entities.sqlite import attach, attached_versions
 from detent.store.installed_release import is_newer, refuse_if_newer
@@ -245,6 +246,12 @@ class SqliteStore(EachAlone):
     def job_enqueue(self, items: Sequence[NewJob]) -> list[Enqueued | DetentError]:
         """Wakes the waiting workers."""
         answers = EachAlone.job_enqueue(self, items)
+        self._wake.notify()
+        return answers
+
+    def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
+        """Wakes the waiting workers."""
+        answers = EachAlone.signal_send(self, items, apart=apart)
         self._wake.notify()
         return answers
 

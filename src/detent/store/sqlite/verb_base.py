@@ -37,7 +37,7 @@ _FLAGS = frozenset(
         *("overwrite", "retires", "suspect"),
     )
 )
-_TIMES = frozenset(("at", "since"))
+_TIMES = frozenset(("at", "since", "undoing_since"))
 
 
 class Insert:

@@ -1,0 +1,86 @@
+"""Spawning children on SQLite. How they end is counted by a trigger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from detent.errors import DetentError, KeyConflict, LeaseLost
+from detent.model.records import Enqueued, NewJob
+from detent.model.workflow_records import Spawn, Spawned
+from detent.store.workflows.sqlite_steps import Held, SqliteSteps
+
+__all__ = ["SqliteChildren"]
+
+_GROUP = "SELECT first_id, total FROM detent_child_group WHERE parent_id = ? AND generation = ? AND path = ?"
+_NEW_GROUP = "INSERT INTO detent_child_group (parent_id, generation, path, first_id, total) VALUES (?, ?, ?, ?, ?)"
+_CLOSE = "UPDATE detent_child_group SET closed = 1 WHERE parent_id = ? AND generation = ? AND path = ?"
+_THERE = "SELECT id FROM detent_job WHERE parent_id = ? AND id >= ? AND id < ?"
+_ABOUT = "SELECT tenant, cancel_requested_at FROM detent_job WHERE id = ?"
+
+
+class SqliteChildren(SqliteSteps):
+    """`workflow_spawn`."""
+
+    def workflow_spawn(self, item: Spawn) -> Spawned | DetentError:
+        """All or nothing, under a savepoint."""
+        now = self._now()
+        step = item.step
+        held = self._held([step.job_id], now)
+        holder = held.get(step.job_id)
+        if holder is None or holder.attempt != step.attempt:
+            return self._why_not(step.job_id, step.attempt, now)
+        self._db.change("SAVEPOINT spawn")
+        answer = self._spawn(item, holder, held, now)
+        if isinstance(answer, DetentError):
+            self._db.change("ROLLBACK TO spawn")
+            self._lanes.clear()
+        self._db.change("RELEASE spawn")
+        return answer
+
+    def _spawn(self, item: Spawn, holder: Held, held: dict[int, Held], now: int) -> Spawned | DetentError:
+        step = item.step
+        place = (step.job_id, step.generation, step.path)
+        first_id, total = next(iter(self._db.rows(_GROUP, place)), (None, None))
+        if self._recorded([place]):
+            return Spawned(step.path, first_id or item.first_id, total or item.total, False)
+        ((tenant, cancel_requested_at),) = self._db.rows(_ABOUT, (step.job_id,))
+        if cancel_requested_at is not None:
+            return LeaseLost(step.job_id, step.attempt, "a cancel was requested")
+        held[step.job_id] = self._begun(holder, step.version, step.generation)
+        if first_id is None:
+            first_id, total = item.first_id, item.total
+            if not item.detached:
+                self._db.change(_NEW_GROUP, (*place, first_id, total))
+        if total != item.total:
+            return KeyConflict(step.path, tenant, step.job_id)
+        if (refused := self._enqueue_children(item, first_id)) is not None:
+            return refused
+        if item.closed:
+            self._db.change(_CLOSE, place)
+            (recorded,) = self._record([step], held, now)
+            if isinstance(recorded, DetentError):
+                return recorded
+        return Spawned(step.path, first_id, item.total, True)
+
+    def _enqueue_children(self, item: Spawn, first_id: int) -> DetentError | None:
+        """Enqueue the children that are not there, under the ids of their group: an attempt that was interrupted may
+        have sent some of them. Return why that is refused."""
+        parent_id = item.step.job_id
+        there = {row[0] for row in self._db.rows(_THERE, (parent_id, first_id, first_id + item.total))}
+        jobs: Sequence[NewJob] = [
+            replace(job, id=job_id, parent_id=parent_id, group=0)
+            for job, job_id in ((job, job.id - item.first_id + first_id) for job in item.jobs)
+            if job_id not in there
+        ]
+        for job, answer in zip(jobs, self.job_enqueue(jobs), strict=True):
+            match answer:
+                case Enqueued(created=True):
+                    continue
+                case Enqueued():
+                    # Another job has its key. It would never be counted as a child.
+                    return KeyConflict(job.key or "", job.tenant, answer.job_id)
+                case _:
+                    return answer
+        return None

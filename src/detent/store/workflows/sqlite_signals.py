@@ -1,0 +1,68 @@
+"""The mailboxes of workflows on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from detent.errors import DetentError, JobEnded, KeyConflict, MailboxFull, NotFound
+from detent.model.workflow_records import NewSignal, SignalSent
+from detent.store.sqlite.verb_base import Job
+from detent.store.workflows.rules import UNREAD_MAX
+from detent.store.workflows.sqlite_waits import SqliteWaits
+
+__all__ = ["SqliteSignals"]
+
+_SAME = "SELECT seq, payload FROM detent_workflow_signal WHERE job_id = ? AND name = ? AND dedupe = ?"
+_LAST = "SELECT coalesce(max(seq), 0) FROM detent_workflow_signal WHERE job_id = ? AND name = ?"
+# By name, since the unread signals of a name are those after the last that was taken.
+_UNREAD = """
+WITH RECURSIVE names (name) AS (
+  SELECT min(name) FROM detent_workflow_signal WHERE job_id = ?1
+  UNION ALL
+  SELECT (SELECT min(s.name) FROM detent_workflow_signal s WHERE s.job_id = ?1 AND s.name > n.name)
+    FROM names n WHERE n.name IS NOT NULL)
+SELECT coalesce(sum((
+         SELECT count(*) FROM detent_workflow_signal s
+          WHERE s.job_id = ?1 AND s.name = n.name AND s.seq > coalesce((
+            SELECT max(t.signal_seq) FROM detent_workflow_step t
+             WHERE t.job_id = ?1 AND t.signal_name = n.name AND t.signal_seq IS NOT NULL), 0))), 0)
+  FROM names n WHERE n.name IS NOT NULL
+"""
+_NEW_SIGNAL = """
+INSERT INTO detent_workflow_signal (job_id, name, seq, payload, dedupe, actor, reason, sent_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class SqliteSignals(SqliteWaits):
+    """`signal_send`."""
+
+    def signal_send(self, items: Sequence[NewSignal], *, apart: bool = False) -> list[SignalSent | DetentError]:
+        """differs: `apart` makes no difference, since an open transaction blocks all other writers anyway."""
+        now = self._now()
+        if not items:
+            return []
+        jobs = self._jobs(dict.fromkeys(item.job_id for item in items))
+        first = self.ids_reserve(len(items))
+        return [self._send(item, jobs.get(item.job_id), first + n, now) for n, item in enumerate(items)]
+
+    def _send(self, item: NewSignal, job: Job | None, number: int, now: int) -> SignalSent | DetentError:
+        if job is None:
+            return NotFound("job", str(item.job_id))
+        if item.dedupe is not None:
+            for seq, payload in self._db.rows(_SAME, (item.job_id, item.name, item.dedupe)):
+                if payload != item.payload:
+                    return KeyConflict(item.dedupe, job.tenant, item.job_id)
+                return SignalSent(item.job_id, seq, False)
+        if job.state in ("succeeded", "failed", "cancelled"):
+            return JobEnded(item.job_id, job.state)
+        ((unread,),) = self._db.rows(_UNREAD, (item.job_id,))
+        if unread >= UNREAD_MAX:
+            return MailboxFull(item.job_id, unread)
+        ((last,),) = self._db.rows(_LAST, (item.job_id, item.name))
+        seq = max(number, last + 1)
+        sent_at = max(now, job.last_at)
+        about = (item.payload, item.dedupe, item.actor, item.reason, sent_at)
+        self._db.change(_NEW_SIGNAL, (item.job_id, item.name, seq, *about))
+        self._wake_up(item.job_id, now, item.name)
+        return SignalSent(item.job_id, seq, True)
