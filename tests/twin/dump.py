@@ -192,6 +192,8 @@ def _typed(kind: type[Any], values: Sequence[Any]) -> Row:
     for name in LISTS.intersection(kind._fields):
         listed = getattr(row, name)
         wanted[name] = listed and tuple(json.loads(listed) if isinstance(listed, str) else listed)
+    if "versions" in kind._fields:
+        wanted["versions"] = {task: tuple(several) for task, several in json.loads(row.versions).items()}
     return row._replace(**wanted)
 
 

@@ -263,7 +263,7 @@ class WholeModel(Model):
         self.log(job, "pending", "move", actor, reason)
         self.transition_log[-1] = self.transition_log[-1]._replace(metadata=moved_to(queue, priority))
         self.job[job_id] = to
-        lane = self.lane.setdefault(to.lane, to.lane)
+        lane = self.lane_of(to)
         if job_id in self.ready:
             self.ready[job_id] = self.ready[job_id]._replace(lane=lane)
         else:

@@ -163,12 +163,14 @@ class Model(Limits):
         lease: float,
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
+        versions: Mapping[str, Sequence[int]] | None = None,
     ) -> list[Claimed]:
         paused = {queue.name for queue in self.queue.values() if queue.paused_at is not None}
         lines: dict[str, list[Ready]] = {}
         for row in sorted(self.ready.values(), key=lambda row: (-row.lane.priority, row.ready_at, row.job_id)):
             lane = row.lane
             wanted = lane.task in tasks and (queues is None or lane.queue in queues)
+            wanted &= lane.version == 0 or versions is None or lane.version in versions.get(lane.task, ())
             late = row.expires_at is not None and row.expires_at <= self.clock
             if wanted and not late and (tenants is None or lane.tenant in tenants) and lane.queue not in paused:
                 lines.setdefault(lane.tenant, []).append(row)
@@ -302,8 +304,10 @@ class Model(Limits):
         return [self._abort(item, worker) for item in items]
 
     def _abort(self, item: Abort, worker: str) -> Aborted | DetentError:
-        if item.outcome in ("done", "expired"):
-            return InvalidInput("outcome", item.outcome, "how an attempt failed; done and expired are the engine's")
+        if item.outcome in ("done", "expired", "parked"):
+            return InvalidInput(
+                "outcome", item.outcome, "how an attempt failed; done, expired and parked are the engine's"
+            )
         ended = self.execution.get((item.job_id, item.attempt))
         if ended is not None and ended.outcome == item.outcome:
             return Aborted(item.job_id, item.attempt, item.outcome, ended.next_state)

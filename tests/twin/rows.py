@@ -82,6 +82,7 @@ class Lane(NamedTuple):
     tenant: str
     priority: int
     limit_key: str = ""
+    version: int = 0
 
 
 class Ready(NamedTuple):
@@ -181,6 +182,7 @@ class Worker(NamedTuple):
     stopping: bool
     started_at: int
     seen_at: int
+    versions: dict[str, tuple[int, ...]]
 
 
 class Service(NamedTuple):

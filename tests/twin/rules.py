@@ -55,6 +55,7 @@ class Record:
         self.job_key: dict[tuple[str, str], JobKey] = {}
         self.queue: dict[str, Queue] = {}
         self.lane: dict[Lane, Lane] = {}
+        self.begun: dict[int, int] = {}  # the version under which a workflow began, by job
         self.ready: dict[int, Ready] = {}
         self.waiting: dict[int, Waiting] = {}
         self.lease: dict[int, Lease] = {}
@@ -211,9 +212,14 @@ class Record:
             counted=counted,
         )
 
+    def lane_of(self, job: Job) -> Lane:
+        """The lane in which a job stands while it is pending; made if it is new."""
+        lane = job.lane._replace(version=self.begun.get(job.id, 0))
+        return self.lane.setdefault(lane, lane)
+
     def enter_queue(self, job: Job, *, holds_key: bool) -> None:
         """A pending job gets its one row: ready where it is due, waiting where it is not."""
-        lane = self.lane.setdefault(job.lane, job.lane)
+        lane = self.lane_of(job)
         if job.due_at <= self.now_for(job):
             self.ready[job.id] = Ready(lane, job.due_at, job.id, holds_key, job.expires_at)
         else:

@@ -106,6 +106,7 @@ workers = st.fixed_dictionaries(
         "slots": st.just(4),
         "running": st.sampled_from((0, 3)),
         "stopping": st.booleans(),
+        "versions": st.sampled_from(({}, {TASKS[0]: (1, 2)})),
     }
 )
 

@@ -61,6 +61,11 @@ class WorkerSnapshot(Handle[WorkerRow]):
         return self.row.tasks
 
     @property
+    def versions(self) -> dict[str, tuple[int, ...]]:
+        """The versions of workflows that it can continue, by task."""
+        return self.row.versions
+
+    @property
     def slots(self) -> int:
         """Maximum number of jobs that it runs at once."""
         return self.row.slots

@@ -45,7 +45,8 @@ Declared = Literal["new", "same", "replaced"]
 
 
 class WorkerSeen(Struct, frozen=True, kw_only=True):
-    """The heartbeat of a worker. `queues` None means every queue; `running` is how many jobs it holds."""
+    """The heartbeat of a worker. `queues` None means every queue; `running` is how many jobs it holds; `versions` are
+    those of workflows that it can continue, by task."""
 
     id: int
     name: str
@@ -56,6 +57,7 @@ class WorkerSeen(Struct, frozen=True, kw_only=True):
     slots: int
     running: int = 0
     stopping: bool = False
+    versions: dict[str, tuple[int, ...]] = {}
 
 
 class Agenda(Struct, frozen=True, kw_only=True):
@@ -79,7 +81,8 @@ class Agenda(Struct, frozen=True, kw_only=True):
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
     """A worker as of its last heartbeat (`seen_at`). `queues` is None if it serves every queue. `running` is the number
-    of jobs that it holds. A worker that was asked to drain has the time, the actor and the reason."""
+    of jobs that it holds. `versions` are those of workflows that it can continue, by task. A worker that was asked to
+    drain has the time, the actor and the reason."""
 
     id: int
     name: str
@@ -95,6 +98,7 @@ class WorkerRow(Struct, frozen=True, kw_only=True):
     drain_requested_at: datetime | None = None
     drain_requested_by: str | None = None
     drain_reason: str | None = None
+    versions: dict[str, tuple[int, ...]] = {}
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):

@@ -22,8 +22,9 @@ def test_it_is_on_the_list_as_it_says(store: Store, clock: StoreClock) -> None:
     began = clock.now()
     store.worker_seen(worker(running=3))
     clock.advance(1)
-    store.worker_seen(worker(running=5, stopping=True, queues=None))
-    said = msgspec.structs.asdict(worker(running=5, stopping=True, queues=None))
+    now = worker(running=5, stopping=True, queues=None, versions={'mail."send': (1, 3)})
+    store.worker_seen(now)
+    said = msgspec.structs.asdict(now)
     assert store.worker_list(10) == [WorkerRow(**said, started_at=began, seen_at=clock.now())]
 
 

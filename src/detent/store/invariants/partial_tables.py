@@ -24,7 +24,7 @@ __all__ = ["JOBS_LOW", "QUEUE_ROWS", "RUN_NEXT", "SLOTS", "of_jobs", "of_queue_r
 _TABLE = re.compile(r"\bdetent[._](\w+)\b(?!\()")
 _UNBOUND_MAX = 100
 
-_OF_JOB = ("execution", "event", "waiting", "dead", "ops_run")
+_OF_JOB = ("execution", "event", "waiting", "dead", "ops_run", "workflow")
 _READY = """
   FROM detent.ready WHERE (lane_id, ready_at, job_id) > (%(lane)s, %(at)s, %(job)s)
  ORDER BY lane_id, ready_at, job_id LIMIT %(rows)s

@@ -46,7 +46,10 @@ __all__ = ["ClaimTerms", "JobVerbs"]
 
 
 class ClaimTerms(TypedDict):
-    """The arguments of `job_claim`. None for queues or tenants is any."""
+    """The arguments of `job_claim`. None for queues or tenants is any.
+
+    `versions`: for each task, the versions under which a workflow may have begun that is claimed. A workflow that has
+    recorded nothing, and a job of any other kind, is claimed whatever they say. None is any version."""
 
     lease_id: int
     worker: str
@@ -56,6 +59,7 @@ class ClaimTerms(TypedDict):
     lease: float
     tenants: NotRequired[Sequence[str] | None]
     after_tenant: NotRequired[str | None]
+    versions: NotRequired[Mapping[str, Sequence[int]] | None]
 
 
 class JobVerbs(Protocol):
@@ -85,8 +89,8 @@ class JobVerbs(Protocol):
 
     @verb("worker")
     def job_claim(self, **terms: Unpack[ClaimTerms]) -> list[Claimed]:
-        """Claim up to `limit` ready jobs of these tasks, queues and tenants, but none of paused queues, and none whose
-        expires_at has passed.
+        """Claim up to `limit` ready jobs of these tasks, queues, tenants and versions, but none of paused queues, and
+        none whose expires_at has passed.
 
         Within a tenant: higher priority first, then first in, first out. Tenants take turns, one job each, in
         alphabetical order starting after `after_tenant`; if more than 100 lanes have ready jobs, in an order that the

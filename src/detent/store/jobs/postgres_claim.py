@@ -24,7 +24,8 @@ _CLAIM = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
        attempts_max, bound_lanes, bound_ats, bound_ids, after_lane
   FROM detent.job_claim_v2(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision, %s::text[],
-                           %s::text, %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint)
+                           %s::text, %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint, %s::text[],
+                           %s::integer[])
 """
 _FIND = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
@@ -35,7 +36,7 @@ _CLAIM_EACH = """
 SELECT job_id, attempt, task, payload, tenant, queue, metadata, correlation_id, traceparent, run_id, spared,
        attempts_max, bad, causes
   FROM detent.job_claim_each_v1(%s::bigint, %s::text, %s::text[], %s::text[], %s::integer, %s::double precision,
-                                %s::text[], %s::text, %s::bigint[])
+                                %s::text[], %s::text, %s::bigint[], %s::text[], %s::integer[])
 """
 
 
@@ -62,6 +63,7 @@ def job_claim(
         None if bounds is None else times((place[0] for place in bounds.values()), field="bound"),
         None if bounds is None else numbers(place[1] for place in bounds.values()),
         after_lane,
+        *_versions(terms),
     )
     return Statement(_CLAIM, params, decode)
 
@@ -71,7 +73,7 @@ def claim_find(lease_id: int) -> Statement[list[Claimed]]:
 
 
 def job_claim_each(skip: Sequence[int], **terms: Unpack[ClaimTerms]) -> Statement[ClaimedEach]:
-    return Statement(_CLAIM_EACH, (*_params(terms), numbers(skip)), _claimed_each)
+    return Statement(_CLAIM_EACH, (*_params(terms), numbers(skip), *_versions(terms)), _claimed_each)
 
 
 def _params(terms: ClaimTerms) -> tuple[Any, ...]:
@@ -86,6 +88,14 @@ def _params(terms: ClaimTerms) -> tuple[Any, ...]:
         None if tenants is None else texts(tenants),
         terms.get("after_tenant"),
     )
+
+
+def _versions(terms: ClaimTerms) -> tuple[str | None, str | None]:
+    versions = terms.get("versions")
+    if versions is None:
+        return None, None
+    pairs = [(task, version) for task, several in versions.items() for version in several]
+    return texts(task for task, _ in pairs), numbers(version for _, version in pairs)
 
 
 def _claimed_each(rows: Sequence[Row]) -> ClaimedEach:

@@ -162,12 +162,13 @@ class SqliteClaim(SqliteLanes):
         lease: float,
         tenants: Sequence[str] | None = None,
         after_tenant: str | None = None,
+        versions: Mapping[str, Sequence[int]] | None = None,
         reached: Reached | None = None,
     ) -> str:
         """Claim, and return the ids of the jobs in order as JSON, or nothing. Reads the lanes first, then the heads of
         those it may enter: about 2 * limit rows. If there are more lanes, `reached` says after which to start, and gets
         how far the claim has come."""
-        wanted = Wanted.of(tasks, queues, tenants, limit)
+        wanted = Wanted.of(tasks, queues, tenants, versions, limit)
         room = self._room(queues, tasks, limit)
         now = self._now()
         reached = reached or Reached()

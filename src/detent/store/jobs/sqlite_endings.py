@@ -409,7 +409,7 @@ class SqliteEndings(SqliteEnqueue, SqliteLimitRoom):
             self._count_move(job, at, state, outcome)
             if back:
                 # Ready or waiting depends on the time of the end, not on the clock.
-                self._enter_queue([(job.lane, due_at, job.id, 0, expires_at)], at)
+                self._enter_queue([(self._lane_of(job), due_at, job.id, 0, expires_at)], at)
             elif state == "quarantined":
                 self._db.change(_NEW_DEAD, (job.id, job.tenant, job.queue, job.task, reason, at))
             # In the transaction of the ending, so that no failure is lost. An ops run has no failure hooks.

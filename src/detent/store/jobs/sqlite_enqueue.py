@@ -147,7 +147,7 @@ class SqliteEnqueue(VerbBase):
                     item.parent_id,
                 )
             )
-            lane = (item.queue, item.task, item.tenant, item.priority, item.limit_key or "")
+            lane = (item.queue, item.task, item.tenant, item.priority, item.limit_key or "", 0)
             lines.append((lane, due_at, item.id, int(item.unique_pending), expires_at))
             if item.key is not None:
                 gone = None if item.key_ttl is None else now + micros(item.key_ttl)
@@ -185,7 +185,7 @@ class SqliteEnqueue(VerbBase):
         }
         _NEW_JOBS.run_alike(self._db, same, list(zip(items.ids, items.payloads, strict=True)), ("id", "payload"))
         self._date(items.ids, now)
-        lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "")
+        lane = (one.queue, one.task, one.tenant, one.priority, one.limit_key or "", 0)
         self._enter_queue_alike(lane, due_at, expires_at, [(job_id,) for job_id in items.ids], now)
 
     def _date(self, ids: Sequence[int], now: int) -> None:

@@ -170,7 +170,7 @@ class SqliteMoves(VerbBase):
         to = job._replace(
             queue=job.queue if queue is None else queue, priority=job.priority if priority is None else priority
         )
-        if to.lane == job.lane:
+        if to == job:
             return Moved(str(job_id), "pending", False)
         self._relane(job, to)
         about = (actor, reason, moved_to(queue, priority), job.correlation_id, max(now, job.last_at))
@@ -178,9 +178,9 @@ class SqliteMoves(VerbBase):
         return Moved(str(job_id), "pending", True)
 
     def _relane(self, job: Job, to: Job) -> None:
-        lane = self._lane(to.lane)
+        lane = self._lane(self._lane_of(to))
         if not self._db.change(_WAITING_MOVES, (lane, to.priority, job.id)):
-            moved = self._db.change(_READY_MOVES, (lane, self._lane(job.lane), job.due_at, job.id))
+            moved = self._db.change(_READY_MOVES, (lane, self._lane(self._lane_of(job)), job.due_at, job.id))
             self._in_place(job, moved)
         self._expect(self._db.change(_JOB_MOVES, (to.queue, to.priority, job.id)), 1, [job.id], "pending")
 
@@ -230,7 +230,7 @@ class SqliteMoves(VerbBase):
         self._expect(moved, 1, [job.id], job.state)
         self._db.change(_NOT_DEAD, (job.id,))
         late = job.expires_at is not None and job.expires_at <= at
-        self._enter_queue([(job.lane, due, job.id, 0, None if late else job.expires_at)], at)
+        self._enter_queue([(self._lane_of(job), due, job.id, 0, None if late else job.expires_at)], at)
 
     def _put_away(self, job: Job, to_state: str, trigger: str, actor: str, reason: str | None, now: int) -> None:
         """Move a job to a state of rest: leave the queue and release its key, and leave or enter the dead letters."""
@@ -239,7 +239,8 @@ class SqliteMoves(VerbBase):
         self._expect(self._db.change(_PUT_AWAY, where), 1, [job.id], job.state)
         if job.state == "pending":
             if not self._db.change(_LEAVE_WAITING, (job.id,)):
-                self._in_place(job, self._db.change(_LEAVE_READY, (self._lane(job.lane), job.due_at, job.id)))
+                lane = self._lane(self._lane_of(job))
+                self._in_place(job, self._db.change(_LEAVE_READY, (lane, job.due_at, job.id)))
             self._db.change(_GIVE_KEY_BACK, (job.id,))
         else:
             self._db.change(_NOT_DEAD, (job.id,))

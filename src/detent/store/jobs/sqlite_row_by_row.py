@@ -64,7 +64,7 @@ class SqliteRowByRow(SqliteClaim, SqliteEndings, SqliteMoves):
         lease_id, left_out = terms["lease_id"], frozenset(skip)
         after_tenant, limit = terms.get("after_tenant"), terms["limit"]
         room = self._room(terms["queues"], terms["tasks"], limit)
-        wanted = Wanted.of(terms["tasks"], terms["queues"], terms.get("tenants"), limit)
+        wanted = Wanted.of(terms["tasks"], terms["queues"], terms.get("tenants"), terms.get("versions"), limit)
         lanes = self._scan(wanted, None, max(limit, LANES_MAX)).lanes
         if room is not None:
             rows = self._choose_within(room, lanes, limit, after_tenant, now, left_out)

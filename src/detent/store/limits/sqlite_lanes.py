@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from detent.store.limits.claim_room import Room
 from detent.store.limits.sqlite_claim_room import SqliteLimitRoom
@@ -22,6 +22,8 @@ SELECT g.id FROM detent_lane_group g LEFT JOIN detent_queue q ON q.name = g.queu
  WHERE g.task IN (SELECT value FROM json_each(:tasks))
    AND (:queues IS NULL OR g.queue IN (SELECT value FROM json_each(:queues)))
    AND q.paused_at IS NULL
+   AND (g.version = 0 OR :versions IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(:versions) v WHERE v.value ->> 0 = g.task AND v.value ->> 1 = g.version))
    AND EXISTS (SELECT 1 FROM detent_ready r WHERE r.lane_id > (g.id << 32) AND r.lane_id < ((g.id + 1) << 32))
  ORDER BY g.id
 """
@@ -43,19 +45,26 @@ SELECT {_LANE} FROM json_each(?) t CROSS JOIN detent_lane l ON l.tenant = t.valu
 
 
 class Wanted(NamedTuple):
-    """What a claim asks for: tasks, queues and tenants as JSON (None: any), and how many jobs."""
+    """What a claim asks for: tasks, queues, tenants and versions as JSON (None: any), and how many jobs."""
 
     tasks: str
     queues: str | None
     tenants: str | None
+    versions: str | None
     limit: int
 
     @classmethod
     def of(
-        cls, tasks: Sequence[str], queues: Sequence[str] | None, tenants: Sequence[str] | None, limit: int
+        cls,
+        tasks: Sequence[str],
+        queues: Sequence[str] | None,
+        tenants: Sequence[str] | None,
+        versions: Mapping[str, Sequence[int]] | None,
+        limit: int,
     ) -> Wanted:
         """Return what a claim asks for."""
-        return cls(json.dumps(list(tasks)), _names(queues), _names(tenants), limit)
+        pairs = None if versions is None else [(task, one) for task, ones in versions.items() for one in ones]
+        return cls(json.dumps(list(tasks)), _listed(queues), _listed(tenants), _listed(pairs), limit)
 
 
 @dataclass(slots=True)
@@ -94,7 +103,8 @@ class SqliteLanes(SqliteLimitRoom):
         """Read up to `most` lanes that have ready jobs, starting after a lane and wrapping around."""
         if wanted.limit <= 0:
             return Scan([], True)
-        groups = [row[0] for row in self._db.rows(_GROUPS, {"tasks": wanted.tasks, "queues": wanted.queues})]
+        asked = {"tasks": wanted.tasks, "queues": wanted.queues, "versions": wanted.versions}
+        groups = [row[0] for row in self._db.rows(_GROUPS, asked)]
         if wanted.tenants is not None:
             lanes = self._db.rows(_OF_TENANTS, (wanted.tenants,))
             return Scan([lane for lane in lanes if lane[2] >> LANE_BITS in groups], True, groups)
@@ -105,8 +115,8 @@ class SqliteLanes(SqliteLimitRoom):
         return Scan(found[:most], len(found) <= most, groups)
 
 
-def _names(names: Sequence[str] | None) -> str | None:
-    return None if names is None else json.dumps(list(names))
+def _listed(values: Sequence[Any] | None) -> str | None:
+    return None if values is None else json.dumps(list(values))
 
 
 def _ranges(groups: Sequence[int], after: int) -> Iterator[tuple[int, int]]:

@@ -102,16 +102,18 @@ BEGIN
      WHERE NOT EXISTS (
        SELECT 1 FROM detent_lane_group
         WHERE queue = NEW.queue
-          AND task = 'detent.pipeline.' || CASE NEW.state WHEN 'consolidation_skipped' THEN 'skipped/' WHEN 'failed' THEN 'failed/' ELSE 'consolidate/' END || NEW.name);
+          AND task = 'detent.pipeline.' || CASE NEW.state WHEN 'consolidation_skipped' THEN 'skipped/' WHEN 'failed' THEN 'failed/' ELSE 'consolidate/' END || NEW.name
+          AND version = 0);
   INSERT INTO detent_lane (id, queue, task, tenant, priority, limit_key)
     SELECT coalesce((SELECT max(l.id) FROM detent_lane l WHERE l.id > (g.id << 32) AND l.id < ((g.id + 1) << 32)), g.id << 32) + 1,
            g.queue, g.task, NEW.tenant, NEW.priority, ''
       FROM detent_lane_group g
      WHERE g.queue = NEW.queue
        AND g.task = 'detent.pipeline.' || CASE NEW.state WHEN 'consolidation_skipped' THEN 'skipped/' WHEN 'failed' THEN 'failed/' ELSE 'consolidate/' END || NEW.name
-       AND NOT EXISTS (
+       AND g.version = 0 AND NOT EXISTS (
          SELECT 1 FROM detent_lane
-          WHERE queue = g.queue AND task = g.task AND tenant = NEW.tenant AND priority = NEW.priority AND limit_key = '');
+          WHERE queue = g.queue AND task = g.task AND tenant = NEW.tenant AND priority = NEW.priority AND limit_key = ''
+            AND version = 0);
   UPDATE detent_ids SET next = next + NEW.replicas;
   INSERT INTO detent_job (id, tenant, task, queue, priority, due_at, payload, run_id, nonce, created_at, attempts_max,
       dead_letter, idempotent)
@@ -127,7 +129,7 @@ BEGIN
     SELECT l.id, j.due_at, j.id, 0
       FROM detent_job j
       JOIN detent_lane l ON l.queue = j.queue AND l.task = j.task AND l.tenant = j.tenant AND l.priority = j.priority
-                        AND l.limit_key = ''
+                        AND l.limit_key = '' AND l.version = 0
      WHERE j.id >= (SELECT next FROM detent_ids) - NEW.replicas AND j.id < (SELECT next FROM detent_ids)
        AND j.run_id = NEW.id;
   INSERT INTO detent_job_span (created_at, block, first_id, last_id)

@@ -19,7 +19,8 @@ __all__ = ["LogLine", "RepairDatabase"]
 
 _JOBS = """
 SELECT id, tenant, task, queue, priority, due_at, expires_at, correlation_id, attempts_max, state, attempt, spared,
-       ended, error, finished_at, lease_id, leased_at, started_at, committed_at, limit_key
+       ended, error, finished_at, lease_id, leased_at, started_at, committed_at, limit_key,
+       coalesce((SELECT w.version FROM detent.workflow w WHERE w.job_id = id), 0)
   FROM detent.job WHERE id = ANY (%(these)s) ORDER BY id
 """
 _EXECUTIONS = """
@@ -34,7 +35,7 @@ SELECT job_id, n, attempt, to_state, trigger, at
 """
 # A waiting row with another priority than its lane's is in no lane.
 _QUEUED = """
-SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant, l.limit_key,
+SELECT q.job_id, q.place, q.at, q.expires_at, q.holds_key, l.queue, l.task, l.tenant, l.limit_key, l.version,
        CASE WHEN q.priority IS NULL OR q.priority = l.priority THEN l.priority END
   FROM (SELECT job_id, 'ready' AS place, ready_at AS at, expires_at, holds_key, lane_id,
                CAST(NULL AS smallint) AS priority
@@ -73,7 +74,7 @@ UPDATE detent.job
 _LANE = """
 SELECT id FROM detent.lane
  WHERE queue = %(queue)s AND task = %(task)s AND tenant = %(tenant)s AND priority = %(priority)s
-   AND limit_key = %(limit_key)s ORDER BY id LIMIT 1
+   AND limit_key = %(limit_key)s AND version = %(version)s ORDER BY id LIMIT 1
 """
 _TO_READY = f"""
 INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
@@ -202,8 +203,8 @@ class RepairDatabase(ABC):
         """Reserve an id for a lease."""
 
     @abstractmethod
-    def _make_lane(self, lane: tuple[str, str, str, int, str]) -> None:
-        """Insert a lane (queue, task, tenant, priority, limit key) unless it exists."""
+    def _make_lane(self, lane: tuple[str, str, str, int, str, int]) -> None:
+        """Insert a lane (queue, task, tenant, priority, limit key, version) unless it exists."""
 
     @abstractmethod
     def lease(self, job_id: int) -> None:
@@ -293,9 +294,9 @@ class RepairDatabase(ABC):
     def queue(self, job: Job, due_at: Any, holds_key: bool) -> None:
         """Give a job its one row, in ready, or in waiting if it is due later; delete any other."""
         self.unqueue(job.id)
-        lane = (job.queue, job.task, job.tenant, job.priority, job.limit_key or "")
+        lane = (job.queue, job.task, job.tenant, job.priority, job.limit_key or "", job.version)
         self._make_lane(lane)
-        values = dict(zip(("queue", "task", "tenant", "priority", "limit_key"), lane, strict=True))
+        values = dict(zip(("queue", "task", "tenant", "priority", "limit_key", "version"), lane, strict=True))
         values |= {"due_at": due_at, "job_id": job.id, "holds_key": holds_key, "expires_at": job.expires_at}
         self._execute(_TO_READY if due_at <= self._now else _TO_WAITING, values)
 

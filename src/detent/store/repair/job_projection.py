@@ -49,6 +49,7 @@ class Job(NamedTuple):
     started_at: Any
     committed_at: Any
     limit_key: str | None
+    version: int
 
 
 class Execution(NamedTuple):
@@ -88,6 +89,7 @@ class Queued(NamedTuple):
     task: str | None
     tenant: str | None
     limit_key: str | None
+    version: int | None
     priority: int | None
 
 

@@ -271,8 +271,8 @@ def _is_queued_right(facts: Facts, want: Projection) -> bool:
     if len(facts.queued) != 1:
         return False
     row = facts.queued[0]
-    lane = (row.queue, row.task, row.tenant, row.limit_key, row.priority)
-    right = lane == (job.queue, job.task, job.tenant, job.limit_key or "", job.priority)
+    lane = (row.queue, row.task, row.tenant, row.limit_key, row.version, row.priority)
+    right = lane == (job.queue, job.task, job.tenant, job.limit_key or "", job.version, job.priority)
     return right and row.at == want.due_at and row.expires_at == job.expires_at and (row.holds_key or not facts.keys)
 
 

@@ -62,9 +62,12 @@ class PostgresRepair(RepairDatabase):
         ((new,),) = self._db.execute("SELECT nextval('detent.id_seq')").fetchall()
         return int(new)
 
-    def _make_lane(self, lane: tuple[str, str, str, int, str]) -> None:
-        self._db.execute("INSERT INTO detent.lane_group (queue, task) VALUES (%s, %s) ON CONFLICT DO NOTHING", lane[:2])
-        self._db.execute("SELECT detent.lane_of(%s, %s, %s, %s::smallint, %s)", lane)
+    def _make_lane(self, lane: tuple[str, str, str, int, str, int]) -> None:
+        group = (lane[0], lane[1], lane[5])
+        self._db.execute(
+            "INSERT INTO detent.lane_group (queue, task, version) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", group
+        )
+        self._db.execute("SELECT detent.lane_of(%s, %s, %s, %s::smallint, %s, %s)", lane)
 
     def lease(self, job_id: int) -> None:
         if not self._execute(_ADD_TO_LEASE, {"job": job_id})[1]:

@@ -56,8 +56,8 @@ class SqliteRepair(RepairDatabase):
         ((new,),) = self._db.execute("UPDATE detent_ids SET next = next + 1 RETURNING next - 1").fetchall()
         return int(new)
 
-    def _make_lane(self, lane: tuple[str, str, str, int, str]) -> None:
-        self._db.execute(NEW_GROUP, lane[:2])
+    def _make_lane(self, lane: tuple[str, str, str, int, str, int]) -> None:
+        self._db.execute(NEW_GROUP, lane)
         self._db.execute(NEW_LANE, lane).fetchall()
 
     def lease(self, job_id: int) -> None:

@@ -105,13 +105,17 @@ SELECT j.id, j.tenant, j.task, j.queue, j.priority, j.due_at, j.expires_at, j.co
        l.expires_at, coalesce(l.worker, ''), j.effect_evidence, max(j.created_at, j.due_at), j.finished_at
   FROM json_each(?) asked JOIN detent_job j ON j.id = asked.value LEFT JOIN detent_lease l ON l.id = j.lease_id
 """
-_LANE = "SELECT id FROM detent_lane WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ?"
-NEW_GROUP = "INSERT INTO detent_lane_group (queue, task) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_LANE = """
+SELECT id FROM detent_lane
+ WHERE queue = ? AND task = ? AND tenant = ? AND priority = ? AND limit_key = ? AND version = ?
+"""
+_VERSION = "SELECT version FROM detent_workflow WHERE job_id = ?"
+NEW_GROUP = "INSERT INTO detent_lane_group (queue, task, version) VALUES (?1, ?2, ?6) ON CONFLICT DO NOTHING"
 NEW_LANE = """
-INSERT INTO detent_lane (id, queue, task, tenant, priority, limit_key)
+INSERT INTO detent_lane (id, queue, task, tenant, priority, limit_key, version)
 SELECT coalesce((SELECT max(l.id) FROM detent_lane l WHERE l.id > (g.id << 32) AND l.id < ((g.id + 1) << 32)),
-                g.id << 32) + 1, g.queue, g.task, ?3, ?4, ?5
-  FROM detent_lane_group g WHERE g.queue = ?1 AND g.task = ?2
+                g.id << 32) + 1, g.queue, g.task, ?3, ?4, ?5, g.version
+  FROM detent_lane_group g WHERE g.queue = ?1 AND g.task = ?2 AND g.version = ?6
 ON CONFLICT DO NOTHING RETURNING id
 """
 _TO_READY = Insert("detent_ready", "lane_id, ready_at, job_id, holds_key, expires_at")
@@ -131,7 +135,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LONGEST = 100 * 86_400_000_000
 
-Lane = tuple[str, str, str, int, str]
+Lane = tuple[str, str, str, int, str, int]
+"""Queue, task, tenant, priority, limit key (empty: the limit of its task), and version."""
 
 
 class Job(NamedTuple):
@@ -164,11 +169,6 @@ class Job(NamedTuple):
     effect_evidence: str | None
     queued_at: int
     finished_at: int | None
-
-    @property
-    def lane(self) -> Lane:
-        """The line in which it stands while it is pending."""
-        return self.queue, self.task, self.tenant, self.priority, self.limit_key or ""
 
     @property
     def run_state(self) -> str | None:
@@ -222,10 +222,16 @@ class VerbBase:
         if number is None:
             found = self._db.rows(_LANE, lane)
             if not found:
-                self._db.change(NEW_GROUP, lane[:2])
+                self._db.change(NEW_GROUP, lane)
                 found = self._db.rows(NEW_LANE, lane)
             number = self._lanes[lane] = int(found[0][0])
         return number
+
+    def _lane_of(self, job: Job) -> Lane:
+        """Return the lane in which a job stands while it is pending. A workflow that has begun keeps its version."""
+        begun = self._db.rows(_VERSION, (job.id,))
+        version = int(begun[0][0]) if begun else 0
+        return job.queue, job.task, job.tenant, job.priority, job.limit_key or "", version
 
     def _enter_queue(self, jobs: Sequence[tuple[Lane, int, int, int, int | None]], now: int) -> None:
         """Each pending job (lane, due_at, id, holds_key, expires_at) gets its one row: ready, or waiting."""

@@ -1,11 +1,12 @@
 -- worker_seen: record that a worker is alive.
--- takes:   its id and name, host and process, its queues and tasks (JSON arrays), its slots, running jobs, whether it stops
+-- takes:   its id and name, host and process, its queues and tasks (JSON arrays), its slots, running jobs, whether it stops,
+--          the versions of workflows that it can continue (JSON object by task)
 -- gives:   who asked it to drain, and why; null if no one did
 -- locks:   once a second the row of the watch; its own row; rows of workers that are long gone, unless others have locked them
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.worker_seen_v2(
   p_id bigint, p_name text, p_host text, p_pid integer, p_queues text, p_tasks text, p_slots integer, p_running integer,
-  p_stopping boolean
+  p_stopping boolean, p_versions text DEFAULT '{}'
 ) RETURNS TABLE (drain_requested_by text, drain_reason text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, detent, pg_temp SET jit = off AS $$
 DECLARE
@@ -17,12 +18,12 @@ BEGIN
    WHERE (w.watched_at BETWEEN t - interval '1 second' AND t) IS NOT TRUE;
   UPDATE detent.worker AS w
      SET name = p_name, host = p_host, pid = p_pid, queues = p_queues, tasks = p_tasks, slots = p_slots,
-         running = p_running, stopping = p_stopping, seen_at = greatest(w.seen_at, t)
+         running = p_running, stopping = p_stopping, versions = p_versions, seen_at = greatest(w.seen_at, t)
    WHERE w.id = p_id
   RETURNING w.drain_requested_by, w.drain_reason INTO drain_requested_by, drain_reason;
   IF NOT FOUND THEN
-    INSERT INTO detent.worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
-      VALUES (p_id, p_name, p_host, p_pid, p_queues, p_tasks, p_slots, p_running, p_stopping, t, t)
+    INSERT INTO detent.worker (id, name, host, pid, queues, tasks, slots, running, stopping, versions, started_at, seen_at)
+      VALUES (p_id, p_name, p_host, p_pid, p_queues, p_tasks, p_slots, p_running, p_stopping, p_versions, t, t)
       ON CONFLICT (id) DO NOTHING;
     DELETE FROM detent.worker WHERE id = ANY (ARRAY(
       SELECT w.id FROM detent.worker w WHERE w.seen_at < t - interval '1 day' FOR UPDATE SKIP LOCKED));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ __all__ = ["PostgresWorkers"]
 _SEEN = f"""
 SELECT {", ".join(Agenda.__struct_fields__)}
   FROM detent.worker_seen_v2(%s::bigint, %s::text, %s::text, %s::integer, %s::text, %s::text, %s::integer, %s::integer,
-                             %s::boolean),
+                             %s::boolean, %s::text),
        LATERAL detent.agenda_v3()
 """
 _WORKERS = f"SELECT {', '.join(WorkerRow.__struct_fields__)} FROM"
@@ -30,7 +30,7 @@ def worker_seen(seen: WorkerSeen) -> Statement[Agenda]:
     """Record the worker and read the agenda in one round trip. Lists of names are sent as JSON."""
     params = (
         *(seen.id, seen.name, seen.host, seen.pid, None if seen.queues is None else _json(seen.queues)),
-        *(_json(seen.tasks), seen.slots, seen.running, seen.stopping),
+        *(_json(seen.tasks), seen.slots, seen.running, seen.stopping, _json(seen.versions)),
     )
     return Statement(_SEEN, params, lambda rows: Agenda(**named(Agenda.__struct_fields__, rows[0])))
 
@@ -57,11 +57,12 @@ def worker_drain(worker_id: int, actor: str, reason: str | None = None) -> State
 def _worker(row: Row) -> WorkerRow:
     fields = named(WorkerRow.__struct_fields__, row)
     queues = None if fields["queues"] is None else _names(fields["queues"])
-    return WorkerRow(**fields | {"queues": queues, "tasks": _names(fields["tasks"])})
+    versions = msgspec.json.decode(fields["versions"], type=dict[str, tuple[int, ...]])
+    return WorkerRow(**fields | {"queues": queues, "tasks": _names(fields["tasks"]), "versions": versions})
 
 
-def _json(names: Sequence[str]) -> str:
-    return msgspec.json.encode(names).decode()
+def _json(value: Sequence[str] | Mapping[str, Sequence[int]]) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -16,13 +16,13 @@ __all__ = ["SqliteWorkers"]
 _SEEN = """
 UPDATE detent_worker
    SET name = :name, host = :host, pid = :pid, queues = :queues, tasks = :tasks, slots = :slots, running = :running,
-       stopping = :stopping, seen_at = max(seen_at, :now)
+       stopping = :stopping, versions = :versions, seen_at = max(seen_at, :now)
  WHERE id = :id
 RETURNING drain_requested_by, drain_reason
 """
 _NEW = """
-INSERT INTO detent_worker (id, name, host, pid, queues, tasks, slots, running, stopping, started_at, seen_at)
-VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :now, :now)
+INSERT INTO detent_worker (id, name, host, pid, queues, tasks, slots, running, stopping, versions, started_at, seen_at)
+VALUES (:id, :name, :host, :pid, :queues, :tasks, :slots, :running, :stopping, :versions, :now, :now)
 """
 _WATCH = """
 UPDATE detent_watch
@@ -84,6 +84,7 @@ class SqliteWorkers(VerbBase):
         now = self._now()
         told = {name: getattr(seen, name) for name in WorkerSeen.__struct_fields__}
         told |= {"queues": None if seen.queues is None else json.dumps(seen.queues), "tasks": json.dumps(seen.tasks)}
+        told |= {"versions": json.dumps(seen.versions)}
         self._db.change(_WATCH, {"now": now})
         asked = self._db.rows(_SEEN, told | {"now": now})
         if not asked:
@@ -132,4 +133,5 @@ def _worker(fields: dict[str, Any]) -> WorkerRow:
     times = {name: from_micros(fields[name]) for name in ("started_at", "seen_at")}
     if fields["drain_requested_at"] is not None:
         times["drain_requested_at"] = from_micros(fields["drain_requested_at"])
-    return WorkerRow(**fields | names | times | {"stopping": bool(fields["stopping"])})
+    versions = {task: tuple(several) for task, several in json.loads(fields["versions"]).items()}
+    return WorkerRow(**fields | names | times | {"stopping": bool(fields["stopping"]), "versions": versions})

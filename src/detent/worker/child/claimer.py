@@ -21,7 +21,7 @@ from detent.worker.services.damage_isolation import DamageIsolation
 from detent.worker.supervisor.board import Board
 from detent.worker.supervisor.channel import Channel
 
-__all__ = ["Claimer", "look_interval"]
+__all__ = ["Claimer", "look_interval", "versions_continued"]
 
 _ROOM_POLL = 0.1
 _PAUSE_FIRST = 0.05
@@ -46,6 +46,11 @@ def look_interval(refill: float) -> float:
     """Return the seconds after which to look again, so that no bucket overflows meanwhile: half the time in which the
     quickest bucket fills up, and at most a second."""
     return max(_PAUSE_FIRST, min(_PAUSE_UNSURE, refill / 2))
+
+
+def versions_continued(app: Detent) -> dict[str, tuple[int, ...]]:
+    """Return the versions of workflows that this code can continue, by task."""
+    return {name: task.workflow.supports for name, task in app.tasks.items() if task.workflow is not None}
 
 
 class Claimer:
@@ -87,6 +92,7 @@ class Claimer:
         self._report = report
         self._holding = holding
         self._tasks = sorted(app.tasks)
+        self._versions = versions_continued(app)
         self._isolation = DamageIsolation("claim", store)
         self._after_tenant: str | None = None
         self._pause = _PAUSE_FIRST
@@ -244,4 +250,5 @@ class Claimer:
             "limit": request.limit,
             "lease": self._options.lease,
             "after_tenant": self._after_tenant,
+            "versions": self._versions,
         }

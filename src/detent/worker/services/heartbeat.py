@@ -72,9 +72,16 @@ class Heartbeat:
         """The tasks and the queues of this worker. None means every queue."""
         return self._seen.tasks, self._seen.queues
 
-    def set_state(self, *, tasks: tuple[str, ...], running: int, stopping: bool) -> None:
+    def set_state(
+        self,
+        *,
+        tasks: tuple[str, ...],
+        running: int,
+        stopping: bool,
+        versions: dict[str, tuple[int, ...]] | None = None,
+    ) -> None:
         """Set what the next heartbeats report."""
-        self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping)
+        self._seen = replace(self._seen, tasks=tasks, running=running, stopping=stopping, versions=versions or {})
 
     def report_end(self) -> None:
         """Report that the worker ends."""

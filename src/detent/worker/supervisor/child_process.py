@@ -53,6 +53,7 @@ class ChildProcess:
         self.pid = 0
         """The process id of the child, which it reports when it is ready; 0 until then."""
         self.tasks: tuple[str, ...] = ()
+        self.versions: dict[str, tuple[int, ...]] = {}
         self.is_idle = False
         self.is_leaving = False
         self.killed: str | None = None
@@ -89,6 +90,7 @@ class ChildProcess:
                 self.is_ready = True
                 self.pid = message["pid"]
                 self.tasks = tuple(message["tasks"])
+                self.versions = {task: tuple(several) for task, several in message["versions"].items()}
             case "lease":
                 self._leases.add(message["id"])
                 self.is_idle = False

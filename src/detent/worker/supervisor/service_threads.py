@@ -97,8 +97,10 @@ class ServiceThreads:
         self._renewals.notice_delay()
         children = self._children()
         is_idle = bool(children) and all(child.is_idle for child in children)
+        ready = next((child for child in children if child.tasks), None)
         self._services.heartbeat.set_state(
-            tasks=next((child.tasks for child in children if child.tasks), ()),
+            tasks=() if ready is None else ready.tasks,
+            versions={} if ready is None else ready.versions,
             running=sum(len(child.entries()) for child in children),
             stopping=self._stopping.is_set(),
         )

@@ -16,10 +16,11 @@ SELECT 'job' AS entity, CAST(found.id AS TEXT) AS entity_id, found.detail
       FROM detent.job j
       JOIN queued q ON q.job_id = j.id
       LEFT JOIN detent.lane l ON l.id = q.lane_id
+      LEFT JOIN detent.workflow b ON b.job_id = j.id
      WHERE j.state = 'pending'
        AND (q.at <> j.due_at OR q.expires_at IS DISTINCT FROM j.expires_at OR l.queue IS DISTINCT FROM j.queue OR l.task IS DISTINCT FROM j.task
             OR l.tenant IS DISTINCT FROM j.tenant OR l.priority IS DISTINCT FROM j.priority
-            OR l.limit_key <> coalesce(j.limit_key, ''))
+            OR l.limit_key <> coalesce(j.limit_key, '') OR l.version <> coalesce(b.version, 0))
     UNION ALL
     SELECT j.id, 'its row in waiting has another priority'
       FROM detent.job j JOIN detent.waiting w ON w.job_id = j.id

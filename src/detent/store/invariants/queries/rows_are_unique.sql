@@ -15,7 +15,7 @@ SELECT 'job_key', tenant || '/' || key, count(*) || ' rows'
   FROM detent.job_key k GROUP BY tenant, key HAVING count(*) > 1
 UNION ALL
 SELECT 'lane', CAST(min(id) AS TEXT), count(*) || ' lanes of one rank'
-  FROM detent.lane l GROUP BY queue, task, tenant, priority, limit_key HAVING count(*) > 1
+  FROM detent.lane l GROUP BY queue, task, tenant, priority, limit_key, version HAVING count(*) > 1
 UNION ALL
 SELECT 'lease', CAST(id AS TEXT), count(*) || ' rows'
   FROM detent.lease l GROUP BY id HAVING count(*) > 1

@@ -6,6 +6,7 @@
 CREATE OR REPLACE FUNCTION detent.claim_rows(
   p_queues text[], p_tasks text[], p_limit integer, p_tenants text[], p_after_tenant text, p_skip bigint[],
   p_bound_lanes bigint[], p_bound_ats timestamptz[], p_bound_ids bigint[], p_after_lane bigint,
+  p_version_tasks text[], p_versions integer[],
   OUT ids bigint[], OUT keyed bigint[], OUT bound_lanes bigint[], OUT bound_ats timestamptz[], OUT bound_ids bigint[],
   OUT after_lane bigint, OUT limited boolean, OUT tenants_met integer
 )
@@ -31,6 +32,9 @@ BEGIN
     SELECT g.id FROM detent.lane_group g
      WHERE g.task = ANY (p_tasks) AND (p_queues IS NULL OR g.queue = ANY (p_queues))
        AND NOT EXISTS (SELECT 1 FROM detent.queue q WHERE q.name = g.queue AND q.paused_at IS NOT NULL)
+       AND (g.version = 0 OR p_versions IS NULL
+            OR EXISTS (SELECT 1 FROM unnest(p_version_tasks, p_versions) AS v (task, version)
+                        WHERE v.task = g.task AND v.version = g.version))
      ORDER BY g.id);
   limited := EXISTS (
     SELECT 1 FROM detent.limit_member m

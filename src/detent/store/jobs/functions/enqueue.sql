@@ -293,7 +293,7 @@ DECLARE
 BEGIN
   SELECT l.id INTO lane FROM detent.lane l
    WHERE l.queue = p_queue AND l.task = p_task AND l.tenant = p_tenant AND l.priority = p_priority
-     AND l.limit_key = coalesce(p_limit_key, '');
+     AND l.limit_key = coalesce(p_limit_key, '') AND l.version = 0;
   IF NOT FOUND THEN
     RETURN false;
   END IF;
@@ -371,7 +371,7 @@ BEGIN
     SELECT m.id, m.due_at, m.expires_at, m.priority, m.id = ANY (keyed) AS holds_key,
            coalesce(lane, (SELECT l.id FROM detent.lane l WHERE l.queue = m.queue AND l.task = m.task
                               AND l.tenant = m.tenant AND l.priority = m.priority
-                              AND l.limit_key = coalesce(m.limit_key, ''))) AS lane_id
+                              AND l.limit_key = coalesce(m.limit_key, '') AND l.version = 0)) AS lane_id
       FROM made m
   ), due AS (
     INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)
@@ -397,7 +397,7 @@ END $$;
 CREATE OR REPLACE FUNCTION detent.queue_enter(j detent.job, t timestamptz, p_holds_key boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  lane bigint := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+  lane bigint := detent.lane_of_job(j);
 BEGIN
   IF j.due_at <= t THEN
     INSERT INTO detent.ready (lane_id, ready_at, job_id, holds_key, expires_at)

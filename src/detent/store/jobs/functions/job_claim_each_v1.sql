@@ -7,7 +7,7 @@
 -- refuses: nothing
 CREATE OR REPLACE FUNCTION detent.job_claim_each_v1(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
-  p_tenants text[], p_after_tenant text, p_skip bigint[]
+  p_tenants text[], p_after_tenant text, p_skip bigint[], p_version_tasks text[] DEFAULT NULL, p_versions integer[] DEFAULT NULL
 ) RETURNS TABLE (
   job_id bigint, attempt integer, task text, payload text, tenant text, queue text, metadata text, correlation_id text,
   traceparent text, run_id bigint, spared integer, attempts_max integer, bad bigint[], causes text[]
@@ -25,7 +25,8 @@ DECLARE
   cause     text;
 BEGIN
   SELECT r.ids, r.keyed INTO taken
-    FROM detent.claim_rows(p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, p_skip, NULL, NULL, NULL, NULL) r;
+    FROM detent.claim_rows(p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, p_skip, NULL, NULL, NULL, NULL,
+                           p_version_tasks, p_versions) r;
   t := detent.clock();
   bad := '{}';
   causes := '{}';

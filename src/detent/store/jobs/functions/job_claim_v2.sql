@@ -2,7 +2,8 @@
 -- takes:   the lease, the worker's name, which queues, tasks and tenants (null is any), how many, for how many seconds,
 --          and after which tenant the turns begin. Bounds: how far the caller has emptied lanes. A claim that does not get
 --          enough reads below them too, so a bound may delay a job, but never hides it. After_lane: the lane after which to
---          begin, if there are more lanes than one claim reads
+--          begin, if there are more lanes than one claim reads. Versions: of workflows that have begun, only those of these
+--          tasks and versions (null is any), in parallel arrays
 -- gives:   the jobs in the order of the claim. To a caller that gives bounds, one row may come first that has no job: how far
 --          this claim has come in its lanes, and the cursor for the next one
 -- locks:   exactly the ready rows it takes, then their jobs; rows that others have locked are skipped. If any of these tasks
@@ -13,7 +14,7 @@ CREATE OR REPLACE FUNCTION detent.job_claim_v2(
   p_lease_id bigint, p_worker text, p_queues text[], p_tasks text[], p_limit integer, p_lease double precision,
   p_tenants text[] DEFAULT NULL, p_after_tenant text DEFAULT NULL,
   p_bound_lanes bigint[] DEFAULT NULL, p_bound_ats timestamptz[] DEFAULT NULL, p_bound_ids bigint[] DEFAULT NULL,
-  p_after_lane bigint DEFAULT NULL
+  p_after_lane bigint DEFAULT NULL, p_version_tasks text[] DEFAULT NULL, p_versions integer[] DEFAULT NULL
 ) RETURNS TABLE (
   job_id bigint, attempt integer, task text, payload text, tenant text, queue text, metadata text, correlation_id text,
   traceparent text, run_id bigint, spared integer, attempts_max integer, bound_lanes bigint[], bound_ats timestamptz[],
@@ -33,7 +34,8 @@ BEGIN
   SELECT r.ids, r.keyed, r.bound_lanes, r.bound_ats, r.bound_ids, r.after_lane, r.limited, r.tenants_met
     INTO ids, keyed, bound_lanes, bound_ats, bound_ids, after_lane, limited, met
     FROM detent.claim_rows(
-      p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, NULL, p_bound_lanes, p_bound_ats, p_bound_ids, p_after_lane) r;
+      p_queues, p_tasks, p_limit, p_tenants, p_after_tenant, NULL, p_bound_lanes, p_bound_ats, p_bound_ids, p_after_lane,
+      p_version_tasks, p_versions) r;
   t := detent.clock();
   IF cardinality(ids) < p_limit OR limited THEN
     bound_lanes := NULL;

@@ -213,10 +213,10 @@ BEGIN
           reason, metadata, correlation_id, at)
         VALUES (j.tenant, 'job', j.id::text, j.id, j.attempt, 'pending', 'pending', 'move', p_actor, p_reason, p_metadata,
                 j.correlation_id, detent.job_now(j, t));
-      old := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+      old := detent.lane_of_job(j);
       j.queue := coalesce(p_queue, j.queue);
       j.priority := coalesce(p_priority, j.priority);
-      new := detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key);
+      new := detent.lane_of_job(j);
       UPDATE detent.waiting w SET lane_id = new, priority = j.priority WHERE w.job_id = j.id;
       IF NOT FOUND THEN
         UPDATE detent.ready r SET lane_id = new WHERE r.lane_id = old AND r.ready_at = j.due_at AND r.job_id = j.id;
@@ -260,15 +260,16 @@ DECLARE
   seen   detent.job;
   locked detent.job;
   in_line boolean;
+  lane    bigint;
 BEGIN
   -- The job may be claimed, promoted or released before it is locked. Then the loop starts again.
   FOR round IN 1 .. 10 LOOP
     SELECT j.* INTO seen FROM detent.job j WHERE j.id = p_job_id;
     in_line := false;
     IF seen.state = 'pending' THEN
+      lane := detent.lane_of_job(seen);
       PERFORM 1 FROM detent.ready r
-        WHERE r.lane_id = detent.lane_of(seen.queue, seen.task, seen.tenant, seen.priority, seen.limit_key)
-          AND r.ready_at = seen.due_at AND r.job_id = p_job_id FOR UPDATE;
+        WHERE r.lane_id = lane AND r.ready_at = seen.due_at AND r.job_id = p_job_id FOR UPDATE;
       in_line := FOUND;
       IF NOT in_line THEN
         PERFORM 1 FROM detent.waiting w WHERE w.job_id = p_job_id FOR UPDATE;
@@ -362,13 +363,15 @@ END $$;
 -- the job row says, it was changed by hand: nothing is done.
 CREATE OR REPLACE FUNCTION detent.queue_leave(j detent.job) RETURNS void
 LANGUAGE plpgsql AS $$
+DECLARE
+  lane bigint;
 BEGIN
   IF j.state = 'pending' THEN
     DELETE FROM detent.waiting w WHERE w.job_id = j.id;
     IF NOT FOUND THEN
+      lane := detent.lane_of_job(j);
       DELETE FROM detent.ready r
-        WHERE r.lane_id = detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key)
-          AND r.ready_at = j.due_at AND r.job_id = j.id;
+        WHERE r.lane_id = lane AND r.ready_at = j.due_at AND r.job_id = j.id;
       IF NOT FOUND THEN
         PERFORM detent.job_misplaced(j.id);
       END IF;

@@ -1,6 +1,6 @@
 -- Return the lane of these jobs; create it and its group if it is new. Lanes are never deleted.
 CREATE OR REPLACE FUNCTION detent.lane_of(
-  p_queue text, p_task text, p_tenant text, p_priority smallint, p_limit_key text
+  p_queue text, p_task text, p_tenant text, p_priority smallint, p_limit_key text, p_version integer DEFAULT 0
 ) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -10,20 +10,29 @@ BEGIN
   LOOP
     SELECT l.id INTO lane FROM detent.lane l
      WHERE l.queue = p_queue AND l.task = p_task AND l.tenant = p_tenant AND l.priority = p_priority
-       AND l.limit_key = coalesce(p_limit_key, '');
+       AND l.limit_key = coalesce(p_limit_key, '') AND l.version = p_version;
     IF FOUND THEN
       RETURN lane;
     END IF;
-    SELECT g.id INTO range FROM detent.lane_group g WHERE g.queue = p_queue AND g.task = p_task;
+    SELECT g.id INTO range FROM detent.lane_group g
+     WHERE g.queue = p_queue AND g.task = p_task AND g.version = p_version;
     IF FOUND THEN
-      INSERT INTO detent.lane (id, queue, task, tenant, priority, limit_key)
+      INSERT INTO detent.lane (id, queue, task, tenant, priority, limit_key, version)
         VALUES ((range::bigint << 32) + nextval('detent.lane_id_seq'), p_queue, p_task, p_tenant, p_priority,
-                coalesce(p_limit_key, ''))
+                coalesce(p_limit_key, ''), p_version)
         ON CONFLICT DO NOTHING;
     ELSE
-      INSERT INTO detent.lane_group (queue, task) VALUES (p_queue, p_task) ON CONFLICT DO NOTHING;
+      INSERT INTO detent.lane_group (queue, task, version) VALUES (p_queue, p_task, p_version) ON CONFLICT DO NOTHING;
     END IF;
   END LOOP;
+END $$;
+
+-- Return the lane in which a job stands while it is pending. A workflow that has begun keeps its version.
+CREATE OR REPLACE FUNCTION detent.lane_of_job(j detent.job) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN detent.lane_of(j.queue, j.task, j.tenant, j.priority, j.limit_key,
+                        coalesce((SELECT w.version FROM detent.workflow w WHERE w.job_id = j.id), 0));
 END $$;
 
 -- lanes_make: create lanes that do not exist yet.

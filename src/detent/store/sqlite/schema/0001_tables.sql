@@ -157,18 +157,20 @@ CREATE TABLE detent_queue (
   CONSTRAINT queue_pkey PRIMARY KEY (name)
 ) STRICT, WITHOUT ROWID;
 
--- A queue and a task. The id of a lane is the id of its group times 2^32 plus a number of its own, so a claim steps from
+-- A queue, a task and a version. The id of a lane is the id of its group times 2^32 plus a number of its own, so a claim steps from
 -- one lane with ready jobs to the next within the ranges of its groups.
 CREATE TABLE detent_lane_group (
-  id    INTEGER NOT NULL,
-  queue TEXT    NOT NULL,
-  task  TEXT    NOT NULL,
+  id      INTEGER NOT NULL,
+  queue   TEXT    NOT NULL,
+  task    TEXT    NOT NULL,
+  version INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT lane_group_pkey PRIMARY KEY (id),
-  CONSTRAINT lane_group_of_one_kind UNIQUE (queue, task)
+  CONSTRAINT lane_group_of_one_kind UNIQUE (queue, task, version)
 ) STRICT;
 
--- A lane holds jobs of one queue, task, tenant, priority and limit key. A claim reads only the lanes that it may claim from.
+-- A lane holds jobs of one queue, task, tenant, priority, limit key and version. A claim reads only the lanes that it may claim from.
 -- limit_key  the limit that its jobs share; empty if that is the limit of their task
+-- version    the version under which its workflows began; 0 if they have recorded nothing, and for all other jobs
 CREATE TABLE detent_lane (
   id        INTEGER NOT NULL,
   queue     TEXT    NOT NULL,
@@ -176,8 +178,9 @@ CREATE TABLE detent_lane (
   tenant    TEXT    NOT NULL,
   priority  INTEGER NOT NULL,
   limit_key TEXT    NOT NULL DEFAULT '',
+  version   INTEGER NOT NULL DEFAULT 0,
   CONSTRAINT lane_pkey PRIMARY KEY (id),
-  CONSTRAINT lane_of_one_rank UNIQUE (queue, task, tenant, priority, limit_key)
+  CONSTRAINT lane_of_one_rank UNIQUE (queue, task, tenant, priority, limit_key, version)
 ) STRICT;
 CREATE INDEX detent_lane_of_tenant ON detent_lane (tenant, priority DESC, id);
 
@@ -432,6 +435,7 @@ CREATE TABLE detent_worker (
   drain_requested_at INTEGER,
   drain_requested_by TEXT,
   drain_reason       TEXT,
+  versions   TEXT    NOT NULL DEFAULT '{}',
   CONSTRAINT worker_pkey PRIMARY KEY (id),
   CONSTRAINT worker_drain_has_actor CHECK ((drain_requested_at IS NULL) = (drain_requested_by IS NULL))
 ) STRICT;
