@@ -47,7 +47,7 @@ SAID: dict[str, tuple[Door, type[InvalidInput] | type[UnknownTask], str]] = {
     "named with text that is no JSON": (
         lambda shop: shop.app.enqueue_named("welcome", "{user_id: 7}"),
         InvalidPayload,
-        "welcome: found JSON is malformed: ",
+        "welcome: found malformed JSON: ",
     ),
     "function instead of a call": (
         lambda shop: shop.app.enqueue(shop.welcome),  # type: ignore[arg-type]

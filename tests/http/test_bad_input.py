@@ -31,6 +31,10 @@ REFUSED: list[tuple[str, str, Any, int, str, str]] = [
     ("GET", "jobs/17", None, 404, "DT008", "no job 17"),
     ("GET", "jobs/one", None, 422, "DT020", "one"),
     ("GET", "jobs/1/events?after=-1", None, 404, "DT008", "no job 1"),
+    ("GET", f"jobs/{2**63}", None, 422, "DT020", "job id: found '9223372036854775808'; allowed: a whole number below"),
+    ("GET", f"jobs?after={2**63}", None, 422, "DT020", "after"),
+    ("GET", f"runs?after={2**63}", None, 422, "DT020", "after: found '9223372036854775808'; allowed"),
+    ("GET", "workers/w1", None, 422, "DT020", "worker id: found 'w1'; allowed: the id of a worker, a number."),
     ("POST", "jobs/17/cancel", {}, 404, "DT008", "no job 17"),
     ("GET", "queues/nothing", None, 404, "DT008", "nothing"),
     ("GET", "runs/1/changes", None, 404, "DT008", "1"),
@@ -55,7 +59,8 @@ def test_a_request_is_refused(
 
 def test_a_body_that_is_no_json(world: World) -> None:
     for content, kind, says in (
-        (b"{", "application/json", "body"),
+        (b"{", "application/json", "body: found truncated JSON: its end is missing; allowed: a JSON object"),
+        (b"{a}", "application/json", "body: found malformed JSON: object keys must be strings (byte 1); allowed"),
         (b"a=1", "application/x-www-form-urlencoded", "Content-Type: found application/x-www-form-urlencoded"),
         (b"\xff\xfe", "application/json", "body"),
     ):
@@ -72,6 +77,16 @@ def test_two_keys_that_differ(world: World) -> None:
     body = {"task": "add", "payload": {"a": 1, "b": 1}, "key": "a"}
     answer = world.http.post("/api/v1/jobs", json=body, headers={"Idempotency-Key": "b"})
     assert (answer.status_code, answer.json()["fields"]["field"]) == (422, "Idempotency-Key")
+
+
+def test_parts_of_a_problem_are_json_values(world: World) -> None:
+    """Ids are strings, since JavaScript rounds large numbers; lists are lists."""
+    first = world.post("jobs", task="add", payload={"a": 1, "b": 1}, key="a")
+    conflict = world.http.post("/api/v1/jobs", json={"task": "add", "payload": {"a": 2, "b": 1}, "key": "a"}).json()
+    assert conflict["fields"] == {"key": "a", "tenant": "", "job_id": first["id"]}
+    unknown = world.http.post("/api/v1/jobs", json={"task": "nothing"}).json()
+    assert isinstance(unknown["fields"]["known"], list)
+    assert "add" in unknown["fields"]["known"]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8321", ""])

@@ -27,6 +27,17 @@ def test_every_reference_leads_somewhere() -> None:
     assert named <= set(DESCRIBED["components"]["schemas"])
 
 
+def test_components_have_plain_names_and_runs_are_one_of_two() -> None:
+    """A record inside a list was described a second time, under the name of its module."""
+    schemas = DESCRIBED["components"]["schemas"]
+    assert [name for name in schemas if not name.isidentifier()] == []
+    listed = schemas["BatchRunOrPipelineRunList"]["properties"]["items"]["items"]
+    answer = DESCRIBED["paths"]["/api/v1/runs/{run_id}"]["get"]["responses"]["200"]
+    one = answer["content"]["application/json"]["schema"]
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in ("BatchRun", "PipelineRun")]
+    assert listed["anyOf"] == one["anyOf"] == references
+
+
 def test_paths_and_their_parameters_agree() -> None:
     for path, operations in DESCRIBED["paths"].items():
         for one in operations.values():
@@ -73,6 +84,14 @@ OTHERS = {
 }
 
 
+def _read_one_of(kind: Any, value: Any) -> Any:
+    """Return a value of one of several records; msgspec reads no such union itself."""
+    record = kind.records["name" in value]
+    assert value.keys() == set(record.__struct_fields__)
+    msgspec.convert(value, record)
+    return kind()
+
+
 def test_answers_are_as_described(world: World) -> None:
     """Every GET, on a database with something of everything in it."""
     ids = _filled(world)
@@ -84,6 +103,6 @@ def test_answers_are_as_described(world: World) -> None:
         answer = world.http.get(f"/api/v1{path}", params=QUERIES.get((verb.noun, verb.name), {}))
         assert answer.status_code == 200, f"{path}: {answer.text}"
         try:
-            msgspec.json.decode(answer.content, type=answer_type(verb))
+            msgspec.json.decode(answer.content, type=answer_type(verb), dec_hook=_read_one_of)
         except msgspec.ValidationError as error:
             raise AssertionError(f"{path}: {error}: {answer.text}") from None

@@ -2,7 +2,7 @@
 import type { Query } from "../api/client";
 import { useRead } from "../api/query";
 import { cleared, FilterBar, filterText, type Qualifier } from "../parts/filter_bar";
-import { type List, useList } from "../parts/list";
+import { useList } from "../parts/list";
 import { ListTable } from "../parts/list_table";
 import { Empty } from "../parts/notices";
 import { PageHead } from "../parts/page";
@@ -57,8 +57,7 @@ export default function Runs() {
   const batch = useRead("/lifecycles/{name}", {}, { parts: { name: "batch_run" }, once: true }).data;
   const pipeline = useRead("/lifecycles/{name}", {}, { parts: { name: "pipeline_run" }, once: true }).data;
   const filters: Query<"/runs", "get"> = { kind, state: query.state, name: query.name, tenant: query.tenant };
-  // The description of the API cannot say that a run is one of two kinds.
-  const list = useList("/runs", filters, (run: AnyRun) => run.id) as unknown as List<AnyRun>;
+  const list = useList("/runs", filters, (run) => run.id);
   const states = [kind !== "pipeline" ? batch : undefined, kind !== "batch" ? pipeline : undefined].flatMap(
     (one) => one?.states.map((state) => state.name) ?? [],
   );

@@ -135,6 +135,9 @@ class Workers:
 
     def get(self, worker_id: int | str) -> Worker:
         """Return the handle of a worker that has not ended. `NotFound`."""
+        if isinstance(worker_id, str) and not worker_id.isdigit():
+            allowed = "the id of a worker, a number. `detent workers list` shows it beside the name"
+            raise InvalidInput("worker id", repr(worker_id)[:80], allowed)
         row = self._engine.store.worker_get(check_id(worker_id, "worker id"))
         if row is None:
             raise NotFound("worker", str(worker_id))

@@ -220,7 +220,7 @@ def moved(answer: Moved | DetentError, trigger: str) -> Moved:
 
 def check_id(value: int | str, field: str = "job id") -> int:
     """Return an id as a whole number. Text of digits is accepted too, since ids are strings in JSON. `InvalidInput`."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20 and int(value) < 2**63:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise InvalidInput(field, repr(value)[:80], "a whole number below 2^63")

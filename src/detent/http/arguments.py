@@ -16,6 +16,7 @@ import msgspec
 from starlette.datastructures import QueryParams
 
 from detent.errors import InvalidInput
+from detent.model import json_codec
 
 __all__ = ["NO_ARGUMENTS", "arguments_of", "read_body", "read_query"]
 
@@ -84,7 +85,7 @@ def read_body(body: bytes, kind: type[msgspec.Struct]) -> dict[str, Any]:
     try:
         values = msgspec.json.decode(body) if body else {}
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput("body", str(error), "a JSON object") from None
+        raise InvalidInput("body", json_codec.malformed(error), "a JSON object") from None
     except RecursionError:
         raise InvalidInput("body", "JSON that is nested too deeply", "fewer levels") from None
     if not isinstance(values, dict):

@@ -20,9 +20,9 @@ from detent.lifecycle.definition import Lifecycle
 from detent.model.service_records import ScheduleRow
 from detent.schedule.cron import explain_cron
 
-__all__ = ["LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
+__all__ = ["IDS", "LifecycleBody", "answer_of", "body_type", "encode", "to_body"]
 
-_IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"})
+IDS = frozenset({"id", "job_id", "lease_id", "run_id", "entity_id", "sample_id", "apply_job_id", "revert_job_id"})
 _JSON_TEXT = frozenset({"payload", "metadata", "result", "facts", "filter"})
 _PRIVATE = frozenset({"nonce"})
 """Which client process sent a job is the engine's own business."""
@@ -127,7 +127,7 @@ def _record(row: Any) -> dict[str, Any]:
 def _field(name: str, value: Any) -> Any:
     if value is None or isinstance(value, datetime):
         return value
-    if name in _IDS:
+    if name in IDS:
         return str(value)
     if name in _JSON_TEXT and isinstance(value, str):
         return _stored_json(value)
@@ -150,6 +150,8 @@ def body_type(kind: Any) -> Any:
     """Return the type that describes the JSON of a record: as the record, with ids as strings and JSON as any value."""
     if get_origin(kind) in (Union, types.UnionType):
         return Union[tuple(body_type(one) for one in get_args(kind))]  # noqa: UP007 - known at run time only
+    if get_origin(kind) in (list, dict):
+        return get_origin(kind)[tuple(body_type(one) for one in get_args(kind))]
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return kind
     if kind not in _bodies:
@@ -166,7 +168,7 @@ def body_type(kind: Any) -> Any:
 
 def _described(name: str, kind: Any) -> Any:
     is_optional = type(None) in get_args(kind)
-    if name in _IDS:
+    if name in IDS:
         return str | None if is_optional else str
     if name in _JSON_TEXT:
         return Any

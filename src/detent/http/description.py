@@ -46,10 +46,11 @@ def describe(verbs: Iterable[Verb], *, version: str) -> dict[str, Any]:
     bodies = [answer_type(verb) for verb in listed]
     arguments = [verb.arguments for verb in listed]
     filters = {verb.filters for verb in listed}
+    several = [one for body in bodies for one in _records_in(body)]
     schemas, components = msgspec.json.schema_components(
-        [*filters, *bodies, *arguments, Problem], ref_template=_REFS, schema_hook=_any_value
+        [*filters, *several, *bodies, *arguments, Problem], ref_template=_REFS, schema_hook=_without_schema
     )
-    schemas = schemas[len(filters) :]
+    schemas = schemas[len(filters) + len(several) :]
     paths: dict[str, dict[str, Any]] = {}
     for verb, answer, taken in zip(listed, schemas[: len(listed)], schemas[len(listed) : -1], strict=True):
         path = "/api/v1" + verb.path.replace(":path}", "}")
@@ -116,11 +117,35 @@ def _value_type(name: str, kind: Any) -> type[msgspec.Struct]:
 
 @functools.cache
 def _page_type(item: Any) -> type[msgspec.Struct]:
-    name = getattr(item, "__name__", "Value").title().replace("_", "")
-    return msgspec.defstruct(f"{name}List", [("items", list[item]), ("next", str | None)])
+    name = getattr(item, "__name__", "Value")
+    return msgspec.defstruct(f"{name[0].upper()}{name[1:]}List", [("items", list[item]), ("next", str | None)])
 
 
-def _any_value(kind: type[Any]) -> dict[str, Any]:
+class _OneOf:
+    """A value of one of several records. msgspec describes no such union itself."""
+
+    records: tuple[type[msgspec.Struct], ...] = ()
+
+
+@functools.cache
+def _one_of(*records: type[msgspec.Struct]) -> type[_OneOf]:
+    return type("Or".join(one.__name__ for one in records), (_OneOf,), {"records": records})
+
+
+def _records_in(kind: Any) -> Iterator[Any]:
+    """Yield the records that a type names as one of several."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for one in msgspec.structs.fields(kind):
+            yield from _records_in(one.type)
+    elif isinstance(kind, type) and issubclass(kind, _OneOf):
+        yield from kind.records
+    for inner in get_args(kind):
+        yield from _records_in(inner)
+
+
+def _without_schema(kind: type[Any]) -> dict[str, Any]:
+    if issubclass(kind, _OneOf):
+        return {"anyOf": [{"$ref": _REFS.format(name=one.__name__)} for one in kind.records]}
     return {"description": f"A {kind.__name__}."}
 
 
@@ -133,8 +158,9 @@ def _returned(hint: Any) -> Any:
         return _page_type(_returned(inner[0]))
     if origin in (Union, types.UnionType):
         members = [_returned(one) for one in inner]
-        several = sum(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in members) > 1
-        return Any if several else Union[tuple(members)]  # noqa: UP007 - known at run time only
+        if sum(isinstance(one, type) and issubclass(one, msgspec.Struct) for one in members) > 1:
+            return _one_of(*members)
+        return Union[tuple(members)]  # noqa: UP007 - known at run time only
     if origin is list:
         return list[_returned(inner[0])]  # type: ignore[misc]
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

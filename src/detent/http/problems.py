@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from detent.errors import TABLE, DatabaseBusy, DatabaseUnreachable, DetentError
+from detent.http.bodies import IDS
 
 __all__ = ["PROBLEM", "Problem", "answer_error", "answer_http_error", "answer_unexpected", "problem", "refuse"]
 
@@ -43,10 +44,17 @@ def problem(error: DetentError) -> Problem:
         status=codes.http,
         detail=str(error),
         code=codes.sqlstate,
-        fields={
-            name: value if isinstance(value, int | float | str | None) else str(value) for name, value in parts.items()
-        },
+        fields={name: _part(name, value) for name, value in parts.items()},
     )
+
+
+def _part(name: str, value: Any) -> Any:
+    """Return a part of a message as JSON: ids are strings, as everywhere in the API."""
+    if isinstance(value, list | tuple):
+        return [_part(name, one) for one in value]
+    if value is None or (isinstance(value, int | float) and name not in IDS):
+        return value
+    return str(value)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

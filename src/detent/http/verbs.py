@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any, get_overloads, get_type_hints
 
 import msgspec
 
@@ -170,7 +170,7 @@ def _noun_verbs() -> Iterator[Verb]:
                     without={"actor", id_name or ""} - ({"actor"} if name == "search" else set()),
                 ),
                 call=_noun_call(attribute, name, id_name),
-                returns=get_type_hints(method).get("return", Any),
+                returns=_returned(method),
                 summary=_summary(method),
                 makes_new=(noun, name) in (("ops", "queue"), ("tokens", "create")),
             )
@@ -192,9 +192,16 @@ def _handle_verbs() -> Iterator[Verb]:
             changes="actor" in inspect.signature(method).parameters,
             arguments=arguments_of(_title(noun, name), method, without={"actor"}),
             call=_handle_call(noun, name, tuple(kinds)),
-            returns=get_type_hints(method).get("return", Any),
+            returns=_returned(method),
             summary=_summary(method),
         )
+
+
+def _returned(method: Any) -> Any:
+    """Return the type that a method returns; of one with overloads, that of the last, which is the most general."""
+    hint = get_type_hints(method).get("return", Any)
+    overloads = get_overloads(method)
+    return get_type_hints(overloads[-1])["return"] if hint is Any and overloads else hint
 
 
 def _application_call(name: str) -> Call:

@@ -31,7 +31,7 @@ import msgspec
 
 from detent.errors import InvalidInput, InvalidPayload
 
-__all__ = ["check_text", "decode", "encode", "fingerprint", "fits", "reader", "text", "unique_key"]
+__all__ = ["check_text", "decode", "encode", "fingerprint", "fits", "malformed", "reader", "text", "unique_key"]
 
 T = TypeVar("T")
 
@@ -279,6 +279,12 @@ def _explain(value: object, field: str, depth_max: int) -> None:
         raise InvalidPayload(field + "".join(reversed(fault.path)), fault.found, fault.allowed) from None
 
 
+def malformed(error: Exception) -> str:
+    """Return what a text has that is not JSON, for the `found` of a refusal. msgspec says it in a sentence."""
+    says = _show(error).replace("JSON is malformed", "malformed JSON")
+    return says.replace("Input data was truncated", "truncated JSON: its end is missing")
+
+
 def _explain_text(text: str | bytes, field: str, depth_max: int, error: Exception) -> NoReturn:
     """Raise `InvalidPayload` for text that msgspec refused, with the path if the lenient parser can find it."""
     try:
@@ -289,7 +295,7 @@ def _explain_text(text: str | bytes, field: str, depth_max: int, error: Exceptio
         if isinstance(refusal, InvalidPayload):
             raise
     if not isinstance(error, msgspec.ValidationError):
-        raise InvalidPayload(field, _show(error), "one JSON value as UTF-8 text") from error
+        raise InvalidPayload(field, malformed(error), "one JSON value as UTF-8 text") from error
     # msgspec says: "Expected `int`, got `str` - at `$.items[3].name`".
     says, _, path = str(error).partition(" - at `$")
     wanted, _, got = says.partition(", got ")

@@ -43,7 +43,7 @@ def test_a_partial_run_is_told_of_when_its_last_job_ends(store: Store, store_url
         "firing",
         1.0,
     )
-    assert alert.message == f"Run {made.id} of reprice is partial: 1 targets failed, 2 were applied"
+    assert alert.message == f"Run {made.id} of reprice is partial: 1 of 3 targets failed"
     facts = {"run_id": str(made.id), "batch": "reprice", "tenant": "", "applied": 2, "failed": 1, "mismatches": 0}
     assert json.loads(alert.facts or "") == facts
     assert notices(store_url) == [("run_partial", f"run:{made.id}", 1, "firing")]

@@ -177,7 +177,7 @@ BEGIN
      WHERE r.id = b.id;
     IF rest <> 'cancelled'
        AND (b.failed > coalesce(b.tolerate_count, coalesce(b.tolerate_share, 0) * (b.applied + b.failed)) OR rest <> 'applied' AND b.critical IS NOT NULL) THEN
-      told := 'Run ' || b.id || ' of ' || b.batch || ' is ' || rest || ': ' || b.failed || ' targets failed, ' || b.applied || ' were applied'
+      told := 'Run ' || b.id || ' of ' || b.batch || ' is ' || rest || ': ' || b.failed || ' of ' || (b.failed + b.applied) || ' targets failed'
               || coalesce('. It was stopped by a critical error: ' || b.critical, '');
       PERFORM detent.alert_raise_v2('run_' || rest, 'run:' || b.id, CASE rest WHEN 'failed' THEN 'critical' ELSE 'warning' END, told,
                                     detent.batch_run_facts(b), b.failed);

@@ -104,7 +104,7 @@ BEGIN
     SELECT CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'run_partial' ELSE 'run_failed' END, 'run:' || id,
            CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'warning' ELSE 'critical' END,
            'Run ' || id || ' of ' || batch || ' is ' || CASE WHEN critical IS NULL AND applied + rolled_back > 0 THEN 'partial' ELSE 'failed' END || ': '
-             || failed || ' targets failed, ' || applied || ' were applied' || coalesce('. It was stopped by a critical error: ' || critical, ''),
+             || failed || ' of ' || (failed + applied) || ' targets failed' || coalesce('. It was stopped by a critical error: ' || critical, ''),
            '{"run_id":"' || id || '","batch":' || json_quote(batch) || ',"tenant":' || json_quote(tenant) || ',"applied":' || applied
              || ',"failed":' || failed || ',"mismatches":' || mismatches || '}',
            failed, moved_at
