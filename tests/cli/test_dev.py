@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -95,6 +96,9 @@ def test_from_the_first_start_to_ctrl_c(tmp_path: Path) -> None:
         assert result_of_a_job(url) == 1
         assert (tmp_path / "detent-dev.db").exists()
         assert (tmp_path / "opened.txt").read_text().strip() == url
+        httpx2.post(f"{url}/api/v1/queues/other/pause", json={})
+        (paused,) = httpx2.get(f"{url}/api/v1/record/search", params={"entity": "queue"}).json()["items"]
+        assert paused["actor"] == getpass.getuser()
         code.write_text(APP.replace("return 1", "return ("))
         until(lambda: "the old code stays until it is mended" in notes.read_text(), "the note about the broken file")
         assert "SyntaxError" in notes.read_text()

@@ -87,7 +87,7 @@ function revokeAction(token: Token): Action {
     icon: "slash",
     danger: true,
     role: "admin",
-    allowed: token.revoked_at ? `It was revoked by ${token.revoked_by ?? "someone"}.` : true,
+    allowed: token.revoked_at ? token.revoked_by ? `It was revoked by ${token.revoked_by}.` : "It was revoked." : true,
     title: `Revoke the token ${token.name}?`,
     text: "It is refused from now on, for good. Open pages and streams of it end within ten seconds.",
     run: async (reason) => {
@@ -102,6 +102,9 @@ function stateOf(token: Token): [string, string] {
   if (token.expires_at && Date.parse(token.expires_at) < Date.now()) return ["expired", "expired"];
   return ["active", "valid"];
 }
+
+/** A token that has left the list of usable ones was revoked. */
+const revokedNow = (token: Token): Token => ({ ...token, revoked_at: new Date().toISOString() });
 
 const TOKENS: Column<Token>[] = [
   { head: "Name", width: "20%", place: "lead", cell: (one) => <Clip value={one.name} /> },
@@ -194,7 +197,13 @@ function Tokens() {
       <News list={list} noun="token" />
       {list.rows.length ? (
         <>
-          <Table label="Tokens" columns={TOKENS} rows={list.rows} keyOf={(one) => one.id} isGone={list.isGone} />
+          <Table
+            label="Tokens"
+            columns={TOKENS}
+            rows={list.rows.map((one) => (list.isGone(one) ? revokedNow(one) : one))}
+            keyOf={(one) => one.id}
+            isGone={list.isGone}
+          />
           <ListEnd list={list} noun="token" />
         </>
       ) : list.reading.problem ? (

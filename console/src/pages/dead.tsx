@@ -95,7 +95,7 @@ const JOBS: Column<Job>[] = [
       </a>
     ),
   },
-  { head: "Error", cell: (job) => <Clip value={errorLine(job.error)} /> },
+  { head: "Error", whole: true, cell: (job) => <Clip value={errorLine(job.error)} /> },
   { head: "Id", width: "90px", cell: (job) => <Copyable text={job.id} what="the id" /> },
   { head: "Queue", width: "100px", cell: (job) => <Clip value={job.queue} /> },
   { head: "Tenant", width: "110px", roomyOnly: true, cell: (job) => (job.tenant ? <Clip value={job.tenant} /> : <Absent />) },

@@ -198,7 +198,12 @@ export default function JobPage() {
               <ErrorChain error={job.error} />
             </Card>
           )}
-          <Log path="/jobs/{job_id}/events" id={id} isGrowing={isRunning || job.state === "pending"} />
+          <Log
+            path="/jobs/{job_id}/events"
+            id={id}
+            isGrowing={isRunning || job.state === "pending"}
+            howToWrite={<>A task writes a line with <code>ctx.event("sent", to=address)</code>.</>}
+          />
           <Card title="Payload" side={<CopyJson value={job.payload} />}>
             <Json value={job.payload} label="Payload" />
           </Card>

@@ -70,7 +70,7 @@ const COLUMNS: Column<Job>[] = [
   },
   { head: "Took", width: "92px", right: true, roomyOnly: true, cell: (job) => (job.leased_at ? <Took from={job.leased_at} to={job.finished_at} /> : <Absent />) },
   { head: "Created", width: "104px", right: true, cell: (job) => <Time at={job.created_at} /> },
-  { head: "Detail", cell: (job) => <Detail job={job} /> },
+  { head: "Detail", whole: true, cell: (job) => <Detail job={job} /> },
 ];
 
 /** Reads the values that the filter bar suggests, and the qualifiers. */

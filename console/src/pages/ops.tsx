@@ -59,7 +59,7 @@ const COLUMNS: Column<OpsRun>[] = [
       </span>
     ),
   },
-  { head: "Deployed to", cell: (run) => <DeployUrl run={run} /> },
+  { head: "Deployed to", whole: true, cell: (run) => <DeployUrl run={run} /> },
   { head: "Worker", width: "96px", cell: (run) => (run.claimed_by ? <Clip value={run.claimed_by} /> : <Absent />) },
   { head: "Took", width: "96px", right: true, cell: (run) => (run.started_at ? <Took from={run.started_at} to={run.finished_at} /> : <Absent />) },
   { head: "Queued", width: "104px", right: true, cell: (run) => <Time at={run.queued_at} /> },
@@ -139,6 +139,7 @@ export default function OpsRuns() {
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by project: env: state:" />
         <section class="card" aria-label="Ops runs">
           <ListTable
+            dense
             list={list}
             label="Ops runs"
             noun="run"

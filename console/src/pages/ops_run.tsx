@@ -69,7 +69,7 @@ function One({ run }: { run: OpsRun }) {
         actions={<ActionButton action={cancelAction(run, lifecycle)} />}
       />
       <div class="ops-run">
-        <Log path="/ops/{run}/events" id={run.id} isGrowing={!isOver} />
+        <Log path="/ops/{run}/events" id={run.id} isGrowing={!isOver} howToWrite={<>A worker writes a line with <code>POST /api/v1/ops/{run.id}/event</code>.</>} />
         <div class="stack">
           <Card title="Run">
             <dl class="facts">

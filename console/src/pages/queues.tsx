@@ -131,6 +131,7 @@ const columnsWith = (limits: Map<string, Limit>): Column<Queue>[] => [
   },
   {
     head: "Paused",
+    whole: true,
     cell: (queue) =>
       queue.paused ? (
         <span class="soft wrap">
@@ -166,7 +167,7 @@ export default function Queues() {
         <Shown reading={queues}>
           {({ items }) =>
             items.length ? (
-              <Table label="Queues" columns={columnsWith(limits)} rows={items} keyOf={(queue) => queue.name} />
+              <Table dense label="Queues" columns={columnsWith(limits)} rows={items} keyOf={(queue) => queue.name} />
             ) : (
               <Empty icon="queues" title="There is no queue yet" command="detent enqueue shop.welcome --json '{}'">
                 A queue appears with its first job.

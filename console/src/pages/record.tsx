@@ -86,7 +86,7 @@ const COLUMNS: Column<Transition>[] = [
     },
   },
   { head: "Became", width: "196px", place: "side", cell: (one) => <State state={one.to_state} /> },
-  { head: "Reason", cell: (one) => (one.reason ? <Clip value={one.reason} /> : <Absent />) },
+  { head: "Reason", whole: true, cell: (one) => (one.reason ? <Clip value={one.reason} /> : <Absent />) },
 ];
 
 export default function Record() {
@@ -111,6 +111,7 @@ export default function Record() {
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by entity: entity_id: actor: since:" />
         <section class="card" aria-label="Record">
           <ListTable
+            dense
             list={list}
             label="Record"
             noun="change"

@@ -27,10 +27,10 @@ const COLUMNS: Column<AnyRun>[] = [
     ),
   },
   { head: "State", width: "172px", place: "side", cell: (run) => <State state={run.state} /> },
-  { head: "Progress", width: "27%", cell: (run) => <RunProgress run={run} /> },
+  { head: "Progress", width: "27%", whole: true, cell: (run) => <RunProgress run={run} /> },
   { head: "Kind", width: "86px", cell: (run) => <span class="soft">{isBatch(run) ? "batch" : "pipeline"}</span> },
   { head: "Id", width: "76px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
-  { head: "By", cell: (run) => <Clip value={byText(run)} /> },
+  { head: "By", whole: true, cell: (run) => <Clip value={byText(run)} /> },
   { head: "Took", width: "92px", right: true, cell: (run) => <RunTook run={run} /> },
   { head: "Created", width: "108px", right: true, cell: (run) => <Time at={run.created_at} /> },
 ];
@@ -80,6 +80,7 @@ export default function Runs() {
         <FilterBar qualifiers={qualifiers} filters={query} onFilter={setQuery} placeholder="Filter by state: name: tenant:" />
         <section class="card" aria-label="Runs">
           <ListTable
+            dense
             list={list}
             label="Runs"
             noun="run"

@@ -1,4 +1,5 @@
 // The log of a job or an ops run: it grows at its end, is followed, paused, searched and filtered by level.
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { address, Problem, read, type Schemas } from "../api/client";
 import { isPaused, liveStatus, onMessage } from "../live/live";
@@ -92,7 +93,13 @@ function useEvents(path: "/jobs/{job_id}/events" | "/ops/{run}/events", id: stri
 }
 
 /** Shows the log. */
-export function Log({ path, id, isGrowing }: { path: "/jobs/{job_id}/events" | "/ops/{run}/events"; id: string; isGrowing: boolean }) {
+export function Log({ path, id, isGrowing, howToWrite }: {
+  path: "/jobs/{job_id}/events" | "/ops/{run}/events";
+  id: string;
+  isGrowing: boolean;
+  /** What an empty log says: how a line comes into it. */
+  howToWrite: ComponentChildren;
+}) {
   const { events, problem, isRead, again } = useEvents(path, id, isGrowing);
   const [level, setLevel] = useState<(typeof LEVELS)[number]>("debug");
   const [search, setSearch] = useState("");
@@ -150,9 +157,7 @@ export function Log({ path, id, isGrowing }: { path: "/jobs/{job_id}/events" | "
       ) : !isRead ? (
         <Loading />
       ) : events.length === 0 ? (
-        <Empty icon="record" title={isGrowing ? "No line yet" : "This job wrote no line"}>
-          A task writes a line with <code>ctx.event("sent", to=address)</code>.
-        </Empty>
+        <Empty icon="record" title={isGrowing ? "No line yet" : "No line was written"}>{howToWrite}</Empty>
       ) : (
         <div
           class={`log-lines ${isGrowing ? "growing" : ""}`}

@@ -13,6 +13,8 @@ export interface Column<T> {
   place?: "lead" | "side";
   /** Buttons: shown without a label on a narrow screen. */
   actions?: boolean;
+  /** On a phone: has a line of its own in a dense card. */
+  whole?: boolean;
   /** Left out on the screen of a phone. */
   wideOnly?: boolean;
   /** Left out where there is little room for many columns; a card of a phone has it. */
@@ -99,6 +101,7 @@ function classesOf<T>(column: Column<T>): string {
     column.right ? "right" : "",
     column.place ? `${column.place}-cell` : "",
     column.actions ? "actions" : "",
+    column.whole ? "whole-cell" : "",
     column.wideOnly ? "wide-only" : "",
     column.roomyOnly ? "roomy-only" : "",
   ].join(" ");

@@ -51,7 +51,7 @@ class Server:
     """The HTTP API of an application on one address. Port 0 takes any free port.
 
     On a loopback address, requests without a token may do everything, unless `require_token` is true. On every other
-    address, tokens are required.
+    address, tokens are required. Requests without a token are recorded under `actor`, or the actor of the application.
     """
 
     def __init__(
@@ -62,8 +62,10 @@ class Server:
         port: int = 8321,
         hosts: Sequence[str] = (),
         require_token: bool = False,
+        actor: str | None = None,
     ) -> None:
         self._app = app
+        self._actor = app.settings.actor if actor is None else actor
         self._host, is_local = check_address(host)
         self._port = port
         is_any = ipaddress.ip_address(self._host).is_unspecified
@@ -83,7 +85,7 @@ class Server:
             api = build_api(
                 self._app,
                 hosts=self._hosts,
-                actor=self._app.settings.actor,
+                actor=self._actor,
                 tokens_required=self._tokens_required,
             )
             config = uvicorn.Config(

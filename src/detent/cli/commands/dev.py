@@ -59,7 +59,7 @@ def dev(session: Session, application: str | None, host: str, port: int, opens: 
         if found.database_url == Settings().database_url:
             environment[_DATABASE_URL] = f"sqlite:///{found.directory / _FILE}"
     found = check_import(where, environment, migrate=True)
-    programs = Programs(where, environment, SystemClock(), host=host, port=port)
+    programs = Programs(where, environment, SystemClock(), host=host, port=port, actor=session.actor_name)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         url = programs.start()

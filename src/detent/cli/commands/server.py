@@ -53,7 +53,7 @@ def server(
     set_up_output(log_format, prints=False)
     session.app = application or session.app
     with session.open() as app:
-        serving = Server(app, host=host, port=port, hosts=allow_host, require_token=require_token)
+        serving = Server(app, host=host, port=port, hosts=allow_host, require_token=require_token, actor=session.actor)
         serving.run(ready=lambda url: _print_url(session, url))
 
 

@@ -23,19 +23,22 @@ _POLL_SECONDS = 0.05
 
 
 class Programs:
-    """The server and the worker. Both are killed if this process ends without stopping them."""
+    """The server and the worker. Both are killed if this process ends without stopping them. Changes in the console are
+    recorded under the name of the actor."""
 
-    def __init__(self, where: str, environment: dict[str, str], clock: Clock, *, host: str, port: int) -> None:
+    def __init__(
+        self, where: str, environment: dict[str, str], clock: Clock, *, host: str, port: int, actor: str
+    ) -> None:
         self._where = where
         self._environment = environment
         self._clock = clock
-        self._host, self._port = host, port
+        self._host, self._port, self._actor = host, port, actor
         self._running: dict[str, GuardedProcess] = {}
         self._printed = b""
 
     def start(self) -> str:
         """Start both, and return the URL of the server. `CommandFailed` if it does not start."""
-        address = ["--host", self._host, "--port", str(self._port), "--json"]
+        address = ["--host", self._host, "--port", str(self._port), "--json", "--actor", self._actor]
         server = self._start("server", address, stdout=subprocess.PIPE)
         self._start("worker", ["--name", "dev", "--grace", f"{_GRACE:g}s"])
         url = self._read_url(server)
