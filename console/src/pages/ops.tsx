@@ -60,7 +60,7 @@ const COLUMNS: Column<OpsRun>[] = [
     ),
   },
   { head: "Deployed to", whole: true, cell: (run) => <DeployUrl run={run} /> },
-  { head: "Worker", width: "96px", cell: (run) => (run.claimed_by ? <Clip value={run.claimed_by} /> : <Absent />) },
+  { head: "Worker", width: "96px", wideOnly: true, cell: (run) => (run.claimed_by ? <Clip value={run.claimed_by} /> : <Absent />) },
   { head: "Took", width: "96px", right: true, cell: (run) => (run.started_at ? <Took from={run.started_at} to={run.finished_at} /> : <Absent />) },
   { head: "Queued", width: "104px", right: true, cell: (run) => <Time at={run.queued_at} /> },
 ];

@@ -30,7 +30,7 @@ const COLUMNS: Column<AnyRun>[] = [
   { head: "Progress", width: "27%", whole: true, cell: (run) => <RunProgress run={run} /> },
   { head: "Kind", width: "86px", cell: (run) => <span class="soft">{isBatch(run) ? "batch" : "pipeline"}</span> },
   { head: "Id", width: "76px", wideOnly: true, cell: (run) => <Copyable text={run.id} what="the id" /> },
-  { head: "By", whole: true, cell: (run) => <Clip value={byText(run)} /> },
+  { head: "By", cell: (run) => <Clip value={byText(run)} /> },
   { head: "Took", width: "92px", right: true, cell: (run) => <RunTook run={run} /> },
   { head: "Created", width: "108px", right: true, cell: (run) => <Time at={run.created_at} /> },
 ];
