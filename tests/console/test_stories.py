@@ -280,7 +280,8 @@ def test_selected_jobs_are_changed_and_no_others(tab: OpenTab, shop: Detent) -> 
 
 
 def test_a_selected_job_that_has_moved_on_is_refused(tab: OpenTab, shop: Detent) -> None:
-    page = tab().open("dead")
+    opened = tab()
+    page = opened.open("dead")
     boxes = page.get_by_label(re.compile(r"Select job \d+"))
     boxes.nth(0).check()
     boxes.nth(1).check()
@@ -292,3 +293,6 @@ def test_a_selected_job_that_has_moved_on_is_refused(tab: OpenTab, shop: Detent)
     _confirm(page, "twins", "Discard 2 jobs")
     expect(page.get_by_text(f"1 job discarded, 1 refused. job {moved.id} cannot go from pending")).to_be_visible()
     shop.queues.resume(moved.queue)
+    (refusal,) = opened.errors  # the browser reports every answer of this kind
+    assert "409" in refusal
+    opened.errors.clear()
