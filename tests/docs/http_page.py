@@ -48,8 +48,8 @@ shop.mount("/detent", build_api(app, hosts=["shop.example"]))
   the job that is there, instead of 201.
 - **Bulk verbs** take the filters of `GET /jobs` in the query. With `dry_run=true` they count and change nothing.
 - **`ETag`**: send it back as `If-None-Match`, and an answer that has not changed is 304 without a body.
-- **Who acts**: changes are recorded under the name of the token, or without one under the actor of the application.
-  `reason` in the body is recorded with them.
+- **Who acts**: changes are recorded under the name of the token, or without one under the actor of the application,
+  or `--actor` of `detent server`. `detent dev` uses your login name. `reason` in the body is recorded with them.
 - `/healthz` answers while the process serves requests. `/readyz` answers 200 only if the database answers too.
 - `/metrics` has the [metrics](metrics.md) of the database for Prometheus. It needs a token that reaches all tenants.
 - `POST /api/v1/jobs` takes the trace context of the header `traceparent`, unless the body has one.
