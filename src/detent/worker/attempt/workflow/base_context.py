@@ -32,6 +32,8 @@ __all__ = ["BaseWorkflowContext", "StepBlock", "is_park"]
 
 _NAMESPACE = UUID("6f7e7c4e-6d2b-5d53-9a55-0a2d6d0f6b1e")
 _PAGE = 1000
+_TOLD = ("error", "snoozed", "throttled", "parked")
+"""Outcomes of attempts whose function has returned or raised, and so has said what became of its steps."""
 
 
 class BaseWorkflowContext(AttemptContext):
@@ -116,11 +118,20 @@ class BaseWorkflowContext(AttemptContext):
         if page.cancelled:
             self.request_cancel()
 
-    def is_settled(self, since: int) -> bool:
-        """Whether a person has retried or settled the job after that attempt: then its steps may be called again."""
+    def may_have_done(self, since: int) -> bool:
+        """Whether an attempt since that one ended without a word from its function, so that a step which it had begun
+        may have had its effect. Attempts before a retry or a settlement by a person do not count."""
+        settled = max(
+            (
+                line.attempt
+                for line in self._store.transitions("job", str(self.job_id))
+                if line.to_state == "pending" and line.trigger in ("settle", "retry")
+            ),
+            default=0,
+        )
         return any(
-            line.to_state == "pending" and line.trigger in ("settle", "retry") and line.attempt >= since
-            for line in self._store.transitions("job", str(self.job_id))
+            max(since, settled + 1) <= one.attempt < self.attempt and one.outcome not in _TOLD
+            for one in self._store.job_executions(self.job_id)
         )
 
     def child_job(self, call: Call[Any], job_id: int) -> NewJob:

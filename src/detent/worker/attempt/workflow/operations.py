@@ -216,6 +216,8 @@ class Operations:
             try:
                 return (yield request())
             except Exception as error:
+                if step.once and step.timeout is not None and isinstance(error, TimeoutError):
+                    raise StepUnknown(path, f"it did not end within {step.timeout:g} s") from error
                 again = step.retry is not None and not isinstance(error, _CONTROL) and step.retry.covers(error)
                 if not again or step.retry is None or tries >= step.retry.attempts_max or self.context.cancelled:
                     self._note_failed(scope, path, step, error)
@@ -252,7 +254,11 @@ class Operations:
         (answer,) = yield Do(lambda: store.step_begin([new]))
         if isinstance(answer, DetentError):
             raise answer
-        if before is None or before.first >= attempt or (yield Do(lambda: self.context.is_settled(before.first))):
+        if (
+            before is None
+            or before.first >= attempt
+            or not (yield Do(lambda: self.context.may_have_done(before.first)))
+        ):
             return None
         if step.probe is None:
             raise StepUnknown(path, f"attempt {before.first} has begun it, and it has no probe")
@@ -453,7 +459,7 @@ class Operations:
         self._check_new(scope, path)
         with self.lock:
             ends = self.history.find(f"{path}~deadline")
-            outcome = self._new(path, kind, scope, value="null")
+            outcome = self._new(path, kind, scope, beside=self.history.is_beside(scope, path), value="null")
             holds = None
             if ends is None and timeout is not None:
                 holds = self._new(f"{path}~deadline", "deadline", scope, value="null")
